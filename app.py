@@ -1,0 +1,28 @@
+"""Synthesizes the smart re-driver. Calls no AWS service and needs no credentials."""
+
+import sys
+
+import aws_cdk as cdk
+
+from stacks.bundling import BundlingError, find_uv
+from stacks.nag import add_checks
+from stacks.redriver_stack import RedriverStack
+from stacks.settings import SettingsError, read_context
+
+
+def main() -> None:
+    """Build and synthesize the app; exit 1 with one message if its settings are wrong."""
+    app = cdk.App()
+    try:
+        context = read_context(app.node)
+        find_uv()
+    except (SettingsError, BundlingError) as error:
+        sys.exit(str(error))
+
+    RedriverStack(app, "SmartRedriver", settings=context.settings, retain=context.retain)
+    add_checks(app)
+    app.synth()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The real CDK command line against a `LocalAws`.
+
+Its output goes to a log file, and is shown when a command fails.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from .process import ACCOUNT, REGION, LocalAws
+
+_TIMEOUT_SECONDS = 300
+_LOG_LINES_SHOWN = 60
+
+
+class CdkError(Exception):
+    """A CDK command failed; the message ends with what it printed."""
+
+
+def bootstrap(aws: LocalAws) -> None:
+    """Make the account ready for `deploy`."""
+    _cdk(aws, aws.work_dir, aws.work_dir, "bootstrap", f"aws://{ACCOUNT}/{REGION}")
+
+
+def deploy(
+    aws: LocalAws, app_dir: Path, context: Mapping[str, str], outdir: Path
+) -> dict[str, str]:
+    """Deploy all stacks of the app in `app_dir`, and return their outputs by name.
+
+    Cloud assembly, outputs and log are left in `outdir`.
+    """
+    outputs = outdir / "outputs.json"
+    _cdk(
+        aws,
+        app_dir,
+        outdir,
+        "deploy",
+        "--all",
+        "--require-approval=never",
+        f"--outputs-file={outputs.absolute()}",
+        *_app_options(context, outdir),
+    )
+    stacks: dict[str, dict[str, str]] = json.loads(outputs.read_text())
+    return {name: value for stack in stacks.values() for name, value in stack.items()}
+
+
+def destroy(aws: LocalAws, app_dir: Path, context: Mapping[str, str], outdir: Path) -> None:
+    """Remove all stacks of the app in `app_dir`."""
+    _cdk(aws, app_dir, outdir, "destroy", "--all", "--force", *_app_options(context, outdir))
+
+
+def _app_options(context: Mapping[str, str], outdir: Path) -> list[str]:
+    pairs = [f"--context={key}={value}" for key, value in context.items()]
+    return [*pairs, f"--output={(outdir / 'cdk.out').absolute()}"]
+
+
+def _cdk(aws: LocalAws, cwd: Path, outdir: Path, verb: str, *options: str) -> None:
+    outdir.mkdir(parents=True, exist_ok=True)
+    log_file = outdir / f"cdk-{verb}.log"
+    variables = aws.environment() | {
+        "CDK_HOME": str(aws.work_dir / "cdk-home"),  # its caches are no concern of the user's
+        "CDK_DISABLE_CLI_TELEMETRY": "1",
+        "NO_PROXY": "localhost,127.0.0.1",
+    }
+    # Looked up here: a command is found through our PATH, not through the one it is given.
+    command = shutil.which("cdk", path=variables["PATH"])
+    if command is None:
+        raise CdkError("no cdk command: is node_modules installed?")
+    with log_file.open("w") as log:
+        finished = subprocess.run(
+            [command, verb, "--ci", "--no-notices", "--no-version-reporting", *options],
+            cwd=cwd,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    if finished.returncode:
+        tail = "\n".join(log_file.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:])
+        raise CdkError(f"cdk {verb} failed ({finished.returncode}):\n{tail}")

@@ -1,0 +1,19 @@
+"""What MiniStack lacks, patched in inside its process: `python -m emulator.overlay`.
+
+| module | restores |
+|---|---|
+| `sqs_messages` | limits, per-entry trace headers, stale receipt handles, counts for metrics |
+| `sqs_moves` | StartMessageMoveTask, ListMessageMoveTasks, ListDeadLetterSourceQueues |
+| `metrics` | AWS/SQS metrics and embedded metric format (EMF) |
+| `alarms`, `expressions` | alarms that look at dimensions, M of N, missing data and metric math |
+| `cloudformation` | properties that MiniStack drops, composite and metric-math alarms |
+| `iam` | batch calls authorised as the single action; signatures under a moved clock |
+| `lambda_workers` | environments that survive an exception; logs collected without a wait |
+| `lambda_events` | the queue of asynchronous invocations and its retries, in virtual time |
+| `flights` | which invocations are under way |
+| `turns`, `control` | one deterministic turn of every background loop, and its HTTP door |
+
+Every patch replaces a private function, so `__main__` refuses any other MiniStack release. The
+modules import MiniStack, which only exists in the emulator's own environment, and MiniStack is
+untyped: mypy is told to leave this folder alone.
+"""

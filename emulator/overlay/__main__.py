@@ -1,0 +1,87 @@
+"""MiniStack with its gaps closed. Started by `emulator.process`, in the emulator's environment."""
+
+import os
+import signal
+import sys
+import threading
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+SUPPORTED = "1.5.33"
+
+
+def main() -> None:
+    _check_version()
+    from emulator.clock import Clock
+
+    from . import control, turns
+
+    _install_patches()
+    turn = turns.Turn()
+    clock = Clock(Path(os.environ["LOCAL_AWS_CLOCK"]), is_virtual_process=True)
+    control.serve(turns.Stepper(clock, turn), Path(os.environ["LOCAL_AWS_CONTROL"]))
+    turns.start_ticker(turn, float(os.environ.get("LOCAL_AWS_TICK_SECONDS", "0.05")))
+    if os.environ.get("LOCAL_AWS_ENDS_WITH_STDIN"):
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+
+    from ministack import app
+
+    app._port_is_bindable = lambda *_: False  # under TLS it would also take port 443
+    sys.argv = sys.argv[:1]
+    app.main()
+
+
+def _check_version() -> None:
+    """Every patch replaces a private function of this one release."""
+    try:
+        installed = version("ministack")
+    except PackageNotFoundError:
+        installed = "none"
+    if installed != SUPPORTED:
+        sys.exit(
+            f"emulator: this overlay patches ministack {SUPPORTED}, but {installed} is installed "
+            "in the emulator's environment. Install the pinned release, or review every patch."
+        )
+
+
+def _install_patches() -> None:
+    from . import (
+        alarms,
+        cloudformation,
+        iam,
+        lambda_events,
+        lambda_workers,
+        metrics,
+        sqs_consume,
+        sqs_moves,
+        sqs_requests,
+        sqs_send,
+        turns,
+    )
+
+    patches = (
+        sqs_send,
+        sqs_consume,
+        sqs_moves,
+        lambda_workers,
+        lambda_events,
+        metrics,
+        alarms,
+        cloudformation,
+        iam,
+        turns,
+    )
+    for patch in patches:
+        patch.install()
+    sqs_requests.serialise_access()  # last: it locks what the others have put in
+
+
+def _end_with_stdin() -> None:
+    """End when the parent does, even if it was killed: its end of the pipe then closes."""
+    while sys.stdin.buffer.read(4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

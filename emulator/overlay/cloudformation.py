@@ -1,0 +1,101 @@
+"""CloudFormation: properties that MiniStack drops, and resource types that it refuses.
+
+One unknown type or property refuses a whole deploy; a dropped one passes unseen, and the deployed
+stack is then not what the template says.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ministack.services import cloudwatch, dynamodb, lambda_svc
+from ministack.services.cloudformation import provisioners
+
+from .patching import wrap
+
+_Properties = dict[str, Any]
+
+
+def install() -> None:
+    _after_provisioning("AWS::Lambda::Function", _reserve_concurrency)
+    _after_provisioning("AWS::DynamoDB::Table", _enable_ttl)
+    _after_provisioning("AWS::DynamoDB::GlobalTable", _enable_ttl)
+    _accept_metric_math()
+    provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::CompositeAlarm"] = {
+        "create": _create_composite_alarm,
+        "update": _update_composite_alarm,
+        "update_with_logical_id": True,
+        "delete": lambda name, _properties: cloudwatch._composite_alarms.pop(name, None),
+    }
+
+
+def _after_provisioning(kind: str, apply: Callable[[str, _Properties], None]) -> None:
+    """Call `apply(physical id, properties)` whenever a resource is created or updated."""
+    handlers = provisioners._RESOURCE_HANDLERS[kind]
+    create, update = handlers["create"], handlers["update"]
+
+    def create_and_apply(logical_id: str, properties: _Properties, stack: str) -> Any:
+        result = create(logical_id, properties, stack)
+        apply(_physical_id(result), properties)
+        return result
+
+    def update_and_apply(
+        physical_id: str, old: _Properties, new: _Properties, *args: Any, **kwargs: Any
+    ) -> Any:
+        result = update(physical_id, old, new, *args, **kwargs)
+        apply(_physical_id(result), new)
+        return result
+
+    handlers.update(create=create_and_apply, update=update_and_apply)
+
+
+def _physical_id(result: Any) -> str:
+    return str(result[0] if isinstance(result, tuple) else result)
+
+
+def _reserve_concurrency(function: str, properties: _Properties) -> None:
+    reserved = properties.get("ReservedConcurrentExecutions")
+    if record := lambda_svc._functions.get(function):
+        record["concurrency"] = None if reserved is None else int(reserved)
+
+
+def _enable_ttl(table: str, properties: _Properties) -> None:
+    if specification := properties.get("TimeToLiveSpecification"):
+        enabled = str(specification.get("Enabled", True)).lower() == "true"
+        request = {
+            "TableName": table,
+            "TimeToLiveSpecification": {
+                "Enabled": enabled,
+                "AttributeName": specification["AttributeName"],
+            },
+        }
+        dynamodb._update_ttl(request)
+
+
+def _accept_metric_math() -> None:
+    @wrap(provisioners, "_cw_metric_alarm_record")
+    def record(describe: Any, name: str, properties: _Properties) -> Any:
+        """Keep `Metrics`; `alarms` evaluates it."""
+        queries = properties.get("Metrics")
+        if not queries:
+            return describe(name, properties)
+        placeholder = {"Metrics": None, "MetricName": "(metric math)", "Namespace": "(metric math)"}
+        return {**describe(name, {**properties, **placeholder}), "Metrics": queries}
+
+
+def _create_composite_alarm(
+    logical_id: str, properties: _Properties, stack: str
+) -> tuple[str, dict[str, str]]:
+    name = properties.get("AlarmName") or provisioners._physical_name(
+        stack, logical_id, max_len=255
+    )
+    request = {k: v for k, v in {**properties, "AlarmName": name}.items() if k != "Tags"}
+    status, _headers, body = cloudwatch._put_composite_alarm({}, request, False, True)
+    if status >= 400:
+        raise ValueError(body)
+    return name, {"Arn": cloudwatch._composite_alarms[name]["AlarmArn"]}
+
+
+def _update_composite_alarm(
+    name: str, _old: _Properties, new: _Properties, stack: str, logical_id: str = ""
+) -> tuple[str, dict[str, str]]:
+    return _create_composite_alarm(logical_id, {**new, "AlarmName": name}, stack)

@@ -1,0 +1,138 @@
+"""The queue of asynchronous invocations that Lambda keeps, with its retries in virtual time.
+
+A schedule, a rule, a topic and `InvocationType=Event` only put an event here. A failed attempt
+is repeated after one and then two minutes; a throttled one as long as the event is young enough,
+without using up an attempt; what fails for good goes to the destination or dead-letter queue.
+"""
+
+import contextvars
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from ministack.core import responses
+from ministack.services import eventbridge, lambda_svc
+
+from .flights import flights
+
+logger = logging.getLogger("overlay.lambda_events")
+
+_RETRIES = 2
+_FIRST_RETRY_SECONDS = 60
+_THROTTLED_RETRY_SECONDS = 1
+_MAX_AGE_SECONDS = 21_600
+
+
+@dataclass(kw_only=True)
+class QueuedEvent:
+    """One event on its way to one function."""
+
+    function: dict[str, Any]
+    payload: Any
+    due: float = field(default_factory=time.time)
+    queued: float = field(default_factory=time.time)
+    failures: int = 0
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        config: dict[str, Any] = self.function.get("config") or self.function
+        return config
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The function's EventInvokeConfig."""
+        by_qualifier = self.function.get("event_invoke_configs") or {}
+        settings = self.function.get("event_invoke_config") or by_qualifier.get("$LATEST")
+        return settings or {}
+
+    def attempt(self) -> None:
+        """Invoke once, and queue again or give up after a failure."""
+        account, region = lambda_svc._account_region_from_function_config(self.config)
+        responses.set_request_account_id(account)
+        responses.set_request_region(region)
+        result = lambda_svc._execute_function(self.function, self.payload)
+        if not result.get("error") and not result.get("throttle"):
+            return
+        now = time.time()
+        if result.get("throttle"):
+            self.due = now + _THROTTLED_RETRY_SECONDS
+            out_of_attempts = False
+        else:
+            self.due = now + _FIRST_RETRY_SECONDS * 2**self.failures
+            self.failures += 1
+            out_of_attempts = self.failures > int(
+                self.settings.get("MaximumRetryAttempts", _RETRIES)
+            )
+        max_age = int(self.settings.get("MaximumEventAgeInSeconds", _MAX_AGE_SECONDS))
+        if out_of_attempts or self.due > self.queued + max_age:
+            self._give_up(result)
+        else:
+            _put(self)
+
+    def _give_up(self, result: dict[str, Any]) -> None:
+        destinations = self.settings.get("DestinationConfig") or {}
+        target = (destinations.get("OnFailure") or {}).get("Destination") or (
+            self.config.get("DeadLetterConfig") or {}
+        ).get("TargetArn")
+        if target:
+            lambda_svc._route_async_failure(
+                target, self.config["FunctionName"], self.payload, result
+            )
+
+
+_queue: list[QueuedEvent] = []
+_guard = threading.Lock()
+
+
+def _put(event: QueuedEvent) -> None:
+    with _guard:
+        _queue.append(event)
+
+
+def start_due(now: float) -> None:
+    """Start an attempt at every event whose time has come."""
+    with _guard:
+        due = [event for event in _queue if event.due <= now]
+        _queue[:] = [event for event in _queue if event.due > now]
+    for event in due:
+        _start(event)
+
+
+def _start(event: QueuedEvent) -> None:
+    name = f"asynchronous {event.config.get('FunctionName')}"
+    flights.open(name)
+
+    def attempt() -> None:
+        try:
+            event.context.run(event.attempt)
+        except Exception:
+            logger.exception("%s: lost an event", name)
+        finally:
+            flights.close(name)
+
+    threading.Thread(target=attempt, daemon=True, name=name).start()
+
+
+def _invoke_asynchronously(function: dict[str, Any], payload: Any) -> None:
+    _start(QueuedEvent(function=function, payload=payload))
+
+
+def _invoke_target(arn: str, payload: str) -> None:
+    """EventBridge and its Scheduler invoke Lambda asynchronously: a failure is retried."""
+    function, config, name = lambda_svc._get_func_record_for_ref(arn)
+    if not function or not config:
+        logger.warning("no function %s for a rule or schedule", name)
+        return
+    try:
+        event = lambda_svc.json.loads(payload)
+    except (TypeError, ValueError):
+        event = {"body": payload}
+    _invoke_asynchronously(lambda_svc._execution_record_for_config(function, config), event)
+
+
+def install() -> None:
+    lambda_svc.invoke_async_with_retry = _invoke_asynchronously
+    eventbridge._dispatch_to_lambda = _invoke_target

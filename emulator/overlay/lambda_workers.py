@@ -1,0 +1,93 @@
+"""Lambda environments: kept after an exception, and logs collected without a guess.
+
+MiniStack kills the environment whenever a handler raises; AWS keeps it warm. And it cannot know
+when a handler has printed its last line, so it waits 50 ms for silence after every invocation.
+Here the worker says on stderr when it has finished, just before it answers.
+"""
+
+import queue
+from typing import Any
+
+from ministack.core import lambda_runtime
+from ministack.services import cloudwatch, lambda_svc
+
+from .flights import flights
+from .patching import wrap
+
+#: Ends the log of one invocation: the ASCII record separator.
+_END_OF_LOG = "\x1e"
+#: A worker that was killed never says so; then the lines at hand are the log.
+_LOG_PATIENCE_SECONDS = 0.25
+
+_ANSWER_RAISED = 'json.dumps({"status": "error", "error": str(e), "trace"'
+_ANSWER_RAISED_AND_STAYS = 'json.dumps({"status": "ok", "raised": True, "error": str(e), "trace"'
+_LAST_FLUSH = "        _real_stdout.flush()\n\nrun()"
+_END_LOG_AND_FLUSH = (
+    f"        print({_END_OF_LOG!r}, file=sys.__stderr__, flush=True)\n{_LAST_FLUSH}"
+)
+
+
+def install() -> None:
+    _patch_worker_script()
+    _collect_logs_until_marker()
+    _keep_environment_after_exception()
+    _record_every_invocation()
+
+
+def _patch_worker_script() -> None:
+    script = lambda_runtime._PYTHON_WORKER_SCRIPT
+    for old, new in (
+        (_ANSWER_RAISED, _ANSWER_RAISED_AND_STAYS),
+        (_LAST_FLUSH, _END_LOG_AND_FLUSH),
+    ):
+        if script.count(old) != 1:
+            raise RuntimeError(f"MiniStack's worker script has changed: no single {old!r}")
+        script = script.replace(old, new)
+    lambda_runtime._PYTHON_WORKER_SCRIPT = script
+
+
+def _collect_logs_until_marker() -> None:
+    def drain(worker: Any) -> str:
+        """All that the handler wrote, in order: the marker comes through the same pipe."""
+        lines: list[str] = []
+        try:
+            while not lines or not lines[-1].endswith(_END_OF_LOG):
+                lines.append(worker._stderr_queue.get(timeout=_LOG_PATIENCE_SECONDS))
+        except queue.Empty:
+            pass
+        return "\n".join(lines).removesuffix(_END_OF_LOG).removesuffix("\n")
+
+    lambda_runtime.Worker._drain_stderr_bounded = drain
+
+
+def _keep_environment_after_exception() -> None:
+    @wrap(lambda_runtime.Worker, "invoke")
+    def invoke(run: Any, worker: Any, *args: Any, **kwargs: Any) -> Any:
+        """The worker reports success to its keeper, so that it is kept; callers see the error."""
+        response = run(worker, *args, **kwargs)
+        if response.pop("raised", False):
+            response["status"] = "error"
+        return response
+
+
+def _record_every_invocation() -> None:
+    """AWS/Lambda metrics for invocations by schedules and queues too, not only by API calls."""
+    emit = lambda_svc._emit_lambda_metrics
+    lambda_svc._emit_lambda_metrics = _only_throttles
+
+    @wrap(lambda_svc, "_execute_function_dispatch")
+    def execute(run: Any, function: Any, config: dict[str, Any], *args: Any) -> Any:
+        name = config.get("FunctionName", "unknown")
+        with flights.flight(name):
+            started = lambda_svc.time.monotonic()
+            result = run(function, config, *args)
+            milliseconds = (lambda_svc.time.monotonic() - started) * 1000
+            emit(name, milliseconds, bool(result.get("error")), throttle=False)
+            return result
+
+
+def _only_throttles(function_name: str, duration_ms: float, error: bool, throttle: bool) -> None:
+    """A throttled call is no invocation, and MiniStack's other reports would count twice."""
+    if throttle and not duration_ms:
+        dimensions = {"FunctionName": function_name}
+        cloudwatch.record_metric("AWS/Lambda", "Throttles", 1, "Count", dimensions)

@@ -1,0 +1,150 @@
+"""Receiving, deleting and hiding messages: the answers of the real SQS, counted for its metrics."""
+
+import json
+import re
+import time
+from typing import Any
+
+from ministack.services import sqs
+
+from . import metrics
+from .patching import wrap
+from .sqs_requests import Request, failed_entry, queue_of, refuse
+
+MAX_VISIBILITY_SECONDS = 43_200
+MAX_WAIT_SECONDS = 20
+
+#: MiniStack's handles are UUIDs: one of that shape was real once, any other never was.
+_ONCE_VALID_HANDLE = re.compile(r"[0-9a-f-]{36}")
+
+
+def install() -> None:
+    _receive()
+    _dead_letter()
+    _delete()
+    _change_visibility()
+
+
+def _receive() -> None:
+    receive_now = sqs._HANDLERS["ReceiveMessage"]
+
+    async def receive(request: Request, path_url: str) -> Any:
+        """Refuse to wait longer than 20 seconds."""
+        wait = int(request.get("WaitTimeSeconds") or 0)
+        if not 0 <= wait <= MAX_WAIT_SECONDS:
+            refuse(
+                f"Value {wait} for parameter WaitTimeSeconds is invalid. "
+                f"Reason: Must be >= 0 and <= {MAX_WAIT_SECONDS}, if provided."
+            )
+        return await receive_now(request, path_url)
+
+    sqs._HANDLERS["ReceiveMessage"] = receive
+
+    @wrap(sqs, "_collect_msgs")
+    def collect(take: Any, queue: dict[str, Any], *args: Any) -> Any:
+        """ReceiveMessage and the poll of event source mappings both take messages here."""
+        taken = take(queue, *args)
+        metrics.count(queue, "NumberOfMessagesReceived", len(taken))
+        return taken
+
+
+def _dead_letter() -> None:
+    @wrap(sqs, "_dlq_sweep")
+    def sweep(move: Any, queue: dict[str, Any]) -> None:
+        """Note when a message reached its dead-letter queue, where its age metric restarts."""
+        before = len(queue["messages"])
+        move(queue)
+        if len(queue["messages"]) == before:
+            return
+        target = json.loads(queue["attributes"]["RedrivePolicy"])["deadLetterTargetArn"]
+        now = time.time()
+        for message in sqs._queue_by_arn(target)["messages"]:
+            if "DeadLetterQueueSourceArn" in message.get("sys", {}):
+                message.setdefault("dead_since", now)
+
+
+def _delete() -> None:
+    @wrap(sqs, "_act_delete_message")
+    def delete(remove: Any, request: Request, path_url: str) -> Any:
+        """An outdated handle succeeds and deletes nothing."""
+        try:
+            answer = remove(request, path_url)
+        except sqs._Err as fault:
+            if fault.code == "ReceiptHandleIsInvalid" and _is_outdated(request):
+                return {}
+            raise
+        metrics.count(queue_of(request, path_url), "NumberOfMessagesDeleted", 1)
+        return answer
+
+    @wrap(sqs, "_act_delete_message_batch")
+    def delete_batch(remove: Any, request: Request, path_url: str) -> Any:
+        """As for one message, per entry."""
+        answer = remove(request, path_url)
+        deleted = len(answer["Successful"])
+        metrics.count(queue_of(request, path_url), "NumberOfMessagesDeleted", deleted)
+        outdated = {entry["Id"] for entry in request["Entries"] if _is_outdated(entry)}
+        spared = [{"Id": f["Id"]} for f in answer["Failed"] if f["Id"] in outdated]
+        refused = [f for f in answer["Failed"] if f["Id"] not in outdated]
+        return {"Successful": answer["Successful"] + spared, "Failed": refused}
+
+    @wrap(sqs, "_delete_messages_for_esm")
+    def delete_for_mapping(remove: Any, url: str, handles: set[str]) -> None:
+        """An event source mapping deletes what its function has dealt with."""
+        with sqs._queues_lock:
+            queue = sqs._get_q(url)
+            before = len(queue["messages"])
+            remove(url, handles)
+            metrics.count(queue, "NumberOfMessagesDeleted", before - len(queue["messages"]))
+
+    sqs._HANDLERS["DeleteMessage"] = delete
+    sqs._HANDLERS["DeleteMessageBatch"] = delete_batch
+
+
+def _change_visibility() -> None:
+    @wrap(sqs, "_act_change_visibility")
+    def change(apply: Any, request: Request, path_url: str) -> Any:
+        """Refuse more than 12 hours, and a message that is visible again."""
+        _refuse_bad_visibility(request, queue_of(request, path_url))
+        return apply(request, path_url)
+
+    @wrap(sqs, "_act_change_visibility_batch")
+    def change_batch(apply: Any, request: Request, path_url: str) -> Any:
+        """As for one message, per entry."""
+        queue = queue_of(request, path_url)
+        good: list[Request] = []
+        failed: list[dict[str, Any]] = []
+        sqs._validate_batch_entries(
+            request.get("Entries", []), "ChangeMessageVisibilityBatchRequestEntry"
+        )
+        for entry in request["Entries"]:
+            try:
+                _refuse_bad_visibility(entry, queue)
+                good.append(entry)
+            except sqs._Err as fault:
+                failed.append(failed_entry(entry, fault))
+        answer = (
+            apply({**request, "Entries": good}, path_url)
+            if good
+            else {"Successful": [], "Failed": []}
+        )
+        return {"Successful": answer["Successful"], "Failed": answer["Failed"] + failed}
+
+    sqs._HANDLERS["ChangeMessageVisibility"] = change
+    sqs._HANDLERS["ChangeMessageVisibilityBatch"] = change_batch
+
+
+def _refuse_bad_visibility(request: Request, queue: dict[str, Any]) -> None:
+    seconds = int(request.get("VisibilityTimeout", 30))
+    if not 0 <= seconds <= MAX_VISIBILITY_SECONDS:
+        refuse(
+            f"Value {seconds} for parameter VisibilityTimeout is invalid. "
+            f"Reason: Must be between 0 and {MAX_VISIBILITY_SECONDS}."
+        )
+    handle = request.get("ReceiptHandle")
+    for message in queue["messages"]:
+        if message.get("receipt_handle") == handle and message["visible_at"] <= time.time():
+            raise sqs._Err("MessageNotInflight", "The specified message isn't in flight.")
+
+
+def _is_outdated(request: Request) -> bool:
+    return bool(_ONCE_VALID_HANDLE.fullmatch(request.get("ReceiptHandle", "")))

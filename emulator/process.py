@@ -1,0 +1,268 @@
+"""Start, drive and stop one local AWS: `with LocalAws() as aws: ...`.
+
+Each has a work directory of its own, with the clock, the log and all temporary files, so that
+several can run side by side and nothing is left behind.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import boto3
+
+from .clock import Clock
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+
+_ROOT = Path(__file__).resolve().parent.parent
+_START_SECONDS = 30
+_STOP_SECONDS = 5
+_POLL_SECONDS = 0.02
+_LOG_LINES_SHOWN = 30
+
+#: Loopback calls must not go through a proxy that the environment names.
+_LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class LocalAwsError(Exception):
+    """The emulator did not start, or did not come to rest; the message says what was seen."""
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class LocalAws:
+    """MiniStack with the overlay, in a process of its own, on loopback."""
+
+    def __init__(
+        self,
+        *,
+        work_dir: Path | None = None,
+        port: int | None = None,
+        lambda_endpoint_url: str | None = None,
+        enforce_iam: bool = False,
+        tick_seconds: float = 0.05,
+        python: Path = _ROOT / ".venv-emulator" / "bin" / "python",
+    ) -> None:
+        """Describe it; `start()` or `with` starts it.
+
+        `lambda_endpoint_url` is the AWS endpoint that functions see, so that a fault-injecting
+        proxy can stand between them and the emulator. `enforce_iam` checks every call against
+        the caller's policies, and speaks TLS. `tick_seconds` is how often, in real time, the
+        background loops run when nobody drives the clock.
+        """
+        self._owns_work_dir = work_dir is None
+        self.work_dir = work_dir or Path(tempfile.mkdtemp(prefix="local-aws-"))
+        self.port = port or free_port()
+        self.enforce_iam = enforce_iam
+        self._lambda_endpoint_url = lambda_endpoint_url
+        self._tick_seconds = tick_seconds
+        self._python = python
+        self._process: subprocess.Popen[bytes] | None = None
+        self.work_dir.mkdir(parents=True, exist_ok=True)
+        self.clock = Clock(self.work_dir / "clock")
+
+    # -- life -----------------------------------------------------------------------------------
+
+    def start(self, *, ends_with_this_process: bool = True) -> Self:
+        """Start and wait until it answers.
+
+        `ends_with_this_process` ties its life to ours, even if we are killed.
+        """
+        if not self._python.exists():
+            raise LocalAwsError(f"no emulator environment: {self._python} does not exist")
+        (self.work_dir / "tmp").mkdir(exist_ok=True)
+        self._control_file.unlink(missing_ok=True)
+        variables = self._process_environment()
+        if ends_with_this_process:
+            variables["LOCAL_AWS_ENDS_WITH_STDIN"] = "1"
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._python), "-m", "emulator.overlay"],
+                cwd=_ROOT,
+                env=variables,
+                stdin=subprocess.PIPE if ends_with_this_process else subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: we stop it in our own time
+            )
+        try:
+            self._wait_until_healthy()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Ask it to end, insist after a bounded wait, and remove its files."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stdin:
+                self._process.stdin.close()
+            self._process = None
+        self.clock.close()
+        if self._owns_work_dir:
+            shutil.rmtree(self.work_dir, ignore_errors=True)
+        else:
+            shutil.rmtree(self.work_dir / "tmp", ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    # -- use ------------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise LocalAwsError("not started")
+        return self._process.pid
+
+    @property
+    def endpoint_url(self) -> str:
+        """For AWS_ENDPOINT_URL; S3 needs the name `localhost` for its virtual hosts."""
+        return f"{'https' if self.enforce_iam else 'http'}://localhost:{self.port}"
+
+    @property
+    def log_file(self) -> Path:
+        return self.work_dir / "ministack.log"
+
+    def environment(self) -> dict[str, str]:
+        """Variables for the CDK command line, and for any other process that calls AWS."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+        tools = [str(_ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
+        variables = inherited | {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "CDK_DEFAULT_ACCOUNT": ACCOUNT,
+            "CDK_DEFAULT_REGION": REGION,
+            "PATH": os.pathsep.join([*tools, os.environ.get("PATH", os.defpath)]),
+            "PYTHON": sys.executable,
+        }
+        if self.enforce_iam:
+            certificate = str(self._certificate)
+            variables |= {"AWS_CA_BUNDLE": certificate, "NODE_EXTRA_CA_CERTS": certificate}
+        return variables
+
+    def client(self, service: str) -> Any:
+        """A boto3 client for it, whatever the environment of this process says."""
+        return boto3.client(
+            service,  # type: ignore[call-overload]  # any service, by name
+            endpoint_url=self.endpoint_url,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            verify=str(self._certificate) if self.enforce_iam else None,
+        )
+
+    def pass_time(self, seconds: float, step: float = 30.0, patience: float = 60.0) -> None:
+        """Let virtual time pass, in steps, as if it had passed by itself.
+
+        At each step nothing is running when the clock jumps, and everything the new time sets
+        off (schedules, polls, functions, moves to dead-letter queues, alarms) has ended before
+        the next. `step` bounds how late anything happens: no event is seen earlier than it is
+        due, nor more than a step after. `patience` is real seconds for one step.
+        """
+        now = self.clock.now()
+        end = now + seconds
+        while now < end:
+            now = min(now + step, end)
+            self._control({"until": now, "patience": patience})
+
+    def settle(self, patience: float = 60.0) -> None:
+        """Let everything that is due now happen, without moving the clock."""
+        self._control({"until": 0.0, "patience": patience})
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    @property
+    def _control_file(self) -> Path:
+        return self.work_dir / "control"
+
+    @property
+    def _certificate(self) -> Path:
+        return self.work_dir / "tmp" / "ministack-tls" / "server.crt"
+
+    def _process_environment(self) -> dict[str, str]:
+        """Only what it needs: functions inherit all of it."""
+        kept = ("PATH", "HOME", "LANG")
+        variables = {name: os.environ[name] for name in kept if name in os.environ}
+        variables |= {
+            "GATEWAY_PORT": str(self.port),
+            "BIND_HOST": "127.0.0.1",
+            "TMPDIR": str(self.work_dir / "tmp"),  # MiniStack leaves its workers' folders behind
+            "PYTHONPATH": str(_ROOT / "emulator" / "site"),
+            "LOCAL_AWS_CLOCK": str(self.clock.path),
+            "LOCAL_AWS_CONTROL": str(self._control_file),
+            "LOCAL_AWS_TICK_SECONDS": str(self._tick_seconds),
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+        }
+        if self.enforce_iam:
+            variables |= {"AUTH": "true", "USE_SSL": "1"}
+        if self._lambda_endpoint_url:
+            variables["AWS_ENDPOINT_URL"] = self._lambda_endpoint_url
+        return variables
+
+    def _wait_until_healthy(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise LocalAwsError(f"it ended at once:\n{self._log_tail()}")
+            if self._control_file.exists() and self._is_listening():
+                return
+            time.sleep(_POLL_SECONDS)
+        raise LocalAwsError(f"not healthy after {_START_SECONDS} s:\n{self._log_tail()}")
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _control(self, request: Mapping[str, float]) -> None:
+        url = f"http://127.0.0.1:{self._control_file.read_text()}/step"
+        call = urllib.request.Request(url, data=json.dumps(request).encode(), method="POST")
+        try:
+            _LOOPBACK.open(call, timeout=request["patience"] + 10).close()
+        except urllib.error.HTTPError as answer:
+            raise LocalAwsError(json.loads(answer.read())["error"]) from None
+        except OSError as fault:
+            raise LocalAwsError(f"{fault}:\n{self._log_tail()}") from fault
+
+    def _log_tail(self) -> str:
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_LINES_SHOWN:])
+

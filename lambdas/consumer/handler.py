@@ -1,0 +1,106 @@
+"""The Lambda shell of the example consumer: an SQS batch in, the ids of its failures out.
+
+It owns the environment, the two tables and the log. The work of a message is done once, however
+often the message comes back: success leaves a COMPLETED record in the idempotency table (key `id`,
+TTL attribute `expiration`), failure leaves none. What the work itself is, `work` knows.
+"""
+
+import os
+from functools import partial
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.idempotency import (
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from consumer.work import Message, read_message, work
+
+MESSAGE_PROCESSED = "message.processed"
+MESSAGE_ALREADY_PROCESSED = "message.already_processed"
+MESSAGE_FAILED = "message.failed"
+
+# A copy of a message that has succeeded can turn up for 14 days in the dead-letter queue and, once
+# redriven, for another 14 in the source queue. Its record has to outlive both.
+REMEMBERED_SECONDS = 30 * 24 * 60 * 60
+
+
+def _read_environment(*names: str) -> list[str]:
+    values = [os.environ.get(name, "") for name in names]
+    if missing := [name for name, value in zip(names, values, strict=True) if not value]:
+        raise RuntimeError(f"Environment variables not set: {', '.join(missing)}")
+    return values
+
+
+def _report_already_processed(response: Any, idempotent_data: Any) -> Any:
+    logger.info(MESSAGE_ALREADY_PROCESSED)
+    return response
+
+
+idempotency_table, control_table = _read_environment("IDEMPOTENCY_TABLE_NAME", "CONTROL_TABLE_NAME")
+logger = Logger(service="consumer")
+dynamodb = boto3.client("dynamodb")
+# A batch of nothing but failures is still answered in full: raising would hide which they were.
+processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+idempotency = IdempotencyConfig(
+    event_key_jmespath="original_id",
+    # A redrive keeps the body. A known id over another body is a trail that was copied on to a new
+    # message: that one must fail and be seen, not be skipped.
+    payload_validation_jmespath="body",
+    raise_on_no_idempotency_key=True,
+    expires_after_seconds=REMEMBERED_SECONDS,
+    response_hook=_report_already_processed,
+)
+
+
+@idempotent_function(  # type: ignore[untyped-decorator]  # Powertools types it as Any
+    data_keyword_argument="message",
+    persistence_store=DynamoDBPersistenceLayer(idempotency_table, boto3_client=dynamodb),
+    config=idempotency,
+    key_prefix="consumer",  # a function that is replaced, and so renamed, still knows its messages
+)
+def work_once(*, message: Message, dependency_is_down: bool) -> dict[str, str]:
+    result = work(message, dependency_is_down=dependency_is_down)
+    logger.info(MESSAGE_PROCESSED)
+    return result
+
+
+def handle_record(record: SQSRecord, *, dependency_is_down: bool) -> None:
+    message = read_message(record)
+    with logger.append_context_keys(message_id=record.message_id, original_id=message.original_id):
+        try:
+            work_once(message=message, dependency_is_down=dependency_is_down)
+        except Exception:
+            logger.exception(MESSAGE_FAILED)
+            raise
+
+
+def is_dependency_down() -> bool:
+    """Read the switch that takes the dependency down in demo and tests; no item means up."""
+    answer = dynamodb.get_item(
+        TableName=control_table, Key={"PK": {"S": "DEPENDENCY"}}, ConsistentRead=True
+    )
+    return answer.get("Item", {}).get("Down", {}).get("BOOL", False)
+
+
+@logger.inject_lambda_context
+def lambda_handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+    # Lets a record in progress expire with the invocation, should Lambda kill it half-way.
+    idempotency.register_lambda_context(context)
+    return process_partial_response(
+        event=event,
+        record_handler=partial(handle_record, dependency_is_down=is_dependency_down()),
+        processor=processor,
+        context=context,
+    )

@@ -1,0 +1,64 @@
+"""When a letter may be tried again: exponential backoff, and a pacer that spreads one pass over time. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import timedelta
+
+from redrive.settings import Settings
+
+#: `DelaySeconds` of SendMessage ends here; what is longer is held in the DLQ until this much remains.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+MAX_SQS_DELAY = timedelta(seconds=900)
+
+#: A message can be hidden for at most 12 h from its receive.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+MAX_VISIBILITY = timedelta(hours=12)
+
+
+def backoff(redrive_count: int, roll: float, settings: Settings) -> timedelta:
+    """The delay of the next redrive: `base_delay x 2^redrive_count`, capped, and its upper half jittered.
+
+    Args:
+        redrive_count: redrives so far, 0 for the first.
+        roll: uniform in [0, 1). Half of the delay is sure, so that a letter never goes back at once, and half
+            is spread, so that letters which failed together are not tried together ("equal jitter",
+            https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+
+    """
+    # 2^40 s is beyond every cap; a larger exponent would only overflow.
+    full = min(
+        settings.base_delay_seconds * 2 ** min(redrive_count, 40), settings.max_delay_seconds
+    )
+    return timedelta(seconds=round(full * (0.5 + roll / 2)))
+
+
+class Pacer:
+    """Deals out the seconds of one pass so that the consumer sees at most `max_rate` letters in each.
+
+    SQS itself does the waiting, by `DelaySeconds`: a pass that redrives 10,000 letters in five seconds still
+    reaches the consumer as a steady stream. State: one counter a second, at most 901.
+    """
+
+    def __init__(self, max_rate: float) -> None:
+        self._rate = max_rate
+        self._taken: Counter[int] = Counter()
+
+    def slot(self, wanted: timedelta) -> timedelta | None:
+        """The first free second at or after `wanted`; None when SQS can't delay that long."""
+        second = math.ceil(wanted.total_seconds())
+        if self._rate == 0:
+            return timedelta(seconds=second)
+        last = int(MAX_SQS_DELAY.total_seconds())
+        while second <= last and not self._has_room(second):
+            second += 1
+        if second > last:
+            return None
+        self._taken[second] += 1
+        return timedelta(seconds=second)
+
+    def _has_room(self, second: int) -> bool:
+        # A rate below one a second allows a letter in some seconds only: floor((s+1)r) - floor(sr).
+        allowed = math.floor((second + 1) * self._rate) - math.floor(second * self._rate)
+        return self._taken[second] < allowed

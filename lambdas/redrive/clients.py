@@ -1,0 +1,41 @@
+"""The boto3 clients of the function, set up for a pass: short time-outs, botocore's own retries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+#: A call that hangs must not eat the pass: three tries of at most seven seconds each.
+CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
+)
+
+
+def sqs_client() -> Any:
+    """An SQS client whose sends carry no trace of the re-driver's own.
+
+    In Lambda, botocore adds the function's trace, `Lineage` included, to every call, and SQS gives it to each
+    message of a SendMessageBatch that has none. Lambda's recursion guard counts hops in it.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-x-ray.html
+    """
+    client = boto3.client("sqs", config=CONFIG)
+    client.meta.events.register_last("before-call.sqs.SendMessageBatch", _without_own_trace)
+    return client
+
+
+def dynamodb_client() -> Any:
+    """A DynamoDB client."""
+    return boto3.client("dynamodb", config=CONFIG)
+
+
+def cloudwatch_client() -> Any:
+    """A CloudWatch client."""
+    return boto3.client("cloudwatch", config=CONFIG)
+
+
+def _without_own_trace(params: dict[str, Any], **_: Any) -> None:
+    params["headers"].pop("X-Amzn-Trace-Id", None)

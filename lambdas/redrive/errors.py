@@ -1,0 +1,39 @@
+"""Every error the re-driver raises on purpose, under one root.
+
+A lost race is no error: it is ``None`` or ``False`` in the answer of the call that lost it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class RedriverError(Exception):
+    """Root of the re-driver's own errors: catch this to catch them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing wrong with the configuration.
+
+    ``seen`` is the value as it was given, or None where one is needed and none was given.
+    """
+
+    setting: str
+    seen: object
+    accepted: str
+
+    def __str__(self) -> str:
+        seen = "not given" if self.seen is None else f"saw {self.seen!r}"
+        return f"{self.setting}: {seen}, accepted is {self.accepted}"
+
+
+class SettingsError(RedriverError):
+    """Raised at synth or cold start when the configuration is wrong.
+
+    Carries all ``faults`` at once, so that a person mends the configuration in one go.
+    """
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        lines = [f"{len(self.faults)} fault(s) in the settings:", *map(str, self.faults)]
+        super().__init__("\n  ".join(lines))

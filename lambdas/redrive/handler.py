@@ -1,0 +1,57 @@
+"""The Lambda shell of the re-driver: environment and clients at cold start, then one pass per invocation.
+
+The event is ignored: it says that it is time, and the pass looks for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from redrive import clients
+from redrive.live_traffic import LiveTraffic
+from redrive.queues import Queues
+from redrive.redrive_pass import STOPPING_TIME, Tools, run_pass
+from redrive.settings import Deployment, Settings
+from redrive.state_store import StateStore
+
+logger = Logger(service="smart-redriver")
+
+settings = Settings.from_env(os.environ)
+deployment = Deployment.from_env(os.environ)
+queues = Queues(clients.sqs_client(), deployment)
+store = StateStore(clients.dynamodb_client(), deployment.table_name, deployment.queue_name)
+live_traffic = LiveTraffic(clients.cloudwatch_client())
+
+
+@logger.inject_lambda_context
+def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
+    """Run one pass and return its report as a JSON object."""
+    remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
+    tools = Tools(
+        queues=queues,
+        store=store,
+        live_traffic=live_traffic,
+        journal=_log,
+        clock=_now,
+        rng=Random(),
+        owner=context.aws_request_id,
+    )
+    report = run_pass(
+        tools, deployment.queue_name, settings, deadline=_now() + remaining - STOPPING_TIME
+    )
+    return report.to_json()
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)
+
+
+def _log(event: str, /, **fields: Any) -> None:
+    logger.info(event, **fields)

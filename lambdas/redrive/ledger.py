@@ -1,0 +1,144 @@
+"""The ledger's entry for one letter, and how it changes. Pure: the state store keeps it, a pass decides it.
+
+An entry is keyed by the letter's original id and outlives every copy. It answers three questions that SQS
+can't: how often was this letter redriven and how often does that speak against it; is the copy in hand one
+that an accepted send has already replaced; was this return already counted as evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+#: Enough for every copy that can still be around; each is one id of 36 characters.
+REPLACED_IDS_KEPT = 5
+#: Keeps an entry of a letter that came back often below two write units of 1 KB.
+HISTORY_KEPT = 12
+
+
+class Status(str, Enum):
+    """Where the letter was last put."""
+
+    REDRIVEN = "REDRIVEN"
+    RETURNED = "RETURNED"
+    PARKED = "PARKED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is known of one letter.
+
+    Attributes:
+        current_id: the MessageId of the copy that was sent last.
+        replaced_ids: ids of copies that an accepted send has replaced, newest last.
+        redrive_count: every redrive. `strikes`: the returns that speak against the letter.
+        batch: the batch of the last redrive. `settled_batch`: the last batch whose verdict is in `strikes`.
+        seen_in_version: version of the circuit when the return was first seen (see `counts_as_evidence`).
+        not_before: when a returned letter may be redriven at the earliest.
+        source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
+
+    """
+
+    original_id: str
+    queue: str
+    first_seen: datetime
+    status: Status
+    current_id: str
+    replaced_ids: tuple[str, ...] = ()
+    redrive_count: int = 0
+    strikes: int = 0
+    batch: int | None = None
+    settled_batch: int | None = None
+    generation: int = 0
+    last_redrive: datetime | None = None
+    not_before: datetime | None = None
+    seen_in_version: int | None = None
+    source_arn: str | None = None
+    park_reason: str | None = None
+    parked_at: datetime | None = None
+    history: tuple[str, ...] = ()
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the letter has come back while others succeeded."""
+        return self.strikes > 0
+
+    def has_replaced(self, message_id: str) -> bool:
+        """Whether a copy with this id was sent on already, so that it may only be deleted."""
+        return message_id in self.replaced_ids
+
+    def counts_as_evidence(self, circuit_version: int) -> bool:
+        """Whether this return still has to be charged to the circuit, exactly once whatever crashes.
+
+            mark entry (version v) ──► write circuit (v+1)
+                              crash here: the circuit is still at v, so the mark counts again
+
+        A mark below the circuit's version was charged by the write that raised it.
+        """
+        return self.seen_in_version is None or self.seen_in_version >= circuit_version
+
+    def redriven(
+        self,
+        *,
+        replaced_id: str,
+        new_id: str,
+        batch: int,
+        generation: int,
+        strikes: int,
+        now: datetime,
+        note: str,
+    ) -> Entry:
+        """After a send to the source queue was accepted."""
+        return replace(
+            self._sent_on(replaced_id, new_id, now, note),
+            status=Status.REDRIVEN,
+            redrive_count=self.redrive_count + 1,
+            strikes=strikes,
+            settled_batch=self.batch,
+            batch=batch,
+            generation=generation,
+            last_redrive=now,
+            not_before=None,
+            seen_in_version=None,
+        )
+
+    def returned(self, *, message_id: str, version: int, now: datetime) -> Entry:
+        """When the letter is first seen in the DLQ again."""
+        return replace(
+            self,
+            status=Status.RETURNED,
+            current_id=message_id,
+            seen_in_version=version,
+            history=_noted(self.history, now, f"returned from batch {self.batch}"),
+        )
+
+    def deferred(self, *, not_before: datetime, strikes: int) -> Entry:
+        """When the next attempt has been put off beyond what SQS can delay."""
+        return replace(self, not_before=not_before, strikes=strikes, settled_batch=self.batch)
+
+    def parked(
+        self, *, replaced_id: str, new_id: str, reason: str, strikes: int, now: datetime
+    ) -> Entry:
+        """After a send to the parking lot was accepted."""
+        return replace(
+            self._sent_on(replaced_id, new_id, now, f"parked {reason}"),
+            status=Status.PARKED,
+            strikes=strikes,
+            settled_batch=self.batch,
+            park_reason=reason,
+            parked_at=now,
+            seen_in_version=None,
+        )
+
+    def _sent_on(self, replaced_id: str, new_id: str, now: datetime, note: str) -> Entry:
+        return replace(
+            self,
+            current_id=new_id,
+            replaced_ids=(*self.replaced_ids, replaced_id)[-REPLACED_IDS_KEPT:],
+            history=_noted(self.history, now, note),
+        )
+
+
+def _noted(history: tuple[str, ...], now: datetime, note: str) -> tuple[str, ...]:
+    return (*history, f"{now:%Y-%m-%dT%H:%M:%SZ} {note}")[-HISTORY_KEPT:]

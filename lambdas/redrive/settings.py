@@ -1,0 +1,249 @@
+"""Owns what the re-driver can be told: the settings, and where its queues and table are.
+
+``Settings`` is the one table of names, defaults, ranges and units. The CDK app reads context keys
+through it at synth, and the function reads environment variables through it at cold start, so
+what deploys also starts. Standard library only: synth, Lambda and simulator all import this.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Generic, Self, TypeVar
+
+from redrive.errors import Fault, SettingsError
+
+Value = str | int | float | bool
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+#: Below this likeness (0 to 1) two names are strangers: ``max_delay`` scores 0.69 against
+#: ``max_delay_seconds``, names that mean something else stay near 0.6 and below.
+_TYPO_LIKENESS = 0.65
+
+#: SQS hides one message for at most 12 h, which also bounds how long a letter can be held.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+_MAX_VISIBILITY_SECONDS = 43_200
+#: SQS's own delay (``DelaySeconds``) ends here; the first backoff must fit in it.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+_MAX_SQS_DELAY_SECONDS = 900
+
+
+class Mode(str, Enum):
+    """What a pass does with its decisions: applies them, only reports them, or makes none."""
+
+    AUTOMATIC = "automatic"
+    DRY_RUN = "dry_run"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a value is read. ``parse`` raises ValueError for anything but what is ``accepted``."""
+
+    parse: Callable[[Value], T]
+    accepted: str
+
+
+def _whole(low: int, high: int) -> Kind[int]:
+    def parse(value: Value) -> int:
+        # The CDK hands a number of cdk.json over as 5 or as 5.0, a `-c` option as "5".
+        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]+(\.0)?", str(value).strip()):
+            raise ValueError
+        return _within(low, int(str(value).strip().removesuffix(".0")), high)
+
+    return Kind(parse, f"a whole number from {low} to {high}")
+
+
+def _number(low: float, high: float) -> Kind[float]:
+    def parse(value: Value) -> float:
+        if isinstance(value, bool) or "_" in str(value):
+            raise ValueError
+        return _within(low, float(value), high)
+
+    return Kind(parse, f"a number from {low:g} to {high:g}")
+
+
+def _within(low: N, value: N, high: N) -> N:
+    if not low <= value <= high:  # said this way round, NaN is refused too
+        raise ValueError
+    return value
+
+
+def _yes_or_no() -> Kind[bool]:
+    def parse(value: Value) -> bool:
+        word = str(value).strip().lower()
+        if word not in ("true", "false"):
+            raise ValueError
+        return word == "true"
+
+    return Kind(parse, "true or false")
+
+
+def _mode() -> Kind[Mode]:
+    def parse(value: Value) -> Mode:
+        return Mode(value.strip() if isinstance(value, str) else value)
+
+    return Kind(parse, ", ".join(mode.value for mode in Mode))
+
+
+#: A yes or no of the CDK app that is no setting of the function (see stacks/settings.py).
+YES_OR_NO = _yes_or_no()
+
+
+def _setting(default: T, kind: Kind[T], meaning: str) -> T:
+    return field(default=default, metadata={"kind": kind, "meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting with its default, range and unit. Get checked ones by ``parse``."""
+
+    mode: Mode = _setting(Mode.AUTOMATIC, _mode(), "what a pass does with its decisions")
+    schedule_minutes: int = _setting(5, _whole(1, 1440), "minutes between passes")
+    max_attempts: int = _setting(5, _whole(1, 100), "strikes before a letter is parked")
+    base_delay_seconds: int = _setting(
+        60, _whole(0, _MAX_SQS_DELAY_SECONDS), "seconds, first backoff"
+    )
+    max_delay_seconds: int = _setting(
+        900, _whole(0, _MAX_VISIBILITY_SECONDS), "seconds, longest backoff"
+    )
+    initial_window: int = _setting(5, _whole(1, 100_000), "letters awaiting a verdict at first")
+    max_window: int = _setting(10_000, _whole(1, 100_000), "letters awaiting a verdict at most")
+    max_rate: float = _setting(100.0, _number(0, 100_000), "letters a second, 0 for no limit")
+    failure_threshold: int = _setting(
+        3, _whole(1, 100), "failed batches in a row that open the circuit"
+    )
+    success_threshold: int = _setting(2, _whole(1, 100), "canaries in a row that close the circuit")
+    failure_rate: float = _setting(
+        0.5, _number(0.01, 1), "share of a batch that returns to make it a failure"
+    )
+    canary_size: int = _setting(1, _whole(1, 100_000), "letters in a canary")
+    cool_down_seconds: int = _setting(60, _whole(1, 86_400), "seconds, first cool-down")
+    max_cool_down_seconds: int = _setting(1800, _whole(1, 86_400), "seconds, longest cool-down")
+    verdict_grace_seconds: int = _setting(
+        30, _whole(0, 3600), "seconds that a verdict waits beyond the last possible return"
+    )
+    source_visibility_timeout_seconds: int = _setting(
+        30, _whole(1, _MAX_VISIBILITY_SECONDS), "seconds, for a source queue made by the stack"
+    )
+    max_receive_count: int = _setting(
+        3, _whole(1, 1000), "receives before SQS moves a message to the dead-letter queue"
+    )
+    with_sample_consumer: bool = _setting(False, YES_OR_NO, "deploys the example consumer")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The settings' names, in the order of the table."""
+        return tuple(setting.name for setting in fields(cls))
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Value]) -> Self:
+        """Read ``values`` by setting name; what is left out takes its default.
+
+        Names that are no settings are ignored. Raises SettingsError listing every fault.
+        """
+        read: dict[str, Any] = {}
+        faults: list[Fault] = []
+        for setting in fields(cls):
+            read[setting.name] = setting.default
+            if setting.name in values:
+                kind: Kind[Any] = setting.metadata["kind"]
+                try:
+                    read[setting.name] = kind.parse(values[setting.name])
+                except ValueError:
+                    seen = values[setting.name]
+                    accepted = f"{kind.accepted} ({setting.metadata['meaning']})"
+                    faults.append(Fault(setting=setting.name, seen=seen, accepted=accepted))
+        unread = {fault.setting for fault in faults}
+        faults += _disorder(read, given=values, unread=unread)
+        if faults:
+            raise SettingsError(faults)
+        return cls(**read)
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Read the upper-case variables of the settings; ``env`` holds others' too.
+
+        Raises SettingsError listing every fault.
+        """
+        return cls.parse({name: env[name.upper()] for name in cls.names() if name.upper() in env})
+
+    def to_env(self) -> dict[str, str]:
+        """Every setting as an environment variable: the inverse of ``from_env``."""
+        return {name.upper(): _text(getattr(self, name)) for name in self.names()}
+
+
+#: Pairs of which the first must not exceed the second.
+_ORDERED = (
+    ("base_delay_seconds", "max_delay_seconds"),
+    ("initial_window", "max_window"),
+    ("canary_size", "max_window"),
+    ("cool_down_seconds", "max_cool_down_seconds"),
+)
+
+
+def _disorder(
+    read: Mapping[str, Any], *, given: Mapping[str, Value], unread: set[str]
+) -> Iterator[Fault]:
+    """Name a setting that somebody gave, not a default they have never seen."""
+    for low, high in _ORDERED:
+        if read[low] <= read[high] or unread & {low, high}:
+            continue
+        if low in given:
+            accepted = f"at most {high}, which is {read[high]}"
+            yield Fault(setting=low, seen=given[low], accepted=accepted)
+        else:
+            accepted = f"at least {low}, which is {read[low]}"
+            yield Fault(setting=high, seen=given[high], accepted=accepted)
+
+
+def _text(value: Value) -> str:
+    """Write a value so that its kind reads it back to the same value."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
+
+
+def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
+    """Those of ``keys`` that are none of ``names`` but look like one, each with the nearest.
+
+    ``maxAttempts``, ``MAX_ATTEMPTS`` and ``max-attempts`` count as misspelt, too.
+    """
+    known = tuple(names)
+    found = {}
+    for key in keys:
+        snake = re.sub("(?<=[a-z])(?=[A-Z])", "_", key).replace("-", "_").lower()
+        near = difflib.get_close_matches(snake, known, n=1, cutoff=_TYPO_LIKENESS)
+        if near and key not in known:
+            found[key] = near[0]
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Where the function's queues and table are; ``queue_name`` is the source queue's name."""
+
+    queue_name: str = field(metadata={"variable": "QUEUE_NAME"})
+    table_name: str = field(metadata={"variable": "DYNAMODB_TABLE_NAME"})
+    dlq_url: str = field(metadata={"variable": "DLQ_URL"})
+    source_queue_url: str = field(metadata={"variable": "SOURCE_QUEUE_URL"})
+    parking_lot_url: str = field(metadata={"variable": "PARKING_LOT_URL"})
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Read the five variables. Raises SettingsError listing all that are missing or empty."""
+        variables = {place.name: str(place.metadata["variable"]) for place in fields(cls)}
+        faults = [
+            Fault(setting=variable, seen=env.get(variable), accepted="a name or URL, not empty")
+            for variable in variables.values()
+            if not env.get(variable)
+        ]
+        if faults:
+            raise SettingsError(faults)
+        return cls(**{name: env[variable] for name, variable in variables.items()})
+
+    def to_env(self) -> dict[str, str]:
+        """The five variables: the inverse of ``from_env``."""
+        return {place.metadata["variable"]: getattr(self, place.name) for place in fields(self)}

@@ -1,0 +1,1 @@
+"""A world in virtual time: AWS as the re-driver meets it, in memory and without waiting."""

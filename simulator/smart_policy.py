@@ -1,0 +1,95 @@
+"""Our own policy in a simulated world: the very pass that the Lambda runs, on the fakes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from redrive.circuit import Circuit
+from redrive.live_traffic import LiveTraffic
+from redrive.queues import Queues
+from redrive.redrive_pass import Tools, run_pass
+from redrive.report import Report
+from redrive.settings import Deployment, Settings
+from redrive.state_store import StateStore
+from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
+
+#: What the deployed function has for one pass.
+PASS_TIME = timedelta(seconds=225)
+
+
+class SmartRedriver:
+    """Runs passes, and remembers their reports and the circuit's states."""
+
+    def __init__(self, world: World, settings: Settings | None = None, *, seed: int = 0) -> None:
+        self.settings = settings or Settings()
+        self.every = timedelta(minutes=self.settings.schedule_minutes)
+        self.reports: list[Report] = []
+        self.states: list[tuple[timedelta, str]] = []
+        self.events: Counter[str] = Counter()
+        self.redriven_by_id: Counter[str] = Counter()
+        self._world = world
+        self._rng = Random(seed)
+        self._deployment = Deployment(
+            queue_name=SOURCE,
+            table_name=TABLE,
+            dlq_url=world.url(DLQ),
+            source_queue_url=world.url(SOURCE),
+            parking_lot_url=world.url(PARKING_LOT),
+        )
+        world.dynamodb.create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.store = StateStore(world.dynamodb, TABLE, SOURCE)
+
+    def tick(self) -> None:
+        """One pass."""
+        self.run_pass(self._world.sqs, self._world.dynamodb)
+
+    def run_pass(self, sqs: Any, dynamodb: Any, *, owner: str | None = None) -> Report:
+        """One pass over these clients, which may inject faults before they call the world's."""
+        tools = Tools(
+            queues=Queues(sqs, self._deployment),
+            store=StateStore(dynamodb, TABLE, SOURCE),
+            live_traffic=LiveTraffic(self._world.cloudwatch),
+            journal=self._note,
+            clock=self._world.clock.now,
+            rng=self._rng,
+            owner=owner or f"pass-{len(self.reports)}",
+        )
+        report = run_pass(
+            tools, SOURCE, self.settings, deadline=self._world.clock.now() + PASS_TIME
+        )
+        self.reports.append(report)
+        if report.circuit_after:
+            self.states.append((self._world.elapsed, report.circuit_after))
+        return report
+
+    @property
+    def circuit(self) -> Circuit | None:
+        """The circuit as it stands in the table."""
+        return self.store.load_circuit()
+
+    @property
+    def redriven(self) -> int:
+        """Letters redriven so far."""
+        return sum(report.redriven for report in self.reports)
+
+    @property
+    def was_ever_open(self) -> bool:
+        """Whether a pass ever left the circuit OPEN."""
+        return any(state == "OPEN" for _, state in self.states)
+
+    def parked_for(self, reason: str) -> int:
+        """Letters parked for this reason so far."""
+        return sum(report.parked[reason] for report in self.reports)
+
+    def _note(self, event: str, /, **fields: Any) -> None:
+        self.events[event] += 1
+        if event == "letter.redriven":
+            self.redriven_by_id[fields["original_id"]] += 1

@@ -1,0 +1,87 @@
+"""cdk-nag: which rules the templates are checked against, and why some findings stand."""
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from cdk_nag import AwsSolutionsChecks, ServerlessChecks
+from constructs import IConstruct
+
+from stacks.queues import Queues
+from stacks.redriver import Redriver
+from stacks.sample_consumer import SampleConsumer
+
+_UNTRACED = (
+    "One function and its log tell all of a pass or a batch; the letters keep their own traces."
+)
+_NEXT_TICK = "The next tick is the retry: a pass re-reads everything, so a lost tick loses nothing."
+_NEVER_ASYNCHRONOUS = "Invoked only by its event source mapping, never asynchronously."
+
+
+def add_checks(app: cdk.App) -> None:
+    """Check the app at synth, which fails on any finding that is not acknowledged."""
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+
+
+def acknowledge_queues(queues: Queues) -> None:
+    """Accept that both ends of the line have no dead-letter queue of their own."""
+    parking_lot = "The end of the line: nothing consumes it, its letters wait for a person."
+    _acknowledge(
+        queues.parking_lot,
+        {"AwsSolutions-SQS3": parking_lot, "Serverless-SQSRedrivePolicy": parking_lot},
+    )
+    _acknowledge(
+        queues.dead_letter_queue,
+        {
+            "Serverless-SQSRedrivePolicy": "A dead-letter queue itself; with a redrive policy, "
+            "each of the re-driver's receives would count against the letter."
+        },
+    )
+
+
+def acknowledge_redriver(redriver: Redriver) -> None:
+    """Accept the wildcards that can't be narrowed, and that a failed tick goes nowhere."""
+    _acknowledge(
+        redriver,
+        {
+            "AwsSolutions-IAM5[Resource::*]": "Only cloudwatch:GetMetricData, which AWS can't "
+            "restrict to a resource.",
+            "Serverless-LambdaDLQ": _NEXT_TICK,
+            "Serverless-LambdaAsyncFailureDestination": _NEXT_TICK,
+            "Serverless-LambdaTracing": _UNTRACED,
+        },
+    )
+    function = _logical_id(redriver.function)
+    # The CDK keeps the schedules' role at the top of the stack, for schedules to share.
+    _acknowledge(
+        cdk.Stack.of(redriver),
+        {
+            f"AwsSolutions-IAM5[Resource::<{function}.Arn>:*]": "The CDK's own grant to the "
+            "schedule: this one function's versions and aliases, of which there are none."
+        },
+    )
+
+
+def acknowledge_sample_consumer(consumer: SampleConsumer) -> None:
+    """Accept that the example's failures end in the dead-letter queue, and nowhere else."""
+    _acknowledge(
+        consumer,
+        {
+            "Serverless-LambdaDLQ": _NEVER_ASYNCHRONOUS,
+            "Serverless-LambdaAsyncFailureDestination": _NEVER_ASYNCHRONOUS,
+            "Serverless-LambdaEventSourceMappingDestination": "Not for SQS sources: the source "
+            "queue's redrive policy takes the failures.",
+            "Serverless-LambdaTracing": _UNTRACED,
+        },
+    )
+
+
+def _acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
+    for finding, reason in reasons.items():
+        cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id=finding, reason=reason))
+
+
+def _logical_id(function: lambda_.Function) -> str:
+    resource = function.node.default_child
+    assert isinstance(resource, cdk.CfnElement)
+    return cdk.Stack.of(function).resolve(resource.logical_id)

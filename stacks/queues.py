@@ -1,0 +1,82 @@
+"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+#: The longest that SQS keeps a message: 14 days.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+_LONGEST_RETENTION = cdk.Duration.days(14)
+#: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
+_LONG_POLL = cdk.Duration.seconds(20)
+
+
+class Queues(Construct):
+    """``source_queue``, its ``dead_letter_queue``, and the ``parking_lot`` for poison pills.
+
+    All are encrypted by SQS's own key and refuse plain HTTP.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        visibility_timeout: cdk.Duration,
+        max_receive_count: int,
+        removal_policy: cdk.RemovalPolicy,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        source_name = _name_known_beforehand(self)
+        self.dead_letter_queue = sqs.Queue(
+            self,
+            "DeadLetter",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=_LONGEST_RETENTION,
+            # A letter of another queue would be redriven to the wrong consumer.
+            redrive_allow_policy=sqs.RedriveAllowPolicy(
+                redrive_permission=sqs.RedrivePermission.BY_QUEUE,
+                source_queues=[_queue_named(self, source_name)],
+            ),
+            removal_policy=removal_policy,
+        )
+        self.source_queue = sqs.Queue(
+            self,
+            "Source",
+            queue_name=source_name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            receive_message_wait_time=_LONG_POLL,
+            visibility_timeout=visibility_timeout,
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.dead_letter_queue, max_receive_count=max_receive_count
+            ),
+            removal_policy=removal_policy,
+        )
+        self.parking_lot = sqs.Queue(
+            self,
+            "ParkingLot",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=_LONGEST_RETENTION,
+            removal_policy=removal_policy,
+        )
+
+
+def _name_known_beforehand(scope: Construct) -> str:
+    """Name the source queue after the stack's own id, unique to each stack ever created.
+
+    Source queue and dead-letter queue name each other in their policies. CloudFormation can't
+    resolve such a circle, so one of the two ARNs must be known before its queue exists. The id
+    keeps the name free of what is wrong with fixed names: a queue that was retained from a
+    deleted stack does not stand in the way of the next one.
+    """
+    stack_id = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Stack.of(scope).stack_id))
+    # An SQS name has at most 80 characters, 36 of which go to the id.
+    return f"{cdk.Names.unique_resource_name(scope, max_length=36)}-Source-{stack_id}"
+
+
+def _queue_named(scope: Construct, name: str) -> sqs.IQueue:
+    arn = cdk.Stack.of(scope).format_arn(service="sqs", resource=name)
+    return sqs.Queue.from_queue_arn(scope, "SourceByName", arn)

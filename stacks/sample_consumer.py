@@ -1,0 +1,74 @@
+"""The example consumer of the source queue, for the demo and for end-to-end tests."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from stacks.python_function import python_function
+
+#: AWS advises a visibility timeout of six times the function's timeout, so that a throttled batch
+#: is tried again before it becomes visible.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+_VISIBILITY_PER_TIMEOUT = 6
+#: The longest that Lambda lets a function run.
+_MAX_TIMEOUT_SECONDS = 900
+
+
+class SampleConsumer(Construct):
+    """``function``, its ``idempotency_table``, and the ``control_table`` by which it is told to fail.
+
+    Nothing here outlives the stack.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        source_queue: sqs.IQueue,
+        visibility_timeout: cdk.Duration,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.idempotency_table = self._table("Idempotency", key="id", ttl="expiration")
+        self.control_table = self._table("Control", key="PK", ttl=None)
+        self.function = python_function(
+            self,
+            package="consumer",
+            description="Example consumer, may be told to fail",
+            memory_mib=256,
+            timeout=_timeout(visibility_timeout),
+            environment={
+                "IDEMPOTENCY_TABLE_NAME": self.idempotency_table.table_name,
+                "CONTROL_TABLE_NAME": self.control_table.table_name,
+                "POWERTOOLS_SERVICE_NAME": "consumer",
+            },
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self.control_table.grant(self.function, "dynamodb:GetItem")
+        self.idempotency_table.grant(
+            self.function,
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+        )
+        self.function.add_event_source(
+            event_sources.SqsEventSource(source_queue, report_batch_item_failures=True)
+        )
+
+    def _table(self, construct_id: str, *, key: str, ttl: str | None) -> dynamodb.TableV2:
+        return dynamodb.TableV2(
+            self,
+            construct_id,
+            partition_key=dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING),
+            time_to_live_attribute=ttl,
+            billing=dynamodb.Billing.on_demand(),
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+
+
+def _timeout(visibility_timeout: cdk.Duration) -> cdk.Duration:
+    sixth = int(visibility_timeout.to_seconds()) // _VISIBILITY_PER_TIMEOUT
+    return cdk.Duration.seconds(min(_MAX_TIMEOUT_SECONDS, max(1, sixth)))

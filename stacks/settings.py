@@ -1,0 +1,61 @@
+"""Reads the CDK context: the settings of the function, and what only the app needs to know."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from constructs import Node
+
+from redrive.errors import Fault, SettingsError
+from redrive.settings import YES_OR_NO, Settings, misspelt
+
+__all__ = ["Context", "SettingsError", "parse_context", "read_context"]
+
+#: Whether queues, table and logs outlive the stack. Not a setting: the function never sees it.
+RETAIN = "retain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a person decided for this deployment."""
+
+    settings: Settings
+    retain: bool
+
+
+def read_context(node: Node) -> Context:
+    """Read the flat context keys (``cdk deploy -c max_attempts=3``) of an app.
+
+    Raises SettingsError listing all wrong values and misspelt keys at once. Keys that resemble
+    no setting are others' and are left alone, as are those of the CDK itself.
+    """
+    return parse_context(node.get_all_context())
+
+
+def parse_context(values: Mapping[str, Any]) -> Context:
+    """Like ``read_context``, from a plain mapping."""
+    faults: list[Fault] = []
+    settings = Settings()
+    try:
+        settings = Settings.parse(values)
+    except SettingsError as error:
+        faults += error.faults
+    retain = True
+    try:
+        retain = YES_OR_NO.parse(values.get(RETAIN, True))
+    except ValueError:
+        faults.append(Fault(setting=RETAIN, seen=values[RETAIN], accepted=YES_OR_NO.accepted))
+    faults += _misspelt_keys(values)
+    if faults:
+        raise SettingsError(faults)
+    return Context(settings=settings, retain=retain)
+
+
+def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
+    # The CDK's own keys carry a namespace: `aws:cdk:...`, `@aws-cdk/...`, `ami:account=...`.
+    flat = [key for key in values if ":" not in key and "/" not in key]
+    near = misspelt(flat, [*Settings.names(), RETAIN])
+    return [
+        Fault(setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})")
+        for key, name in near.items()
+    ]

@@ -1,0 +1,146 @@
+"""A stack deployed by the real CDK command line lives through virtual hours."""
+
+import json
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator import cdk
+from emulator.process import LocalAws
+
+_APP = """
+from aws_cdk import App, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch, aws_dynamodb as dynamodb, aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as sources, aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as targets, aws_sqs as sqs
+
+app = App()
+stack = Stack(app, "Probe")
+dead_letters = sqs.Queue(stack, "DeadLetters")
+source = sqs.Queue(
+    stack, "Source", visibility_timeout=Duration.seconds(30),
+    dead_letter_queue=sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=3),
+)
+table = dynamodb.TableV2(
+    stack, "Table", partition_key={"name": "PK", "type": dynamodb.AttributeType.STRING},
+    time_to_live_attribute="TTL", removal_policy=RemovalPolicy.DESTROY,
+)
+
+def function(name, body, **settings):
+    return lambda_.Function(
+        stack, name, runtime=lambda_.Runtime.PYTHON_3_13, handler="index.handler",
+        code=lambda_.Code.from_inline(body), timeout=Duration.seconds(20), **settings,
+    )
+
+consumer = function("Consumer", "def handler(event, context):\\n"
+    "    if 'poison' in event['Records'][0]['body']: raise ValueError('poison')\\n")
+consumer.add_event_source(sources.SqsEventSource(source, batch_size=1))
+clockwork = function("Clockwork", "import boto3, os, time\\n"
+    "table = boto3.resource('dynamodb').Table(os.environ['TABLE'])\\n"
+    "def handler(event, context):\\n"
+    "    table.update_item(Key={'PK': 'firings'}, UpdateExpression='ADD n :one',"
+    " ExpressionAttributeValues={':one': 1})\\n",
+    environment={"TABLE": table.table_name}, reserved_concurrent_executions=1)
+table.grant_read_write_data(clockwork)
+scheduler.Schedule(
+    stack, "Every5Minutes", schedule=scheduler.ScheduleExpression.rate(Duration.minutes(5)),
+    target=targets.LambdaInvoke(clockwork),
+)
+arrived = dead_letters.metric_approximate_number_of_messages_visible(period=Duration.minutes(1))
+plain = arrived.create_alarm(stack, "Plain", threshold=1, evaluation_periods=1)
+maths = cloudwatch.MathExpression(
+    expression="FILL(a, 0) + 0", using_metrics={"a": arrived}, period=Duration.minutes(1)
+).create_alarm(stack, "Maths", threshold=1, evaluation_periods=1)
+both = cloudwatch.CompositeAlarm(
+    stack, "Both", alarm_rule=cloudwatch.AlarmRule.all_of(plain, maths)
+)
+for output, value in {
+    "SourceUrl": source.queue_url, "SourceArn": source.queue_arn,
+    "DeadLetterUrl": dead_letters.queue_url, "TableName": table.table_name,
+    "ClockworkName": clockwork.function_name, "AlarmName": both.alarm_name,
+}.items():
+    CfnOutput(stack, output, value=value)
+app.synth()
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    app_dir = tmp_path_factory.mktemp("probe")
+    (app_dir / "app.py").write_text(textwrap.dedent(_APP))
+    (app_dir / "cdk.json").write_text(json.dumps({"app": "$PYTHON app.py"}))
+    cdk.bootstrap(aws)
+    yield cdk.deploy(aws, app_dir, {"colour": "blue"}, app_dir / "out")
+
+
+def _firings(aws: LocalAws, table: str) -> int:
+    answer: Any = aws.client("dynamodb").get_item(TableName=table, Key={"PK": {"S": "firings"}})
+    return int(answer.get("Item", {}).get("n", {"N": "0"})["N"])
+
+
+def test_a_schedule_fires_once_every_five_virtual_minutes(
+    aws: LocalAws, stack: dict[str, str]
+) -> None:
+    before = _firings(aws, stack["TableName"])
+
+    aws.pass_time(3600)
+
+    assert _firings(aws, stack["TableName"]) == before + 12
+
+
+def test_a_failing_message_reaches_the_dead_letter_queue_after_three_receives(
+    aws: LocalAws, stack: dict[str, str], sqs: Any
+) -> None:
+    sent = sqs.send_message(QueueUrl=stack["SourceUrl"], MessageBody="poison")
+
+    aws.pass_time(120)
+
+    (letter,) = sqs.receive_message(
+        QueueUrl=stack["DeadLetterUrl"], MessageSystemAttributeNames=["All"], VisibilityTimeout=0
+    )["Messages"]
+    assert letter["MessageId"] == sent["MessageId"]
+    assert letter["Attributes"]["DeadLetterQueueSourceArn"] == stack["SourceArn"]
+    assert letter["Attributes"]["ApproximateReceiveCount"] == "4"  # three, and this one
+
+
+def test_a_composite_of_a_plain_and_a_math_alarm_follows_the_dead_letter_queue(
+    aws: LocalAws, stack: dict[str, str], sqs: Any, cloudwatch: Any
+) -> None:
+    def state() -> str:
+        alarms = cloudwatch.describe_alarms(
+            AlarmNames=[stack["AlarmName"]], AlarmTypes=["CompositeAlarm"]
+        )
+        return str(alarms["CompositeAlarms"][0]["StateValue"])
+
+    sqs.send_message(QueueUrl=stack["DeadLetterUrl"], MessageBody="a dead letter")
+    aws.pass_time(120)
+    in_trouble = state()
+    sqs.purge_queue(QueueUrl=stack["DeadLetterUrl"])
+    aws.pass_time(180)
+
+    assert (in_trouble, state()) == ("ALARM", "OK")
+
+
+def test_reserved_concurrency_and_time_to_live_of_the_template_are_in_force(
+    aws: LocalAws, stack: dict[str, str], functions: Any
+) -> None:
+    concurrency = functions.get_function_concurrency(FunctionName=stack["ClockworkName"])
+    ttl = aws.client("dynamodb").describe_time_to_live(TableName=stack["TableName"])
+
+    assert concurrency["ReservedConcurrentExecutions"] == 1
+    assert ttl["TimeToLiveDescription"]["TimeToLiveStatus"] in ("ENABLED", "ENABLING")
+    assert ttl["TimeToLiveDescription"]["AttributeName"] == "TTL"
+
+
+def test_a_virtual_hour_passes_in_a_few_real_seconds(
+    aws: LocalAws, stack: dict[str, str]
+) -> None:
+    started = time.monotonic()
+
+    aws.pass_time(3600)
+
+    assert time.monotonic() - started < 15

@@ -1,0 +1,113 @@
+"""Functions: their environments, their events, and time while they run."""
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from emulator.process import LocalAws
+
+_COUNTS_ITS_RUNS = """
+    runs = 0
+
+    def handler(event, context):
+        global runs
+        runs += 1
+        if event.get("raise"):
+            raise ValueError("as asked")
+        return runs
+"""
+
+
+def _invoke(functions: Any, function: str, event: dict[str, Any]) -> Any:
+    answer = functions.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+    return json.loads(answer["Payload"].read())
+
+
+def _invocations(aws: LocalAws, metric: str, function: str) -> float:
+    now = aws.clock.now()
+    points = aws.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName=metric,
+        Dimensions=[{"Name": "FunctionName", "Value": function}],
+        StartTime=datetime.fromtimestamp(now - 3600, UTC),
+        EndTime=datetime.fromtimestamp(now + 1, UTC),
+        Period=60,
+        Statistics=["Sum"],
+    )["Datapoints"]
+    return float(sum(point["Sum"] for point in points))
+
+
+def test_an_environment_survives_an_exception(
+    functions: Any, make_function: Callable[..., str]
+) -> None:
+    function = make_function(_COUNTS_ITS_RUNS)
+
+    failure = _invoke(functions, function, {"raise": True})
+
+    assert failure["errorMessage"] == "as asked"
+    assert _invoke(functions, function, {}) == 2
+
+
+def test_an_asynchronous_failure_is_retried_after_one_and_two_virtual_minutes(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str]
+) -> None:
+    function = make_function(_COUNTS_ITS_RUNS)
+    functions.invoke(FunctionName=function, InvocationType="Event", Payload=b'{"raise": true}')
+
+    aws.settle()
+    at_once = _invocations(aws, "Invocations", function)
+    aws.pass_time(90)
+    after_a_minute = _invocations(aws, "Invocations", function)
+    aws.pass_time(600)
+
+    assert (at_once, after_a_minute) == (1, 2)
+    assert _invocations(aws, "Invocations", function) == 3
+    assert _invocations(aws, "Errors", function) == 3
+
+
+def test_time_does_not_jump_while_a_function_runs(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str]
+) -> None:
+    function = make_function(
+        """
+        import time
+
+        def handler(event, context):
+            before = time.time()
+            time.sleep(0.3)
+            return [time.time() - before, context.get_remaining_time_in_millis()]
+        """
+    )
+    answers: list[Any] = []
+    running = threading.Thread(target=lambda: answers.append(_invoke(functions, function, {})))
+    running.start()
+
+    while not answers:
+        aws.pass_time(30)
+    running.join()
+
+    ((elapsed, remaining),) = answers
+    assert elapsed < 10
+    assert remaining > 20_000
+
+
+def test_a_mapping_feeds_every_waiting_message_within_one_step(
+    aws: LocalAws, sqs: Any, functions: Any, make_queue: Callable[..., str],
+    make_function: Callable[..., str], arn_of: Callable[[str], str],
+) -> None:
+    url = make_queue()
+    function = make_function("def handler(event, context): pass")
+    functions.create_event_source_mapping(
+        FunctionName=function, EventSourceArn=arn_of(url), BatchSize=1
+    )
+    for _ in range(20):
+        sqs.send_message(QueueUrl=url, MessageBody="x", DelaySeconds=20)
+
+    aws.pass_time(30)
+
+    assert _invocations(aws, "Invocations", function) == 20
+    counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert counts["ApproximateNumberOfMessages"] == "0"
+    assert counts["ApproximateNumberOfMessagesNotVisible"] == "0"

@@ -1,0 +1,332 @@
+"""The example consumer, driven through its Lambda handler over moto's DynamoDB."""
+
+import importlib
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from redrive.letter import TRAIL_ATTRIBUTE, Trail
+
+QUEUE = "orders"
+IDEMPOTENCY_TABLE = "idempotency"
+CONTROL_TABLE = "control"
+DAY_SECONDS = 24 * 60 * 60
+
+POISON = '{"poison": true}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What the consumer and Powertools ask of a Lambda context."""
+
+    remaining_millis: int = 30_000
+    function_name: str = "consumer"
+    memory_limit_in_mb: int = 256
+    invoked_function_arn: str = "arn:aws:lambda:eu-west-1:123456789012:function:consumer"
+    aws_request_id: str = "request"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_millis
+
+
+class Killed(BaseException):
+    """Lambda ends the process: no `except Exception` gets to run."""
+
+
+class Consumer:
+    """A cold-started consumer with its tables, and the questions the tests ask of them."""
+
+    def __init__(self) -> None:
+        self.dynamodb = boto3.client("dynamodb")
+        self.create_table(IDEMPOTENCY_TABLE, key="id")
+        self.create_table(CONTROL_TABLE, key="PK")
+        self.module: Any = importlib.import_module("consumer.handler")
+        self.log_stream = io.StringIO()
+        self.module.logger.registered_handler.setStream(self.log_stream)
+
+    def create_table(self, name: str, *, key: str) -> None:
+        self.dynamodb.create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+    def failures(self, *records: dict[str, Any], remaining_millis: int = 30_000) -> list[str]:
+        """Deliver one batch; the ids of the messages that the consumer hands back."""
+        response = self.module.lambda_handler(
+            {"Records": list(records)}, Context(remaining_millis=remaining_millis)
+        )
+        return [failure["itemIdentifier"] for failure in response["batchItemFailures"]]
+
+    def set_down(self, down: bool) -> None:
+        self.dynamodb.put_item(
+            TableName=CONTROL_TABLE, Item={"PK": {"S": "DEPENDENCY"}, "Down": {"BOOL": down}}
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        return self.dynamodb.scan(TableName=IDEMPOTENCY_TABLE)["Items"]
+
+    def processed(self) -> list[str]:
+        """The original ids of the messages whose work is done."""
+        done = [record for record in self.records() if record["status"]["S"] == "COMPLETED"]
+        return sorted(json.loads(record["data"]["S"])["original_id"] for record in done)
+
+    def log(self) -> list[tuple[str, str]]:
+        """Each log line's event name and original id."""
+        lines = [json.loads(line) for line in self.log_stream.getvalue().splitlines()]
+        return [(line["message"], line["original_id"]) for line in lines]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("IDEMPOTENCY_TABLE_NAME", IDEMPOTENCY_TABLE)
+    monkeypatch.setenv("CONTROL_TABLE_NAME", CONTROL_TABLE)
+    # Importing the handler is its cold start, and every test has its own.
+    monkeypatch.delitem(sys.modules, "consumer.handler", raising=False)
+    return monkeypatch
+
+
+@pytest.fixture
+def consumer(environment: pytest.MonkeyPatch) -> Iterator[Consumer]:
+    with mock_aws():
+        yield Consumer()
+
+
+def message(message_id: str, body: str = "{}", *, trail: str | None = None) -> dict[str, Any]:
+    """One record of an SQS event; with a trail, as the re-driver would have sent it."""
+    attribute = {"stringValue": trail, "dataType": "String"}
+    return {
+        "messageId": message_id,
+        "receiptHandle": f"handle of {message_id}",
+        "body": body,
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {} if trail is None else {TRAIL_ATTRIBUTE: attribute},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:eu-west-1:123456789012:{QUEUE}",
+        "awsRegion": "eu-west-1",
+    }
+
+
+def trail_of(original_id: str, *, queue: str = QUEUE) -> str:
+    """A trail as the re-driver writes it, so that the two cannot drift apart."""
+    first_seen = datetime(2026, 1, 1, tzinfo=UTC)
+    return Trail(
+        queue=queue,
+        original_id=original_id,
+        redrive_count=1,
+        first_seen=first_seen,
+        batch=1,
+        generation=1,
+    ).encode()
+
+
+def test_every_message_of_a_healthy_batch_is_processed(consumer: Consumer) -> None:
+    failures = consumer.failures(message("a"), message("b"), message("c", "not JSON at all"))
+
+    assert failures == []
+    assert consumer.processed() == ["a", "b", "c"]
+
+
+def test_a_poison_message_fails_alone_and_is_not_remembered(consumer: Consumer) -> None:
+    failures = consumer.failures(message("a"), message("bad", POISON), message("b"))
+
+    assert failures == ["bad"]
+    assert consumer.processed() == ["a", "b"]
+    assert len(consumer.records()) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "[]", "null", '{"poison": false}', '{"poison": "true"}', '{"poison"', "[" * 200_000],
+    ids=lambda body: body[:20] or "empty",
+)
+def test_only_a_json_object_that_says_so_is_poison(consumer: Consumer, body: str) -> None:
+    assert consumer.failures(message("a", body)) == []
+
+
+def test_while_the_dependency_is_down_every_message_fails_and_none_is_remembered(
+    consumer: Consumer,
+) -> None:
+    consumer.set_down(True)
+
+    failures = consumer.failures(message("a"), message("bad", POISON))
+
+    assert failures == ["a", "bad"]
+    assert consumer.records() == []
+
+
+def test_a_dependency_that_is_up_again_is_noticed_by_the_next_invocation(
+    consumer: Consumer,
+) -> None:
+    consumer.set_down(True)
+    consumer.failures(message("a"))
+
+    consumer.set_down(False)
+
+    assert consumer.failures(message("a")) == []
+    assert consumer.processed() == ["a"]
+
+
+def test_a_redriven_message_that_had_failed_is_tried_again(consumer: Consumer) -> None:
+    consumer.set_down(True)
+    consumer.failures(message("a"))
+    consumer.set_down(False)
+
+    failures = consumer.failures(message("a2", trail=trail_of("a")))
+
+    assert failures == []
+    assert consumer.processed() == ["a"]
+    assert consumer.log() == [("message.failed", "a"), ("message.processed", "a")]
+
+
+def test_a_redriven_message_that_had_succeeded_is_not_worked_twice(consumer: Consumer) -> None:
+    consumer.failures(message("a"))
+    consumer.set_down(True)
+
+    failures = consumer.failures(message("a2", trail=trail_of("a")))
+
+    assert failures == []
+    assert consumer.log() == [("message.processed", "a"), ("message.already_processed", "a")]
+
+
+def test_two_copies_of_a_message_in_one_batch_are_worked_once(consumer: Consumer) -> None:
+    failures = consumer.failures(message("a"), message("a2", trail=trail_of("a")), message("a"))
+
+    assert failures == []
+    assert [event for event, _ in consumer.log()].count("message.processed") == 1
+
+
+@pytest.mark.parametrize(
+    "trail",
+    [
+        "",
+        "not JSON",
+        "[]",
+        "{}",
+        f'{{"queue":"{QUEUE}"}}',
+        f'{{"queue":"{QUEUE}","id":""}}',
+        f'{{"queue":"{QUEUE}","id":7}}',
+        "[" * 200_000,
+    ],
+    ids=lambda trail: trail[:30] or "empty",
+)
+def test_a_malformed_trail_counts_as_absent(consumer: Consumer, trail: str) -> None:
+    consumer.failures(message("a", trail=trail))
+
+    assert consumer.processed() == ["a"]
+
+
+def test_a_binary_trail_counts_as_absent(consumer: Consumer) -> None:
+    record = message("a", trail="")
+    record["messageAttributes"][TRAIL_ATTRIBUTE] = {"binaryValue": "e30=", "dataType": "Binary"}
+
+    consumer.failures(record)
+
+    assert consumer.processed() == ["a"]
+
+
+def test_messages_that_inherited_a_trail_from_another_queue_are_each_processed(
+    consumer: Consumer,
+) -> None:
+    inherited = trail_of("order", queue="another-queue")
+
+    consumer.failures(message("a", trail=inherited), message("b", trail=inherited))
+
+    assert consumer.processed() == ["a", "b"]
+
+
+def test_a_known_id_over_another_body_fails_rather_than_being_skipped(consumer: Consumer) -> None:
+    consumer.failures(message("a", '{"step": 1}'))
+
+    failures = consumer.failures(message("b", '{"step": 2}', trail=trail_of("a")))
+
+    assert failures == ["b"]
+
+
+def test_a_message_is_remembered_longer_than_it_can_wait_in_two_queues(consumer: Consumer) -> None:
+    consumer.failures(message("a"))
+
+    (record,) = consumer.records()
+    assert int(record["expiration"]["N"]) - time.time() > 2 * 14 * DAY_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("remaining_millis", "failures"),
+    [(-1, []), (60_000, ["a"])],
+    ids=["taken over when its time is up", "left alone before that"],
+)
+def test_an_invocation_that_was_killed_blocks_its_message_for_no_longer_than_it_could_have_run(
+    consumer: Consumer,
+    monkeypatch: pytest.MonkeyPatch,
+    remaining_millis: int,
+    failures: list[str],
+) -> None:
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(consumer.module, "work", die)
+        consumer.failures(message("a"), remaining_millis=remaining_millis)
+
+    assert consumer.failures(message("a")) == failures
+
+
+def test_the_control_item_is_read_once_for_the_whole_batch(consumer: Consumer) -> None:
+    reads: list[str] = []
+
+    def count(model: Any, **_: Any) -> None:
+        reads.append(model.name)
+
+    consumer.module.dynamodb.meta.events.register("before-call.dynamodb.GetItem", count)
+
+    consumer.failures(*(message(str(n)) for n in range(10)))
+
+    assert len(reads) == 1
+
+
+def test_an_unreadable_control_table_returns_the_whole_batch_unworked(consumer: Consumer) -> None:
+    consumer.dynamodb.delete_table(TableName=CONTROL_TABLE)
+
+    with pytest.raises(ClientError, match="ResourceNotFoundException"):
+        consumer.failures(message("a"))
+
+    assert consumer.records() == []
+
+
+def test_no_log_line_holds_a_body(consumer: Consumer) -> None:
+    secret = '{"card": "4111"}'
+    consumer.failures(message("a", secret), message("bad", '{"poison": true, "card": "4111"}'))
+    consumer.failures(message("a2", secret, trail=trail_of("a")))
+    consumer.set_down(True)
+    consumer.failures(message("b", secret))
+
+    assert "4111" not in consumer.log_stream.getvalue()
+    assert consumer.log() == [
+        ("message.processed", "a"),
+        ("message.failed", "bad"),
+        ("message.already_processed", "a"),
+        ("message.failed", "b"),
+    ]
+
+
+def test_a_cold_start_names_every_variable_that_is_missing(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    environment.delenv("CONTROL_TABLE_NAME")
+    environment.setenv("IDEMPOTENCY_TABLE_NAME", "")
+
+    with pytest.raises(RuntimeError, match="IDEMPOTENCY_TABLE_NAME, CONTROL_TABLE_NAME"):
+        importlib.import_module("consumer.handler")

@@ -1,0 +1,230 @@
+"""Settings are read strictly, faults are told all at once, and the environment round-trips."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.errors import RedriverError, SettingsError
+from redrive.settings import Deployment, Mode, Settings, misspelt
+
+DEFAULTS = {
+    "mode": Mode.AUTOMATIC,
+    "schedule_minutes": 5,
+    "max_attempts": 5,
+    "base_delay_seconds": 60,
+    "max_delay_seconds": 900,
+    "initial_window": 5,
+    "max_window": 10_000,
+    "max_rate": 100,
+    "failure_threshold": 3,
+    "success_threshold": 2,
+    "failure_rate": 0.5,
+    "canary_size": 1,
+    "cool_down_seconds": 60,
+    "max_cool_down_seconds": 1800,
+    "verdict_grace_seconds": 30,
+    "source_visibility_timeout_seconds": 30,
+    "max_receive_count": 3,
+    "with_sample_consumer": False,
+}
+
+DEPLOYMENT = {
+    "QUEUE_NAME": "orders",
+    "DYNAMODB_TABLE_NAME": "state",
+    "DLQ_URL": "https://sqs/dlq",
+    "SOURCE_QUEUE_URL": "https://sqs/orders",
+    "PARKING_LOT_URL": "https://sqs/parking",
+}
+
+
+def faults_of(values: dict) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        Settings.parse(values)
+    return {fault.setting: str(fault) for fault in caught.value.faults}
+
+
+def test_nothing_given_means_the_documented_defaults():
+    settings = Settings.parse({})
+
+    assert settings == Settings()
+    assert {name: getattr(settings, name) for name in Settings.names()} == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("max_attempts", "3", 3),
+        ("max_attempts", " 3 ", 3),
+        ("max_attempts", 3, 3),
+        ("max_attempts", 3.0, 3),
+        ("max_attempts", 100, 100),
+        ("base_delay_seconds", "0", 0),
+        ("failure_rate", "0.25", 0.25),
+        ("failure_rate", 1, 1.0),
+        ("max_rate", "0.5", 0.5),
+        ("max_rate", "1e3", 1000.0),
+        ("with_sample_consumer", "true", True),
+        ("with_sample_consumer", "False", False),
+        ("with_sample_consumer", True, True),
+        ("mode", "dry_run", Mode.DRY_RUN),
+        ("mode", Mode.PAUSED, Mode.PAUSED),
+    ],
+)
+def test_a_value_is_read_as_text_and_as_json(name, value, read):
+    found = getattr(Settings.parse({name: value}), name)
+
+    assert (found, type(found)) == (read, type(read))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_attempts", "0"),
+        ("max_attempts", "101"),
+        ("max_attempts", "3.5"),
+        ("max_attempts", ""),
+        ("max_attempts", "1_0"),
+        ("max_attempts", "9" * 5000),
+        ("max_attempts", True),
+        ("base_delay_seconds", "-1"),
+        ("base_delay_seconds", "901"),
+        ("max_delay_seconds", "43201"),
+        ("schedule_minutes", "1441"),
+        ("failure_rate", "0"),
+        ("failure_rate", "1.01"),
+        ("failure_rate", "nan"),
+        ("failure_rate", "1_0"),
+        ("failure_rate", True),
+        ("max_rate", "inf"),
+        ("mode", "Automatic"),
+        ("mode", ""),
+        ("with_sample_consumer", "yes"),
+        ("with_sample_consumer", "1"),
+        ("max_rate", "fast"),
+        ("max_rate", ["1"]),
+        ("mode", {"automatic": True}),
+    ],
+)
+def test_a_value_that_is_not_accepted_is_refused_with_the_value_seen(name, value):
+    faults = faults_of({name: value})
+
+    assert list(faults) == [name]
+    assert repr(value) in faults[name]
+
+
+def test_all_faults_are_told_at_once_each_with_its_range():
+    faults = faults_of({"max_attempts": "0", "mode": "off", "failure_rate": "2", "max_window": "7"})
+
+    assert faults == {
+        "mode": "mode: saw 'off', accepted is automatic, dry_run, paused "
+        "(what a pass does with its decisions)",
+        "max_attempts": "max_attempts: saw '0', accepted is a whole number from 1 to 100 "
+        "(strikes before a letter is parked)",
+        "failure_rate": "failure_rate: saw '2', accepted is a number from 0.01 to 1 "
+        "(share of a batch that returns to make it a failure)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "other"),
+    [
+        ({"base_delay_seconds": 60, "max_delay_seconds": 30}, "base_delay_seconds", "at most"),
+        ({"max_delay_seconds": 30}, "max_delay_seconds", "at least base_delay_seconds"),
+        ({"initial_window": 20_000}, "initial_window", "at most max_window"),
+        ({"max_window": 4}, "max_window", "at least initial_window"),
+        ({"canary_size": 20_000}, "canary_size", "at most max_window"),
+        ({"cool_down_seconds": 3600}, "cool_down_seconds", "at most max_cool_down_seconds"),
+    ],
+)
+def test_settings_out_of_order_are_refused_by_the_name_that_was_given(values, named, other):
+    faults = faults_of(values)
+
+    assert list(faults) == [named]
+    assert other in faults[named]
+
+
+def test_a_setting_that_cannot_be_read_is_not_compared_with_its_default():
+    assert list(faults_of({"base_delay_seconds": "x", "max_delay_seconds": 30})) == [
+        "base_delay_seconds"
+    ]
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "mode": st.sampled_from(Mode),
+            "max_attempts": st.integers(1, 100),
+            "failure_rate": st.floats(0.01, 1),
+            "max_rate": st.floats(0, 100_000),
+            "with_sample_consumer": st.booleans(),
+        },
+    )
+)
+def test_the_environment_gives_back_the_same_settings(values):
+    settings = Settings.parse(values)
+
+    assert Settings.from_env(settings.to_env()) == settings
+
+
+def test_the_environment_has_one_upper_case_variable_for_each_setting():
+    assert list(Settings().to_env()) == [name.upper() for name in DEFAULTS]
+
+
+def test_variables_of_others_and_lower_case_ones_are_ignored():
+    assert Settings.from_env({"AWS_REGION": "x", "MAX_ATTEMPT": "x", "mode": "x"}) == Settings()
+
+
+def test_an_empty_variable_is_a_fault_and_not_a_default():
+    with pytest.raises(SettingsError, match="max_attempts: saw ''"):
+        Settings.from_env({"MAX_ATTEMPTS": ""})
+
+
+def test_settings_errors_are_caught_by_the_root():
+    assert issubclass(SettingsError, RedriverError)
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("max_atempts", "max_attempts"),
+        ("max-attempts", "max_attempts"),
+        ("maxAttempts", "max_attempts"),
+        ("MAX_ATTEMPTS", "max_attempts"),
+        ("cool_down", "cool_down_seconds"),
+        ("max_delay", "max_delay_seconds"),
+        ("schedule", "schedule_minutes"),
+    ],
+)
+def test_a_misspelt_setting_is_found_with_the_nearest_name(key, nearest):
+    assert misspelt([key], Settings.names()) == {key: nearest}
+
+
+def test_right_names_and_other_tools_names_are_not_misspelt():
+    others = ["stage", "vpc_id", "team", "environment", "owner", "hosted_zone", "account"]
+
+    assert misspelt([*Settings.names(), *others], Settings.names()) == {}
+
+
+def test_a_deployment_is_read_from_its_five_variables():
+    deployment = Deployment.from_env({**DEPLOYMENT, "AWS_REGION": "eu-west-1"})
+
+    assert deployment == Deployment(
+        queue_name="orders",
+        table_name="state",
+        dlq_url="https://sqs/dlq",
+        source_queue_url="https://sqs/orders",
+        parking_lot_url="https://sqs/parking",
+    )
+    assert deployment.to_env() == DEPLOYMENT
+
+
+def test_all_missing_and_empty_variables_of_a_deployment_are_told_at_once():
+    with pytest.raises(SettingsError) as caught:
+        Deployment.from_env({"QUEUE_NAME": "orders", "DLQ_URL": "", "PARKING_LOT_URL": "p"})
+
+    assert [(fault.setting, fault.seen) for fault in caught.value.faults] == [
+        ("DYNAMODB_TABLE_NAME", None),
+        ("DLQ_URL", ""),
+        ("SOURCE_QUEUE_URL", None),
+    ]
