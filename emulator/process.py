@@ -4,7 +4,6 @@ Each has a work directory of its own, with the clock, the log and all temporary 
 several can run side by side and nothing is left behind.
 """
 
-import json
 import os
 import shutil
 import socket
@@ -12,16 +11,15 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import boto3
 
+from . import driving
 from .clock import Clock
+from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -31,13 +29,6 @@ _START_SECONDS = 30
 _STOP_SECONDS = 5
 _POLL_SECONDS = 0.02
 _LOG_LINES_SHOWN = 30
-
-#: Loopback calls must not go through a proxy that the environment names.
-_LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class LocalAwsError(Exception):
-    """The emulator did not start, or did not come to rest; the message says what was seen."""
 
 
 def free_port() -> int:
@@ -77,7 +68,7 @@ class LocalAws:
         self._python = python
         self._process: subprocess.Popen[bytes] | None = None
         self.work_dir.mkdir(parents=True, exist_ok=True)
-        self.clock = Clock(self.work_dir / "clock")
+        self.clock = Clock(self.work_dir / CLOCK_FILE)
 
     # -- life -----------------------------------------------------------------------------------
 
@@ -89,7 +80,7 @@ class LocalAws:
         if not self._python.exists():
             raise LocalAwsError(f"no emulator environment: {self._python} does not exist")
         (self.work_dir / "tmp").mkdir(exist_ok=True)
-        self._control_file.unlink(missing_ok=True)
+        (self.work_dir / CONTROL_FILE).unlink(missing_ok=True)
         variables = self._process_environment()
         if ends_with_this_process:
             variables["LOCAL_AWS_ENDS_WITH_STDIN"] = "1"
@@ -174,7 +165,8 @@ class LocalAws:
         }
         if self.enforce_iam:
             certificate = str(self._certificate)
-            variables |= {"AWS_CA_BUNDLE": certificate, "NODE_EXTRA_CA_CERTS": certificate}
+            trusting = ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
+            variables |= dict.fromkeys(trusting, certificate)
         return variables
 
     def client(self, service: str) -> Any:
@@ -196,21 +188,13 @@ class LocalAws:
         the next. `step` bounds how late anything happens: no event is seen earlier than it is
         due, nor more than a step after. `patience` is real seconds for one step.
         """
-        now = self.clock.now()
-        end = now + seconds
-        while now < end:
-            now = min(now + step, end)
-            self._control({"until": now, "patience": patience})
+        driving.pass_time(self.work_dir, seconds, step=step, patience=patience)
 
     def settle(self, patience: float = 60.0) -> None:
         """Let everything that is due now happen, without moving the clock."""
-        self._control({"until": 0.0, "patience": patience})
+        driving.settle(self.work_dir, patience=patience)
 
     # -- parts ----------------------------------------------------------------------------------
-
-    @property
-    def _control_file(self) -> Path:
-        return self.work_dir / "control"
 
     @property
     def _certificate(self) -> Path:
@@ -226,7 +210,7 @@ class LocalAws:
             "TMPDIR": str(self.work_dir / "tmp"),  # MiniStack leaves its workers' folders behind
             "PYTHONPATH": str(_ROOT / "emulator" / "site"),
             "LOCAL_AWS_CLOCK": str(self.clock.path),
-            "LOCAL_AWS_CONTROL": str(self._control_file),
+            "LOCAL_AWS_CONTROL": str(self.work_dir / CONTROL_FILE),
             "LOCAL_AWS_TICK_SECONDS": str(self._tick_seconds),
             "IOT_MTLS_ENABLED": "0",
             "SFTP_ENABLED": "0",
@@ -243,7 +227,7 @@ class LocalAws:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise LocalAwsError(f"it ended at once:\n{self._log_tail()}")
-            if self._control_file.exists() and self._is_listening():
+            if (self.work_dir / CONTROL_FILE).exists() and self._is_listening():
                 return
             time.sleep(_POLL_SECONDS)
         raise LocalAwsError(f"not healthy after {_START_SECONDS} s:\n{self._log_tail()}")
@@ -252,17 +236,6 @@ class LocalAws:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def _control(self, request: Mapping[str, float]) -> None:
-        url = f"http://127.0.0.1:{self._control_file.read_text()}/step"
-        call = urllib.request.Request(url, data=json.dumps(request).encode(), method="POST")
-        try:
-            _LOOPBACK.open(call, timeout=request["patience"] + 10).close()
-        except urllib.error.HTTPError as answer:
-            raise LocalAwsError(json.loads(answer.read())["error"]) from None
-        except OSError as fault:
-            raise LocalAwsError(f"{fault}:\n{self._log_tail()}") from fault
-
     def _log_tail(self) -> str:
         lines = self.log_file.read_text(errors="replace").splitlines()
         return "\n".join(lines[-_LOG_LINES_SHOWN:])
-

@@ -41,8 +41,8 @@ class FakeClient:
         self._model = _service_model(service_name)
         self.exceptions = _client_exceptions(service_name)
 
-    def get_paginator(self, operation_name: str) -> Any:  # noqa: ANN401 - generic only in the stubs
-        """botocore's own paginator, turning the pages of the fake."""
+    def get_paginator(self, operation_name: str) -> Any:
+        """Botocore's own paginator, turning the pages of the fake."""
         model = self._model.operation_model(_operation_name(self._model, operation_name))
         config = _paginators(self._model.service_name)[model.name]
         return Paginator(getattr(self, operation_name), config, model)
@@ -94,5 +94,5 @@ def _paginators(service_name: str) -> dict[str, Any]:
 
 
 @lru_cache
-def _client_exceptions(service_name: str) -> Any:  # noqa: ANN401 - a class made at run time
+def _client_exceptions(service_name: str) -> Any:
     return ClientExceptionsFactory().create_client_exceptions(_service_model(service_name))

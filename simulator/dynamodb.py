@@ -26,7 +26,7 @@ TWO_DAYS = 172_800.0  # "typically within two days" [botocore UpdateTimeToLive]
 Typed = Mapping[str, Mapping[str, Any]]
 
 
-class FakeDynamoDB(FakeClient):
+class FakeDynamoDb(FakeClient):
     """One account's DynamoDB.
 
     ttl_lag_seconds: an expired item is readable for so long after its time.
@@ -45,7 +45,7 @@ class FakeDynamoDB(FakeClient):
     ) -> None:
         super().__init__("dynamodb")
         self._clock = clock
-        self._rng = rng or Random(0)  # noqa: S311 - a simulation, not a secret
+        self._rng = rng or Random(0)
         self._ttl_lag_seconds = ttl_lag_seconds
         self._eventual_read_lag_seconds = eventual_read_lag_seconds
         self._unprocessed_probability = unprocessed_probability
@@ -287,11 +287,13 @@ class FakeDynamoDB(FakeClient):
         return bool(chance) and self._rng.random() < chance
 
 
-def _require(holds: bool, old: Item | None, on_failure: str) -> None:  # noqa: FBT001
+def _require(holds: bool, old: Item | None, on_failure: str) -> None:
     if holds:
         return
-    shown = {"Item": old} if old is not None and on_failure == "ALL_OLD" else {}
-    raise Fault("ConditionalCheckFailedException", "The conditional request failed", **shown)
+    failed = "The conditional request failed"
+    if old is not None and on_failure == "ALL_OLD":
+        raise Fault("ConditionalCheckFailedException", failed, Item=old)
+    raise Fault("ConditionalCheckFailedException", failed)
 
 
 def _returned(

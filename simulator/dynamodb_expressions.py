@@ -71,14 +71,14 @@ class Parser(Tokens):
             if self.calls(name):
                 path = self.path()
                 self.expect(")")
-                return lambda item: (find(item, path) is not None) is expected  # noqa: B023 - returned at once
+                return lambda item: (find(item, path) is not None) is expected
         for name, test in (("begins_with", _begins_with), ("contains", _contains)):
             if self.calls(name):
                 left = self.operand()
                 self.expect(",")
                 right = self.operand()
                 self.expect(")")
-                return lambda item: test(left(item), right(item))  # noqa: B023
+                return lambda item: test(left(item), right(item))
         return None
 
     def _comparison(self) -> Condition:

@@ -108,8 +108,8 @@ class Table:
                 for key, version in self._versions.items()
                 if version.item is not None or now - version.written_at < lag
             }
-            self._order = sorted(self._versions)  # type: ignore[type-var]  # all of one type
-        start = 0 if after is None else bisect_right(self._order, after)  # type: ignore[type-var]
+            self._order = sorted(self._versions)
+        start = 0 if after is None else bisect_right(self._order, after)
         items: list[Item] = []
         size = 0
         for key in self._order[start:]:

@@ -93,7 +93,7 @@ def order(left: Value, right: Value) -> int | None:
     for kind in _ORDERED:
         if kind in left and kind in right:
             first, second = (_sort_key(kind, value[kind]) for value in (left, right))
-            return (first > second) - (first < second)
+            return int(first > second) - int(first < second)
     return None
 
 
@@ -130,7 +130,7 @@ def _stored_set(kind: str, members: list[Any]) -> list[Any]:
     return members
 
 
-def _sort_key(kind: str, content: Any) -> Any:  # noqa: ANN401 - whatever orders the type
+def _sort_key(kind: str, content: Any) -> Any:
     if kind == "N":
         return number(content)
     return content.encode() if kind == "S" else bytes(content)

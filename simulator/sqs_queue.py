@@ -196,9 +196,9 @@ class Queue:
         message.dead_letter_source_arn = self.arn
         message.arrived_at = message.place = now
         message.receives_here = 0
-        grave._add(message)  # noqa: SLF001 - another queue, the same class
-        grave._enter(message, Rest.VISIBLE)  # noqa: SLF001
-        grave._line.add(message)  # noqa: SLF001
+        grave._add(message)
+        grave._enter(message, Rest.VISIBLE)
+        grave._line.add(message)
         grave.observe(now)
         self._report("moved", now, grave, message)
 

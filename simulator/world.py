@@ -43,12 +43,12 @@ class LiveTraffic:
     Attributes:
         per_minute: messages a minute, evenly spread. They succeed when the consumer is up.
         poison_per_minute: poison pills a minute among them.
-        until: when producers stop.
+        poison_until: when the poison stops; the live messages go on.
     """
 
     per_minute: float = 0.0
     poison_per_minute: float = 0.0
-    until: timedelta = timedelta.max
+    poison_until: timedelta = timedelta.max
 
 
 @dataclass(slots=True)
@@ -158,11 +158,10 @@ class World:
         return not self.depth(SOURCE) and not self.depth(DLQ)
 
     def _produce(self) -> None:
-        if self.elapsed >= self._traffic.until:
-            return
-        minutes = self._step / timedelta(minutes=1)
-        self._owed += self._traffic.per_minute * minutes
-        self._poison_owed += self._traffic.poison_per_minute * minutes
+        step_minutes = self._step / timedelta(minutes=1)
+        self._owed += self._traffic.per_minute * step_minutes
+        if self.elapsed < self._traffic.poison_until:
+            self._poison_owed += self._traffic.poison_per_minute * step_minutes
         for _ in range(int(self._owed)):
             self.send(f"live-{len(self.sent)}")
         for _ in range(int(self._poison_owed)):

@@ -89,9 +89,12 @@ def _install_dependencies(output: Path) -> None:
     command += ["--python", sys.executable, "--no-compile-bytecode"]
     # Copies, as the modes are changed and a hard link would change them in uv's cache, too.
     command += ["--link-mode", "copy"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Every word of the command is ours.
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         raise BundlingError(f"uv could not install {LOCK_FILE.name}:\n{done.stderr}")
+    # Console scripts: of no use in a function, and their first line names this machine's Python.
+    shutil.rmtree(output / "bin", ignore_errors=True)
 
 
 @jsii.implements(cdk.ILocalBundling)
@@ -100,7 +103,7 @@ class _UvBundling:
         self._package = package
 
     # jsii passes the options as keywords only to a method that names one of them.
-    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:
+    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002
         """Bundle or raise; never False, which would make the CDK turn to Docker."""
         bundle(self._package, Path(output_dir))
         return True

@@ -1,6 +1,7 @@
 """cdk-nag: which rules the templates are checked against, and why some findings stand."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
@@ -82,6 +83,5 @@ def _acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
 
 
 def _logical_id(function: lambda_.Function) -> str:
-    resource = function.node.default_child
-    assert isinstance(resource, cdk.CfnElement)
-    return cdk.Stack.of(function).resolve(resource.logical_id)
+    resource = cast("cdk.CfnElement", function.node.default_child)
+    return str(cdk.Stack.of(function).resolve(resource.logical_id))

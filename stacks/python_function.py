@@ -30,9 +30,7 @@ def python_function(
         scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=removal_policy
     )
     # The role that the CDK makes by itself may write to every log group of the account.
-    role = iam.Role(
-        scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
-    )
+    role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log_group.grant_write(role)
     return lambda_.Function(
         scope,

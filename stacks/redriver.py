@@ -46,12 +46,7 @@ class Redriver(Construct):
             description="Redrives dead letters, and learns from those that return",
             memory_mib=512,
             timeout=longest_pass(settings),
-            environment={
-                **deployment.to_env(),
-                **settings.to_env(),
-                "POWERTOOLS_SERVICE_NAME": "redriver",
-                "POWERTOOLS_METRICS_NAMESPACE": "SmartRedriver",
-            },
+            environment=deployment.to_env() | settings.to_env(),
             removal_policy=removal_policy,
         )
         self._grant_queues(source_queue, dead_letter_queue, parking_lot)

@@ -42,7 +42,6 @@ class SampleConsumer(Construct):
             environment={
                 "IDEMPOTENCY_TABLE_NAME": self.idempotency_table.table_name,
                 "CONTROL_TABLE_NAME": self.control_table.table_name,
-                "POWERTOOLS_SERVICE_NAME": "consumer",
             },
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )

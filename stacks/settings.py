@@ -56,6 +56,8 @@ def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
     flat = [key for key in values if ":" not in key and "/" not in key]
     near = misspelt(flat, [*Settings.names(), RETAIN])
     return [
-        Fault(setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})")
+        Fault(
+            setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})"
+        )
         for key, name in near.items()
     ]

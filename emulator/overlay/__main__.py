@@ -6,6 +6,7 @@ import sys
 import threading
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 SUPPORTED = "1.5.33"
 
@@ -26,9 +27,26 @@ def main() -> None:
 
     from ministack import app
 
+    _date_answers_in_real_time(clock)
     app._port_is_bindable = lambda *_: False  # under TLS it would also take port 443
     sys.argv = sys.argv[:1]
     app.main()
+
+
+def _date_answers_in_real_time(clock: Any) -> None:
+    """The `Date` header must be real: callers outside live in real time.
+
+    The JavaScript SDK takes a Date far from its own for a skewed clock: it retries every error
+    (half a minute for each "does not exist" of the CDK) and shifts the time it signs with.
+    """
+    from email.utils import formatdate
+
+    from ministack import app
+
+    def real_date(**options: Any) -> str:
+        return formatdate(clock.now() - clock.offset, **options)
+
+    app.formatdate = real_date
 
 
 def _check_version() -> None:

@@ -10,6 +10,7 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from ministack.core import responses
@@ -131,18 +132,19 @@ def install() -> None:
         answer: Any, params: Any, query: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """StartTime is rounded down to the minute; the newest data point comes first."""
-        _newest_first.set(query.get("ScanBy") != "TimestampAscending")
-        return answer(params, _from_whole_minute(query), *args, **kwargs)
+        token = _newest_first.set(query.get("ScanBy") != "TimestampAscending")
+        try:
+            return answer(params, _from_whole_minute(query), *args, **kwargs)
+        finally:
+            _newest_first.reset(token)
 
-    @wrap(cloudwatch, "_cbor_metric_data_result")
-    def ordered(encode: Any, result: dict[str, Any]) -> Any:
-        if _newest_first.get():
-            result = {
-                **result,
-                "Timestamps": result["Timestamps"][::-1],
-                "Values": result["Values"][::-1],
-            }
-        return encode(result)
+    for encoder in ("_cbor_ok", "_json_ok"):
+
+        @wrap(cloudwatch, encoder)
+        def encode_in_order(encode: Any, answer: dict[str, Any]) -> Any:
+            if _newest_first.get():
+                _reverse(answer.get("MetricDataResults", ()))
+            return encode(answer)
 
     @wrap(cloudwatch, "_get_metric_statistics")
     def get_metric_statistics(
@@ -150,6 +152,12 @@ def install() -> None:
     ) -> Any:
         """StartTime is rounded down to the minute."""
         return answer(params, _from_whole_minute(query), *args, **kwargs)
+
+
+def _reverse(results: Iterable[dict[str, Any]]) -> None:
+    for result in results:
+        result["Timestamps"] = result["Timestamps"][::-1]
+        result["Values"] = result["Values"][::-1]
 
 
 def _from_whole_minute(query: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class Permit:
     limit: int
     reason: str
     is_canary: bool = False
+    is_probe: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +70,7 @@ def allow(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
     """How many letters may be redriven now."""
     match circuit.state:
         case State.CLOSED:
-            window = min(circuit.window, settings.max_window)
-            free = max(0, window - circuit.outstanding)
-            return Permit(
-                limit=free, reason=f"window {window}, {circuit.outstanding} awaiting a verdict"
-            )
+            return _allow_closed(circuit, settings)
         case State.OPEN if not has_cooled_down(circuit, settings, now):
             ends = circuit.changed_at + cool_down(circuit, settings)
             return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
@@ -81,6 +78,25 @@ def allow(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
             return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
         case _:
             return Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
+
+
+def _allow_closed(circuit: Circuit, settings: Settings) -> Permit:
+    """The window; after a failure one batch at a time, a probe before each full one.
+
+    A consumer that flaps lets a window that just doubled run into its next bad phase: as many letters fail as
+    succeed. A probe meets that phase with one letter instead.
+    """
+    window = min(circuit.window, settings.max_window)
+    reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
+    if not circuit.is_shaken:
+        return Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+    if circuit.pending:
+        return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
+    if circuit.has_probed or window <= settings.canary_size:
+        return Permit(limit=window, reason=reason)
+    return Permit(
+        limit=settings.canary_size, reason="a probe, as a batch failed lately", is_probe=True
+    )
 
 
 def register_batch(
@@ -101,6 +117,7 @@ def register_batch(
         first_try_at=now,
         due_at=due_at,
         size=permit.limit,
+        is_probe=permit.is_probe,
         is_complete=False,
     )
     return replace(circuit, pending=(*circuit.pending, batch), last_attempt_at=now), batch
@@ -168,6 +185,8 @@ def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit
         circuit,
         failure_count=0,
         success_count=0,
+        is_shaken=False,
+        has_probed=False,
         consecutive_opens=1 if state is State.OPEN else 0,
         window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
     )
@@ -183,7 +202,7 @@ def _record(
         case Verdict.SUCCESS:
             return _succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
-            return _failed(circuit, judgement.reason, settings, now)
+            return _failed(circuit, judgement.reason, settings, now, is_probe=batch.is_probe)
         case _:
             return circuit
 
@@ -196,25 +215,42 @@ def _succeeded(
         circuit = replace(circuit, success_count=successes)
         if successes < settings.success_threshold:
             return circuit
-        closed = replace(circuit, failure_count=0, window=SMALLEST_WINDOW)
+        closed = replace(
+            circuit, failure_count=0, success_count=0, window=SMALLEST_WINDOW, is_shaken=True
+        )
         return _changed(closed, State.CLOSED, f"{successes} canaries succeeded", now)
+    if batch.is_probe:
+        return replace(circuit, failure_count=0, has_probed=True)
+    successes = circuit.success_count + 1
     window = circuit.window
     # Only a success that the batch earned itself speaks for more, and only of a window that was used: one that
     # was not has not been shown to be safe (RFC 7661 says the same of TCP's).
     if judgement.overturned_at and 2 * batch.size >= window:
         window = min(2 * window, settings.max_window)
-    return replace(circuit, failure_count=0, consecutive_opens=0, window=window)
+    return replace(
+        circuit,
+        failure_count=0,
+        success_count=successes,
+        consecutive_opens=0,
+        window=window,
+        is_shaken=circuit.is_shaken and successes < settings.failure_threshold,
+        has_probed=False,
+    )
 
 
-def _failed(circuit: Circuit, reason: str, settings: Settings, now: datetime) -> Circuit:
+def _failed(
+    circuit: Circuit, reason: str, settings: Settings, now: datetime, *, is_probe: bool = False
+) -> Circuit:
+    circuit = replace(circuit, success_count=0, is_shaken=True, has_probed=False)
     if circuit.state is State.CLOSED:
         failures = circuit.failure_count + 1
-        window = max(SMALLEST_WINDOW, circuit.window // 2)
+        # A probe's failure says that now is not the time, not that the window is too large.
+        window = circuit.window if is_probe else max(SMALLEST_WINDOW, circuit.window // 2)
         circuit = replace(circuit, failure_count=failures, window=window)
         if failures < settings.failure_threshold:
             return circuit
         reason = f"{failures} failed batches in a row, the last: {reason}"
-    opened = replace(circuit, success_count=0, consecutive_opens=circuit.consecutive_opens + 1)
+    opened = replace(circuit, consecutive_opens=circuit.consecutive_opens + 1)
     return _changed(opened, State.OPEN, reason, now)
 
 

@@ -45,6 +45,7 @@ class Batch:
         size: letters sent, suspects included.
         suspects: those of them that had come back before while others succeeded.
         returned, suspects_returned: returns seen so far.
+        is_probe: sent small on purpose, to see before a full batch follows.
         first_try_at, due_at: when the consumer could first see one, and when all have had time to fail.
 
     """
@@ -58,6 +59,7 @@ class Batch:
     suspects: int = 0
     returned: int = 0
     suspects_returned: int = 0
+    is_probe: bool = False
     is_complete: bool = True
 
     @property
@@ -140,8 +142,11 @@ class Circuit:
     Attributes:
         version: raised by every write; the optimistic lock, and the source of batch ids.
         generation: raised by every change of state; a return from an older one no longer moves the circuit.
-        failure_count: failed batches in a row while CLOSED. success_count: good canaries in a row.
+        failure_count: failed batches in a row while CLOSED.
+        success_count: in a row, good canaries while HALF_OPEN, good full batches while CLOSED.
         window: how many letters may be awaiting a verdict at once.
+        is_shaken: a batch has failed lately, so that each full batch needs a probe that succeeded before it.
+        has_probed: the last verdict was such a probe's success.
         reason: why the state is what it is, for people.
 
     """
@@ -155,6 +160,8 @@ class Circuit:
     failure_count: int = 0
     success_count: int = 0
     consecutive_opens: int = 0
+    is_shaken: bool = False
+    has_probed: bool = False
     last_attempt_at: datetime | None = None
     reason: str = "new"
     depth: Depth | None = None

@@ -31,7 +31,7 @@ live_traffic = LiveTraffic(clients.cloudwatch_client())
 
 
 @logger.inject_lambda_context
-def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
+def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
     """Run one pass and return its report as a JSON object."""
     remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
     tools = Tools(

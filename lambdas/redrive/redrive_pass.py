@@ -249,7 +249,7 @@ class _Pass:
         self._permit = breaker.allow(self._circuit, self._settings, self._tools.clock())
         self._room = self._permit.limit
         if looked:
-            self._apply(looked)
+            self._apply(looked, are_returns_marked=True)
         while self._room > 0 and self._tally.refused is None:
             examined = self._rounds.gather(
                 min(self._room, ROUND_SIZE), hidden_for=self._hidden_for()
@@ -257,9 +257,9 @@ class _Pass:
             if not examined:
                 return
             self._late_returns += self._count_returns(examined)
-            self._apply(examined)
+            self._apply(examined, are_returns_marked=False)
 
-    def _apply(self, examined: list[Examined]) -> None:
+    def _apply(self, examined: list[Examined], *, are_returns_marked: bool) -> None:
         now = self._tools.clock()
         if now >= self._deadline:
             self._report.outcome = Outcome.OUT_OF_TIME
@@ -278,6 +278,9 @@ class _Pass:
         self._rounds.apply_parks(
             [(one, what) for one, what in decided if isinstance(what, Park)], now
         )
+        if not are_returns_marked:  # a redrive or a parking writes the entry anyway, a hold does not
+            held = self._rounds.mark_returns([one for one, _ in holds], self._saved.version, now)
+            holds = [(one, hold) for one, (_, hold) in zip(held, holds, strict=True)]
         self._rounds.apply_holds(holds, now)
 
     def _decide(self, examined: list[Examined], now: datetime) -> list[tuple[Examined, Decision]]:

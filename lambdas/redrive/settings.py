@@ -49,18 +49,20 @@ class Kind(Generic[T]):
 def _whole(low: int, high: int) -> Kind[int]:
     def parse(value: Value) -> int:
         # The CDK hands a number of cdk.json over as 5 or as 5.0, a `-c` option as "5".
-        if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]+(\.0)?", str(value).strip()):
+        text = str(value).strip()
+        if not re.fullmatch(r"[+-]?[0-9]+(\.0)?", text):
             raise ValueError
-        return _within(low, int(str(value).strip().removesuffix(".0")), high)
+        return _within(low, int(text.removesuffix(".0")), high)
 
     return Kind(parse, f"a whole number from {low} to {high}")
 
 
 def _number(low: float, high: float) -> Kind[float]:
     def parse(value: Value) -> float:
-        if isinstance(value, bool) or "_" in str(value):
+        text = str(value)
+        if "_" in text:  # Python's own notation, 1_000, is nobody else's
             raise ValueError
-        return _within(low, float(value), high)
+        return _within(low, float(text), high)
 
     return Kind(parse, f"a number from {low:g} to {high:g}")
 

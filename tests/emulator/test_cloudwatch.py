@@ -10,9 +10,7 @@ import pytest
 from emulator.process import LocalAws
 
 
-def _metric(
-    aws: LocalAws, metric: str, stat: str, minutes: int = 5, **of: str
-) -> list[float]:
+def _metric(aws: LocalAws, metric: str, stat: str, minutes: int = 5, **of: str) -> list[float]:
     """Its data points of the last minutes, newest first, as a Lambda would ask for them."""
     now = aws.clock.now()
     namespace = "AWS/SQS" if "QueueName" in of else "Test"

@@ -136,9 +136,7 @@ def test_reserved_concurrency_and_time_to_live_of_the_template_are_in_force(
     assert ttl["TimeToLiveDescription"]["AttributeName"] == "TTL"
 
 
-def test_a_virtual_hour_passes_in_a_few_real_seconds(
-    aws: LocalAws, stack: dict[str, str]
-) -> None:
+def test_a_virtual_hour_passes_in_a_few_real_seconds(aws: LocalAws, stack: dict[str, str]) -> None:
     started = time.monotonic()
 
     aws.pass_time(3600)

@@ -94,8 +94,12 @@ def test_time_does_not_jump_while_a_function_runs(
 
 
 def test_a_mapping_feeds_every_waiting_message_within_one_step(
-    aws: LocalAws, sqs: Any, functions: Any, make_queue: Callable[..., str],
-    make_function: Callable[..., str], arn_of: Callable[[str], str],
+    aws: LocalAws,
+    sqs: Any,
+    functions: Any,
+    make_queue: Callable[..., str],
+    make_function: Callable[..., str],
+    arn_of: Callable[[str], str],
 ) -> None:
     url = make_queue()
     function = make_function("def handler(event, context): pass")

@@ -40,9 +40,7 @@ def test_a_delay_beyond_15_minutes_or_below_zero_is_refused(
     assert "InvalidParameterValue" in refusal
 
 
-def test_an_eleventh_message_attribute_is_refused(
-    sqs: Any, make_queue: Callable[..., str]
-) -> None:
+def test_an_eleventh_message_attribute_is_refused(sqs: Any, make_queue: Callable[..., str]) -> None:
     url = make_queue()
     eleven = {f"a{number}": _string("x") for number in range(11)}
 
@@ -83,9 +81,7 @@ def test_a_batch_may_not_exceed_one_mebibyte_in_all(
         {"Id": "b", "MessageBody": half, "MessageAttributes": {"a": _string("x")}},
     ]
 
-    assert "BatchRequestTooLong" in _refusal(
-        sqs.send_message_batch, QueueUrl=url, Entries=entries
-    )
+    assert "BatchRequestTooLong" in _refusal(sqs.send_message_batch, QueueUrl=url, Entries=entries)
 
 
 def test_each_entry_of_a_batch_keeps_its_trace_header(
@@ -124,9 +120,7 @@ def test_deleting_with_an_outdated_handle_succeeds_and_deletes_nothing(
     current = _receive_one(sqs, url, VisibilityTimeout=0)["ReceiptHandle"]
 
     sqs.delete_message(QueueUrl=url, ReceiptHandle=outdated)
-    batch = sqs.delete_message_batch(
-        QueueUrl=url, Entries=[{"Id": "a", "ReceiptHandle": outdated}]
-    )
+    batch = sqs.delete_message_batch(QueueUrl=url, Entries=[{"Id": "a", "ReceiptHandle": outdated}])
     kept = _receive_one(sqs, url)
     sqs.delete_message(QueueUrl=url, ReceiptHandle=kept["ReceiptHandle"])
     sqs.delete_message(QueueUrl=url, ReceiptHandle=kept["ReceiptHandle"])

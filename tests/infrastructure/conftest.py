@@ -1,0 +1,45 @@
+"""Stacks synthesized offline with the feature flags of cdk.json, and without bundling."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from stacks.redriver_stack import RedriverStack
+from stacks.settings import read_context
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+
+def make_app(**context: Any) -> cdk.App:
+    return cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": [], **context})
+
+
+def synthesize(**context: Any) -> Template:
+    app = make_app(**context)
+    read = read_context(app.node)
+    stack = RedriverStack(app, "SmartRedriver", settings=read.settings, retain=read.retain)
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="session")
+def synth() -> Callable[..., Template]:
+    """Synthesize with context keys, as ``cdk synth -c name=value`` does."""
+    return synthesize
+
+
+@pytest.fixture(scope="session")
+def template() -> Template:
+    """The stack with nothing but defaults."""
+    return synthesize()
+
+
+@pytest.fixture(scope="session")
+def sample_template() -> Template:
+    """The stack with the example consumer."""
+    return synthesize(with_sample_consumer="true")

@@ -1,0 +1,112 @@
+"""The real bundle: what is in it, and that it is the same bytes every time.
+
+Needs what a deployment needs: uv, and its cache or a package index.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stacks import bundling
+from stacks.bundling import BundlingError, bundle, find_uv
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory) -> dict[str, bytes]:
+    output = tmp_path_factory.mktemp("bundle")
+    bundle("redrive", output)
+    return contents(output)
+
+
+def test_the_bundle_has_the_package_and_powertools_but_not_boto3(bundled):
+    top = {name.split("/")[0] for name in bundled}
+
+    assert {"redrive", "aws_lambda_powertools", "jmespath"} <= top
+    assert not {"boto3", "botocore", "consumer"} & top
+    assert "redrive/settings.py" in bundled
+
+
+def test_the_bundle_holds_the_module_of_the_handler(bundled):
+    sources = {path.name for path in (ROOT / "lambdas" / "redrive").glob("*.py")}
+
+    assert {f"redrive/{name}" for name in sources} <= set(bundled)
+    if "handler.py" in sources:
+        assert "redrive/handler.py" in bundled
+
+
+def test_the_bundle_has_no_caches_and_no_notes_of_the_installer(bundled):
+    names = [Path(name) for name in bundled]
+
+    assert not [name for name in names if "__pycache__" in name.parts or name.suffix == ".pyc"]
+    assert not {"RECORD", "INSTALLER", "direct_url.json", ".lock"} & {name.name for name in names}
+    assert not [name for name, text in bundled.items() if str(ROOT).encode() in text]
+
+
+def test_bundled_files_can_be_read_by_everyone_whatever_the_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        bundle("consumer", tmp_path)
+    finally:
+        os.umask(before)
+
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")} == {0o644, 0o755}
+    assert (tmp_path / "consumer" / "handler.py").exists()
+
+
+def synth_in_its_own_process(outdir: Path) -> dict[str, str]:
+    """Templates and asset manifests by name, as one whole synth with bundling writes them."""
+    context = {**CONTEXT, "with_sample_consumer": "true"}
+    env = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(outdir)}
+    subprocess.run(
+        [sys.executable, str(ROOT / "app.py")],
+        cwd=outdir.parent, env=env, check=True, capture_output=True,
+    )  # fmt: skip
+    return {path.name: path.read_text() for path in outdir.glob("SmartRedriver.*.json")}
+
+
+def test_two_synths_in_two_processes_and_places_give_the_same_template_and_asset_hashes(tmp_path):
+    written = []
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        written.append(synth_in_its_own_process(tmp_path / place / "out"))
+
+    assert written[0] == written[1]
+    template = json.loads(written[0]["SmartRedriver.template.json"])
+    keys = [
+        found["Properties"]["Code"]["S3Key"]
+        for found in template["Resources"].values()
+        if found["Type"] == "AWS::Lambda::Function"
+    ]
+    assert len(set(keys)) == 2
+    for key in keys:
+        assert (tmp_path / "one" / "out" / f"asset.{Path(key).stem}").is_dir()
+
+
+def test_without_uv_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(bundling.shutil, "which", lambda *_, **__: None)
+
+    with pytest.raises(BundlingError, match=r"pip install -r requirements/uv\.lock"):
+        find_uv()
+
+
+def test_what_uv_could_not_install_is_told_in_its_own_words(tmp_path, monkeypatch):
+    missing = tmp_path / "no-such.lock"
+    monkeypatch.setattr(bundling, "LOCK_FILE", missing)
+
+    with pytest.raises(BundlingError, match=r"uv could not install no-such\.lock"):
+        bundle("redrive", tmp_path / "out")

@@ -1,0 +1,190 @@
+"""The function, its schedule and its permissions: exact, so that each addition is deliberate."""
+
+import pytest
+from aws_cdk.assertions import Template
+
+from redrive.settings import Deployment, Mode, Settings
+
+SOURCE = "QueuesSource074CB5B2"
+DEAD_LETTER = "QueuesDeadLetterA4947A69"
+PARKING_LOT = "QueuesParkingLotF16E5B7E"
+TABLE = "StateTable962DE04C"
+FUNCTION = "RedriverFunctionDAE1334E"
+
+
+def properties(template: Template, logical_id: str) -> dict:
+    return template.to_json()["Resources"][logical_id]["Properties"]
+
+
+def environment(template: Template) -> dict:
+    return properties(template, FUNCTION)["Environment"]["Variables"]
+
+
+def granted(template: Template, role: str) -> dict[str, set[str]]:
+    """Actions that the role may do, by the logical id (or the text) of the resource."""
+    found: dict[str, set[str]] = {}
+    for policy in template.find_resources("AWS::IAM::Policy").values():
+        if policy["Properties"]["Roles"] != [{"Ref": role}]:
+            continue
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            assert statement["Effect"] == "Allow"
+            resource, actions = statement["Resource"], statement["Action"]
+            where = resource if isinstance(resource, str) else resource["Fn::GetAtt"][0]
+            found.setdefault(where, set()).update(
+                [actions] if isinstance(actions, str) else actions
+            )
+    return found
+
+
+def test_the_function_may_do_exactly_what_a_pass_does(template):
+    role = properties(template, FUNCTION)["Role"]["Fn::GetAtt"][0]
+
+    assert granted(template, role) == {
+        "RedriverLogsB39EEAEB": {"logs:CreateLogStream", "logs:PutLogEvents"},
+        SOURCE: {"sqs:SendMessage", "sqs:GetQueueAttributes"},
+        DEAD_LETTER: {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:ChangeMessageVisibility",
+            "sqs:GetQueueAttributes",
+            "sqs:ListMessageMoveTasks",
+        },
+        PARKING_LOT: {
+            "sqs:SendMessage",
+            "sqs:GetQueueAttributes",
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+        },
+        TABLE: {
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:BatchWriteItem",
+        },
+        "*": {"cloudwatch:GetMetricData"},
+    }
+
+
+def test_no_role_has_a_managed_or_inline_policy(sample_template):
+    for role in sample_template.find_resources("AWS::IAM::Role").values():
+        assert not {"ManagedPolicyArns", "Policies"} & set(role["Properties"])
+
+
+def test_the_function_runs_as_designed(template):
+    function = properties(template, FUNCTION)
+
+    assert function["Handler"] == "redrive.handler.lambda_handler"
+    assert function["Runtime"] == "python3.14"
+    assert function["Architectures"] == ["arm64"]
+    assert function["MemorySize"] == 512
+    assert function["LoggingConfig"] == {
+        "LogFormat": "JSON",
+        "LogGroup": {"Ref": "RedriverLogsB39EEAEB"},
+    }
+    assert properties(template, "RedriverLogsB39EEAEB")["RetentionInDays"] == 30
+    assert "ReservedConcurrentExecutions" not in function
+    assert function.get("RecursiveLoop", "Terminate") == "Terminate"
+
+
+@pytest.mark.parametrize(("minutes", "timeout"), [("1", 50), ("4", 230), ("5", 240), ("1440", 240)])
+def test_a_pass_is_over_before_the_next_tick(synth, minutes, timeout):
+    template = synth(schedule_minutes=minutes)
+
+    assert properties(template, FUNCTION)["Timeout"] == timeout
+    assert timeout < int(minutes) * 60
+
+
+@pytest.mark.parametrize(
+    ("minutes", "rate"), [("5", "rate(5 minutes)"), ("1", "rate(1 minute)"), ("60", "rate(1 hour)")]
+)
+def test_the_schedule_ticks_at_the_rate_given_and_never_retries(synth, minutes, rate):
+    [schedule] = synth(schedule_minutes=minutes).find_resources("AWS::Scheduler::Schedule").values()
+
+    assert schedule["Properties"]["ScheduleExpression"] == rate
+    assert schedule["Properties"]["State"] == "ENABLED"
+    target = schedule["Properties"]["Target"]
+    assert target["Arn"] == {"Fn::GetAtt": [FUNCTION, "Arn"]}
+    assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+
+
+def test_an_invocation_that_fails_is_not_retried_by_lambda_either(template):
+    template.has_resource_properties(
+        "AWS::Lambda::EventInvokeConfig",
+        {
+            "FunctionName": {"Ref": FUNCTION},
+            "MaximumRetryAttempts": 0,
+            "MaximumEventAgeInSeconds": 60,
+        },
+    )
+
+
+def test_the_schedule_may_invoke_this_function_only(template):
+    [schedule] = template.find_resources("AWS::Scheduler::Schedule").values()
+    role = schedule["Properties"]["Target"]["RoleArn"]["Fn::GetAtt"][0]
+    [policy] = [
+        found["Properties"]["PolicyDocument"]["Statement"]
+        for found in template.find_resources("AWS::IAM::Policy").values()
+        if found["Properties"]["Roles"] == [{"Ref": role}]
+    ]
+
+    arn = {"Fn::GetAtt": [FUNCTION, "Arn"]}
+    assert policy == [
+        {
+            "Effect": "Allow",
+            "Action": "lambda:InvokeFunction",
+            "Resource": [arn, {"Fn::Join": ["", [arn, ":*"]]}],
+        }
+    ]
+
+
+def text_only(variables: dict) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if isinstance(value, str)}
+
+
+def test_the_function_reads_the_default_settings_from_its_environment(template):
+    assert Settings.from_env(text_only(environment(template))) == Settings()
+
+
+def test_the_function_reads_changed_settings_from_its_environment(synth):
+    changed = {
+        "mode": "paused",
+        "schedule_minutes": "7",
+        "max_attempts": "3",
+        "base_delay_seconds": "0",
+        "max_delay_seconds": "43200",
+        "initial_window": "2",
+        "max_window": "20",
+        "max_rate": "0.5",
+        "failure_threshold": "4",
+        "success_threshold": "5",
+        "failure_rate": "0.25",
+        "canary_size": "6",
+        "cool_down_seconds": "90",
+        "max_cool_down_seconds": "900",
+        "verdict_grace_seconds": "31",
+        "source_visibility_timeout_seconds": "120",
+        "max_receive_count": "8",
+        "with_sample_consumer": "true",
+    }
+    assert set(changed) == set(Settings.names())
+
+    variables = environment(synth(**changed))
+
+    read = Settings.from_env(text_only(variables))
+    assert read == Settings.parse(changed)
+    assert read.mode is Mode.PAUSED
+    assert all(getattr(read, name) != getattr(Settings(), name) for name in Settings.names())
+
+
+def test_the_function_reads_where_its_queues_and_table_are(template):
+    variables = environment(template)
+
+    assert Deployment.from_env(variables) == Deployment(
+        queue_name={"Fn::GetAtt": [SOURCE, "QueueName"]},
+        table_name={"Ref": TABLE},
+        dlq_url={"Ref": DEAD_LETTER},
+        source_queue_url={"Ref": SOURCE},
+        parking_lot_url={"Ref": PARKING_LOT},
+    )

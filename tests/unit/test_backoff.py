@@ -1,0 +1,149 @@
+"""When a letter may be tried again: the backoff of one, and the pacing of many."""
+
+import math
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redrive.backoff import MAX_SQS_DELAY, Pacer, backoff
+from redrive.settings import Settings
+
+COUNTS = st.integers(0, 10_000)
+ROLLS = st.floats(0, 1, exclude_max=True)
+DELAYS = st.tuples(st.integers(0, 900), st.integers(0, 43_200)).map(
+    lambda pair: Settings(base_delay_seconds=pair[0], max_delay_seconds=max(pair))
+)
+
+
+def seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
+
+
+@given(COUNTS, ROLLS, DELAYS)
+def test_a_backoff_is_between_half_and_all_of_its_doubling(
+    count: int, roll: float, settings: Settings
+) -> None:
+    delay = backoff(count, roll, settings).total_seconds()
+
+    full = min(settings.base_delay_seconds * 2**count, settings.max_delay_seconds)
+    assert full / 2 - 0.5 <= delay <= full
+
+
+@given(COUNTS, ROLLS, DELAYS)
+def test_a_backoff_never_exceeds_the_maximum(count: int, roll: float, settings: Settings) -> None:
+    assert backoff(count, roll, settings) <= seconds(settings.max_delay_seconds)
+
+
+@given(COUNTS, ROLLS, DELAYS)
+def test_a_later_redrive_never_waits_less_than_an_earlier_one(
+    count: int, roll: float, settings: Settings
+) -> None:
+    assert backoff(count, roll, settings) <= backoff(count + 1, roll, settings)
+
+
+@given(COUNTS, ROLLS, ROLLS, DELAYS)
+def test_a_higher_roll_never_waits_less(
+    count: int, one: float, other: float, settings: Settings
+) -> None:
+    low, high = sorted((one, other))
+
+    assert backoff(count, low, settings) <= backoff(count, high, settings)
+
+
+@pytest.mark.parametrize(
+    ("count", "roll", "expected"),
+    [(0, 0, 30), (0, 0.999, 60), (1, 0, 60), (3, 0, 240), (4, 0, 450), (400, 0.5, 675)],
+)
+def test_the_default_backoff_doubles_from_a_minute_to_a_quarter_of_an_hour(
+    count: int, roll: float, expected: int
+) -> None:
+    assert backoff(count, roll, Settings()) == seconds(expected)
+
+
+@given(st.lists(st.integers(0, 950), max_size=60), st.floats(0.05, 20))
+def test_in_no_span_of_seconds_do_more_letters_fall_than_the_rate_allows(
+    wanted: list[int], rate: float
+) -> None:
+    pacer = Pacer(rate)
+
+    slots = [pacer.slot(seconds(second)) for second in wanted]
+
+    taken = Counter(int(slot.total_seconds()) for slot in slots if slot is not None)
+    for start in taken:
+        for end in taken:
+            span = end - start + 1
+            in_span = sum(count for second, count in taken.items() if start <= second <= end)
+            assert span < 1 or in_span < span * rate + 1
+
+
+@given(st.lists(st.integers(0, 950), max_size=60), st.integers(1, 20))
+def test_a_whole_rate_holds_in_every_single_second(wanted: list[int], rate: int) -> None:
+    pacer = Pacer(rate)
+
+    slots = [pacer.slot(seconds(second)) for second in wanted]
+
+    taken = Counter(slot for slot in slots if slot is not None)
+    assert max(taken.values(), default=0) <= rate
+
+
+@given(st.lists(st.floats(0, 950), max_size=60), st.floats(0.05, 20))
+def test_a_slot_is_a_whole_second_that_sqs_can_delay_and_never_before_the_wanted_one(
+    wanted: list[float], rate: float
+) -> None:
+    pacer = Pacer(rate)
+
+    for second in wanted:
+        slot = pacer.slot(seconds(second))
+
+        assert slot is None or seconds(second) <= slot <= MAX_SQS_DELAY
+        assert slot is None or slot.total_seconds().is_integer()
+
+
+def test_a_full_second_passes_the_letter_on_to_the_next() -> None:
+    pacer = Pacer(2)
+
+    slots = [pacer.slot(seconds(60)) for _ in range(5)]
+
+    assert slots == [seconds(n) for n in (60, 60, 61, 61, 62)]
+
+
+def test_no_limit_gives_every_letter_the_second_that_it_wants() -> None:
+    pacer = Pacer(0)
+
+    assert {pacer.slot(seconds(30)) for _ in range(5_000)} == {seconds(30)}
+
+
+def test_a_rate_below_one_a_second_leaves_seconds_empty() -> None:
+    pacer = Pacer(0.25)
+
+    slots = [pacer.slot(timedelta()) for _ in range(4)]
+
+    gaps = [math.ceil((b - a).total_seconds()) for a, b in zip(slots, slots[1:], strict=False)]
+    assert gaps == [4, 4, 4]
+
+
+def test_a_letter_that_finds_no_second_within_sqs_longest_delay_gets_none() -> None:
+    pacer = Pacer(1)
+
+    slots = [pacer.slot(seconds(899)) for _ in range(3)]
+
+    assert slots == [seconds(899), seconds(900), None]
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        pytest.param(
+            0,
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="BUG: without a rate limit Pacer.slot hands out delays that SQS refuses",
+            ),
+        ),
+        5,
+    ],
+)
+def test_a_wish_beyond_sqs_longest_delay_gets_no_slot(rate: float) -> None:
+    assert Pacer(rate).slot(seconds(901)) is None

@@ -1,0 +1,102 @@
+"""One letter's entry in the ledger, through a life of redrives, returns and a parking."""
+
+import pytest
+from redrive.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
+
+from tests.unit.examples import NOW, ago, ahead, an_entry
+
+
+def redriven(entry: Entry, *, new_id: str = "third", batch: int = 9, strikes: int = 0) -> Entry:
+    return entry.redriven(
+        replaced_id=entry.current_id,
+        new_id=new_id,
+        batch=batch,
+        generation=3,
+        strikes=strikes,
+        now=NOW,
+        note=f"redriven in batch {batch}",
+    )
+
+
+def test_a_redrive_counts_and_remembers_which_copy_it_replaced() -> None:
+    entry = redriven(an_entry(redrive_count=1, status=Status.RETURNED), strikes=1)
+
+    assert entry.status is Status.REDRIVEN
+    assert (entry.redrive_count, entry.strikes) == (2, 1)
+    assert entry.current_id == "third"
+    assert entry.has_replaced("second")
+    assert not entry.has_replaced("third")
+    assert (entry.batch, entry.generation, entry.last_redrive) == (9, 3, NOW)
+
+
+def test_a_redrive_settles_the_batch_before_it_and_forgets_the_deferral() -> None:
+    entry = redriven(an_entry(batch=7, not_before=ahead(hours=1), seen_in_version=4))
+
+    assert entry.settled_batch == 7
+    assert entry.not_before is None
+    assert entry.seen_in_version is None
+
+
+def test_a_return_changes_where_the_letter_is_and_counts_nothing() -> None:
+    entry = an_entry().returned(message_id="second", version=20, now=NOW)
+
+    assert entry.status is Status.RETURNED
+    assert (entry.redrive_count, entry.strikes, entry.batch) == (1, 0, 7)
+    assert entry.history[-1] == "2026-01-10T12:00:00Z returned from batch 7"
+
+
+@pytest.mark.parametrize(
+    ("seen_in_version", "circuit_version", "counts"),
+    [
+        (None, 20, True),
+        (20, 20, True),
+        (20, 21, False),
+        (21, 20, True),
+    ],
+    ids=[
+        "never marked",
+        "marked, but the circuit was not written: a crash came between",
+        "marked and charged",
+        "marked by a pass that read a newer circuit",
+    ],
+)
+def test_a_return_counts_as_evidence_until_a_write_of_the_circuit_has_charged_it(
+    seen_in_version: int | None, circuit_version: int, counts: bool
+) -> None:
+    entry = an_entry(status=Status.RETURNED, seen_in_version=seen_in_version)
+
+    assert entry.counts_as_evidence(circuit_version) is counts
+
+
+def test_a_deferral_keeps_the_strikes_and_settles_the_batch_that_gave_them() -> None:
+    entry = an_entry().deferred(not_before=ahead(hours=2), strikes=1)
+
+    assert (entry.not_before, entry.strikes, entry.settled_batch) == (ahead(hours=2), 1, 7)
+    assert entry.redrive_count == 1
+
+
+def test_a_parked_letter_keeps_its_reason_its_time_and_its_redrive_count() -> None:
+    entry = an_entry(redrive_count=5).parked(
+        replaced_id="second", new_id="in the lot", reason="MAX_ATTEMPTS", strikes=5, now=NOW
+    )
+
+    assert entry.status is Status.PARKED
+    assert (entry.park_reason, entry.parked_at) == ("MAX_ATTEMPTS", NOW)
+    assert (entry.redrive_count, entry.strikes, entry.settled_batch) == (5, 5, 7)
+    assert entry.current_id == "in the lot"
+    assert entry.has_replaced("second")
+
+
+def test_a_letter_is_a_suspect_from_its_first_strike_on() -> None:
+    assert not an_entry(strikes=0).is_suspect
+    assert an_entry(strikes=1).is_suspect
+
+
+def test_an_entry_of_a_letter_that_came_back_often_stays_small() -> None:
+    entry = an_entry(last_redrive=ago(days=1))
+    for n in range(100):
+        entry = redriven(entry, new_id=f"copy {n}", batch=n)
+
+    assert entry.redrive_count == 101
+    assert len(entry.history) == HISTORY_KEPT
+    assert entry.replaced_ids == tuple(f"copy {n}" for n in range(99 - REPLACED_IDS_KEPT, 99))
