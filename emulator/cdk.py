@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from .process import ACCOUNT, REGION, LocalAws
+from .environments import ACCOUNT, REGION
+from .process import LocalAws
 
 _TIMEOUT_SECONDS = 300
 _LOG_LINES_SHOWN = 60

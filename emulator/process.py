@@ -4,11 +4,9 @@ Each has a work directory of its own, with the clock, the log and all temporary 
 several can run side by side and nothing is left behind.
 """
 
-import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,14 +15,11 @@ from typing import Any, Self
 
 import boto3
 
-from . import driving
+from . import driving, environments
 from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
+from .environments import REGION, ROOT
 
-REGION = "us-east-1"
-ACCOUNT = "000000000000"
-
-_ROOT = Path(__file__).resolve().parent.parent
 _START_SECONDS = 30
 _STOP_SECONDS = 5
 _POLL_SECONDS = 0.02
@@ -50,7 +45,7 @@ class LocalAws:
         lambda_endpoint_url: str | None = None,
         enforce_iam: bool = False,
         tick_seconds: float = 0.05,
-        python: Path = _ROOT / ".venv-emulator" / "bin" / "python",
+        python: Path = ROOT / ".venv-emulator" / "bin" / "python",
     ) -> None:
         """Describe it; `start()` or `with` starts it.
 
@@ -87,7 +82,7 @@ class LocalAws:
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [str(self._python), "-m", "emulator.overlay"],
-                cwd=_ROOT,
+                cwd=ROOT,
                 env=variables,
                 stdin=subprocess.PIPE if ends_with_this_process else subprocess.DEVNULL,
                 stdout=log,
@@ -149,25 +144,7 @@ class LocalAws:
 
     def environment(self) -> dict[str, str]:
         """Variables for the CDK command line, and for any other process that calls AWS."""
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-        tools = [str(_ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
-        variables = inherited | {
-            "AWS_ENDPOINT_URL": self.endpoint_url,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "CDK_DEFAULT_ACCOUNT": ACCOUNT,
-            "CDK_DEFAULT_REGION": REGION,
-            "PATH": os.pathsep.join([*tools, os.environ.get("PATH", os.defpath)]),
-            "PYTHON": sys.executable,
-        }
-        if self.enforce_iam:
-            certificate = str(self._certificate)
-            trusting = ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
-            variables |= dict.fromkeys(trusting, certificate)
-        return variables
+        return environments.for_callers(self.endpoint_url, self._certificate)
 
     def client(self, service: str) -> Any:
         """A boto3 client for it, whatever the environment of this process says."""
@@ -177,7 +154,7 @@ class LocalAws:
             region_name=REGION,
             aws_access_key_id="test",
             aws_secret_access_key="test",
-            verify=str(self._certificate) if self.enforce_iam else None,
+            verify=self._certificate and str(self._certificate),
         )
 
     def pass_time(self, seconds: float, step: float = 30.0, patience: float = 60.0) -> None:
@@ -197,24 +174,13 @@ class LocalAws:
     # -- parts ----------------------------------------------------------------------------------
 
     @property
-    def _certificate(self) -> Path:
-        return self.work_dir / "tmp" / "ministack-tls" / "server.crt"
+    def _certificate(self) -> Path | None:
+        """What callers must trust; None without TLS."""
+        return environments.certificate(self.work_dir) if self.enforce_iam else None
 
     def _process_environment(self) -> dict[str, str]:
-        """Only what it needs: functions inherit all of it."""
-        kept = ("PATH", "HOME", "LANG")
-        variables = {name: os.environ[name] for name in kept if name in os.environ}
-        variables |= {
-            "GATEWAY_PORT": str(self.port),
-            "BIND_HOST": "127.0.0.1",
-            "TMPDIR": str(self.work_dir / "tmp"),  # MiniStack leaves its workers' folders behind
-            "PYTHONPATH": str(_ROOT / "emulator" / "site"),
-            "LOCAL_AWS_CLOCK": str(self.clock.path),
-            "LOCAL_AWS_CONTROL": str(self.work_dir / CONTROL_FILE),
-            "LOCAL_AWS_TICK_SECONDS": str(self._tick_seconds),
-            "IOT_MTLS_ENABLED": "0",
-            "SFTP_ENABLED": "0",
-        }
+        variables = environments.for_ministack(self.work_dir, self.port)
+        variables["LOCAL_AWS_TICK_SECONDS"] = str(self._tick_seconds)
         if self.enforce_iam:
             variables |= {"AUTH": "true", "USE_SSL": "1"}
         if self._lambda_endpoint_url:

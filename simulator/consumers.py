@@ -30,9 +30,14 @@ def down_until(recovery: timedelta) -> Health:
     return lambda elapsed: elapsed >= recovery
 
 
-def flapping(up: timedelta, down: timedelta) -> Health:
-    """Up for `up`, down for `down`, again and again."""
-    return lambda elapsed: elapsed % (up + down) < up
+def up_until(failure: timedelta) -> Health:
+    """Up from the start, down from `failure` on."""
+    return lambda elapsed: elapsed < failure
+
+
+def flapping(up: timedelta, down: timedelta, phase: timedelta = timedelta()) -> Health:
+    """Up for `up`, down for `down`, again and again; at the start `phase` of the first round is over."""
+    return lambda elapsed: (elapsed + phase) % (up + down) < up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,7 @@ class Consumer:
         failure_probability: share of deliveries that fail although it is up.
         capacity_per_second: messages it works a second; 0 for no limit.
         polls_from: it does not poll at all before this much time has passed.
+
     """
 
     health: Health = healthy

@@ -21,12 +21,13 @@ PASS_TIME = timedelta(seconds=225)
 
 
 class SmartRedriver:
-    """Runs passes, and remembers their reports and the circuit's states."""
+    """Runs passes, and remembers their reports, when each was, and the circuit's states."""
 
     def __init__(self, world: World, settings: Settings | None = None, *, seed: int = 0) -> None:
         self.settings = settings or Settings()
         self.every = timedelta(minutes=self.settings.schedule_minutes)
         self.reports: list[Report] = []
+        self.times: list[timedelta] = []
         self.states: list[tuple[timedelta, str]] = []
         self.events: Counter[str] = Counter()
         self.redriven_by_id: Counter[str] = Counter()
@@ -51,12 +52,14 @@ class SmartRedriver:
         """One pass."""
         self.run_pass(self._world.sqs, self._world.dynamodb)
 
-    def run_pass(self, sqs: Any, dynamodb: Any, *, owner: str | None = None) -> Report:
+    def run_pass(
+        self, sqs: Any, dynamodb: Any, *, cloudwatch: Any = None, owner: str | None = None
+    ) -> Report:
         """One pass over these clients, which may inject faults before they call the world's."""
         tools = Tools(
             queues=Queues(sqs, self._deployment),
             store=StateStore(dynamodb, TABLE, SOURCE),
-            live_traffic=LiveTraffic(self._world.cloudwatch),
+            live_traffic=LiveTraffic(cloudwatch or self._world.cloudwatch),
             journal=self._note,
             clock=self._world.clock.now,
             rng=self._rng,
@@ -66,6 +69,7 @@ class SmartRedriver:
             tools, SOURCE, self.settings, deadline=self._world.clock.now() + PASS_TIME
         )
         self.reports.append(report)
+        self.times.append(self._world.elapsed)
         if report.circuit_after:
             self.states.append((self._world.elapsed, report.circuit_after))
         return report

@@ -25,6 +25,7 @@ from simulator.sqs_message import (
     render,
 )
 from simulator.sqs_queue import Queue
+from simulator.sqs_receipts import change_visibility, delete, receipt_handle
 from simulator.sqs_validation import (
     MAX_BATCH_ENTRIES,
     MAX_DELAY_SECONDS,
@@ -128,8 +129,10 @@ class FakeSqs(SqsAccount):
         if VisibilityTimeout is not None:
             check_range("VisibilityTimeout", VisibilityTimeout, 0, MAX_VISIBILITY_SECONDS)
             timeout = VisibilityTimeout
+        if queue.is_full:
+            raise Fault("OverLimit", "Too many messages in flight.")
         received: list[Message] = []
-        while len(received) < MaxNumberOfMessages:
+        while len(received) < MaxNumberOfMessages and not queue.is_full:
             message = queue.receive(timeout, now)
             if message is None:
                 break
@@ -141,7 +144,7 @@ class FakeSqs(SqsAccount):
         rendered = [
             render(
                 message,
-                _receipt_handle(queue, message),
+                receipt_handle(queue, message),
                 MessageAttributeNames,
                 MessageSystemAttributeNames,
             )
@@ -151,13 +154,9 @@ class FakeSqs(SqsAccount):
 
     @operation
     def delete_message(self, *, QueueUrl: str, ReceiptHandle: str) -> Response:
-        """Delete by the handle of the last receive; with an older one, succeed and delete nothing.
-
-        Source: botocore sqs DeleteMessage ("if you don't provide the most recent receipt handle,
-        the request succeeds but the message might not be deleted").
-        """
+        """Delete by the handle of the last receive; with an older one, succeed and do nothing."""
         queue, now = self._queue(QueueUrl)
-        _delete(queue, ReceiptHandle, now)
+        delete(queue, ReceiptHandle, now)
         queue.observe(now)
         return {}
 
@@ -166,7 +165,7 @@ class FakeSqs(SqsAccount):
         """Delete up to ten messages."""
         queue, now = self._queue(QueueUrl)
         check_batch(Entries)
-        return _each(Entries, lambda entry: _delete(queue, entry["ReceiptHandle"], now), queue, now)
+        return _each(Entries, lambda entry: delete(queue, entry["ReceiptHandle"], now), queue, now)
 
     @operation
     def change_message_visibility(
@@ -174,7 +173,7 @@ class FakeSqs(SqsAccount):
     ) -> Response:
         """Set when a message in flight is seen again."""
         queue, now = self._queue(QueueUrl)
-        _change_visibility(queue, ReceiptHandle, VisibilityTimeout, now)
+        change_visibility(queue, ReceiptHandle, VisibilityTimeout, now)
         queue.observe(now)
         return {}
 
@@ -188,7 +187,7 @@ class FakeSqs(SqsAccount):
 
         def change(entry: Entry) -> Response:
             timeout = entry.get("VisibilityTimeout", queue.settings.visibility_timeout)
-            return _change_visibility(queue, entry["ReceiptHandle"], timeout, now)
+            return change_visibility(queue, entry["ReceiptHandle"], timeout, now)
 
         return _each(Entries, change, queue, now)
 
@@ -242,37 +241,3 @@ def _each(
     queue.observe(now)
     lists = {"Successful": successful, "Failed": failed}
     return {name: answers for name, answers in lists.items() if answers}
-
-
-def _receipt_handle(queue: Queue, message: Message) -> str:
-    return f"{queue.name}/{message.message_id}/{message.receipt_number}"
-
-
-def _find(queue: Queue, receipt_handle: str) -> Message | None:
-    """The message a handle still holds; None when it is gone, or was received again since."""
-    queue_name, _, rest = receipt_handle.partition("/")
-    message_id, _, receipt_number = rest.partition("/")
-    if queue_name != queue.name or not receipt_number.isdecimal():
-        raise Fault("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
-    message = queue.messages.get(message_id)
-    is_current = message is not None and message.receipt_number == int(receipt_number)
-    return message if is_current else None
-
-
-def _delete(queue: Queue, receipt_handle: str, now: float) -> Response:
-    message = _find(queue, receipt_handle)
-    if message is not None:
-        queue.delete(message, now)
-    return {}
-
-
-def _change_visibility(
-    queue: Queue, receipt_handle: str, visibility_timeout: int, now: float
-) -> Response:
-    check_range("VisibilityTimeout", visibility_timeout, 0, MAX_VISIBILITY_SECONDS)
-    message = _find(queue, receipt_handle)
-    if message is None:
-        reason = "Message does not exist or is not available for visibility timeout change."
-        raise invalid(f"Value for parameter ReceiptHandle is invalid. Reason: {reason}")
-    queue.change_visibility(message, visibility_timeout, now)
-    return {}

@@ -77,6 +77,11 @@ class Queue:
             self._count[Rest.VISIBLE], self._count[Rest.IN_FLIGHT], self._count[Rest.DELAYED]
         )
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no more messages may be in flight."""
+        return self._count[Rest.IN_FLIGHT] >= MAX_IN_FLIGHT
+
     def settle(self, now: float) -> None:
         """Let everything happen that was due until `now`: delays and timeouts end, letters expire.
 
@@ -123,8 +128,6 @@ class Queue:
         Which receives count towards maxReceiveCount where the DLQ has a DLQ of its own is not
         documented; here those made in this queue do.
         """
-        if self._count[Rest.IN_FLIGHT] >= MAX_IN_FLIGHT:
-            raise Fault("OverLimit", "Too many messages in flight.")
         target = self.dead_letter_target
         while (message := self._line.draw()) is not None:
             if target is None or message.receives_here < target.max_receive_count:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from simulator.clock import VirtualClock
 from simulator.cloudwatch import FakeCloudWatch
@@ -25,6 +25,9 @@ DLQ = "orders-dlq"
 PARKING_LOT = "orders-parking-lot"
 TABLE = "redriver-state"
 FOURTEEN_DAYS = 1_209_600
+
+#: What every producer's message carries; a delivery without it has lost its attributes on the way.
+ATTRIBUTES = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
 
 
 class Policy(Protocol):
@@ -44,6 +47,7 @@ class LiveTraffic:
         per_minute: messages a minute, evenly spread. They succeed when the consumer is up.
         poison_per_minute: poison pills a minute among them.
         poison_until: when the poison stops; the live messages go on.
+
     """
 
     per_minute: float = 0.0
@@ -53,11 +57,23 @@ class LiveTraffic:
 
 @dataclass(slots=True)
 class Deliveries:
-    """What the consumer saw: deliveries to it, wasted ones while it was down, and works done by body."""
+    """What the consumer saw.
+
+    Attributes:
+        total: deliveries to it.
+        wasted: those of them that came while it was down.
+        stripped: those of them that had lost the attributes their producer gave them.
+        tried: deliveries by body.
+        done: works done by body.
+        done_at: when each body's work was done first.
+    """
 
     total: int = 0
     wasted: int = 0
+    stripped: int = 0
+    tried: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
+    done_at: dict[str, timedelta] = field(default_factory=dict)
 
 
 class World:
@@ -83,6 +99,7 @@ class World:
         self.deliveries = Deliveries()
         self.sent: set[str] = set()
         self.poison: set[str] = set()
+        self.letters: set[str] = set()
         self._consumer = consumer
         self._traffic = traffic or LiveTraffic()
         self._step = step
@@ -96,12 +113,15 @@ class World:
         return self.clock.now() - self.started
 
     def dead_letters(self, count: int, *, poison: int = 0) -> None:
-        """Let `count` messages, the first `poison` of them poison pills, fail until SQS moves them to the DLQ.
+        """Let `count` messages, `poison` of them poison pills here and there, fail until SQS moves them to the DLQ.
 
         Takes a few virtual minutes, before the world's own time starts.
         """
+        pills = set(self.rng.sample(range(count), poison))
         for index in range(count):
-            self.send(f"letter-{index}", is_poison=index < poison)
+            body = f"letter-{index}"
+            self.send(body, is_poison=index in pills)
+            self.letters.add(body)
         while self.sqs.inspect.counts(DLQ).total < count:
             self._receive_all()
             self.clock.advance(31)
@@ -110,7 +130,9 @@ class World:
 
     def send(self, body: str, *, is_poison: bool = False) -> None:
         """A producer's message."""
-        self.sqs.send_message(QueueUrl=self.url(SOURCE), MessageBody=body)
+        self.sqs.send_message(
+            QueueUrl=self.url(SOURCE), MessageBody=body, MessageAttributes=ATTRIBUTES
+        )
         self.sent.add(body)
         if is_poison:
             self.poison.add(body)
@@ -143,6 +165,15 @@ class World:
         """Bodies in the parking lot."""
         return [message.body for message in self.sqs.inspect.messages(PARKING_LOT)]
 
+    def settled_at(self) -> dict[str, timedelta]:
+        """When each body that is done or parked came to rest."""
+        started = self.started.timestamp()
+        parked = {
+            message.body: timedelta(seconds=message.arrived_at - started)
+            for message in self.sqs.inspect.messages(PARKING_LOT)
+        }
+        return parked | self.deliveries.done_at
+
     def lost(self) -> set[str]:
         """Bodies that are neither done nor in any queue."""
         at_rest = {
@@ -151,6 +182,16 @@ class World:
             for message in self.sqs.inspect.messages(queue)
         }
         return self.sent - at_rest - set(self.deliveries.done)
+
+    def let_dead_letters_end_in(self, target: str, *, of: str, after: int) -> None:
+        """Give the queue `of` a redrive policy: SQS moves a message to `target` after so many receives."""
+        told = self.sqs.get_queue_attributes(
+            QueueUrl=self.url(target), AttributeNames=["QueueArn"]
+        )
+        policy = {"deadLetterTargetArn": told["Attributes"]["QueueArn"], "maxReceiveCount": after}
+        self.sqs.set_queue_attributes(
+            QueueUrl=self.url(of), Attributes={"RedrivePolicy": json.dumps(policy)}
+        )
 
     @property
     def is_drained(self) -> bool:
@@ -178,16 +219,14 @@ class World:
         is_up = self._consumer.health(elapsed)
         url = self.url(SOURCE)
         while taken < limit:
-            messages = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get(
-                "Messages", []
-            )
+            messages = self.sqs.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+            ).get("Messages", [])
             if not messages:
                 return
             taken += len(messages)
-            self.deliveries.total += len(messages)
-            self.deliveries.wasted += 0 if is_up else len(messages)
             done = [message for message in messages if self._succeeds(message["Body"], elapsed)]
-            self.deliveries.done.update(message["Body"] for message in done)
+            self._note(messages, done, elapsed, is_up=is_up)
             if done:
                 self.sqs.delete_message_batch(
                     QueueUrl=url,
@@ -196,6 +235,24 @@ class World:
                         for index, message in enumerate(done)
                     ],
                 )
+
+    def _note(
+        self,
+        messages: list[dict[str, Any]],
+        done: list[dict[str, Any]],
+        elapsed: timedelta,
+        *,
+        is_up: bool,
+    ) -> None:
+        saw = self.deliveries
+        saw.total += len(messages)
+        saw.wasted += 0 if is_up else len(messages)
+        for message in messages:
+            saw.tried[message["Body"]] += 1
+            saw.stripped += not ATTRIBUTES.keys() <= message.get("MessageAttributes", {}).keys()
+        for message in done:
+            saw.done[message["Body"]] += 1
+            saw.done_at.setdefault(message["Body"], elapsed)
 
     def _succeeds(self, body: str, elapsed: timedelta) -> bool:
         return self._consumer.succeeds(elapsed, is_poison=body in self.poison, rng=self.rng)
@@ -208,21 +265,11 @@ class World:
 
     def _make_queues(self, visibility_timeout: int, max_receive_count: int) -> None:
         retention = {"MessageRetentionPeriod": str(FOURTEEN_DAYS)}
-        dlq = self.sqs.create_queue(QueueName=DLQ, Attributes=retention)["QueueUrl"]
-        arn = self.sqs.get_queue_attributes(QueueUrl=dlq, AttributeNames=["QueueArn"])
-        policy = {
-            "deadLetterTargetArn": arn["Attributes"]["QueueArn"],
-            "maxReceiveCount": max_receive_count,
-        }
+        visibility = {"VisibilityTimeout": str(visibility_timeout)}
+        self.sqs.create_queue(QueueName=DLQ, Attributes=retention)
         self.sqs.create_queue(QueueName=PARKING_LOT, Attributes=retention)
-        self.sqs.create_queue(
-            QueueName=SOURCE,
-            Attributes=retention
-            | {
-                "VisibilityTimeout": str(visibility_timeout),
-                "RedrivePolicy": json.dumps(policy),
-            },
-        )
+        self.sqs.create_queue(QueueName=SOURCE, Attributes=retention | visibility)
+        self.let_dead_letters_end_in(DLQ, of=SOURCE, after=max_receive_count)
 
 
 def minutes(count: float) -> timedelta:

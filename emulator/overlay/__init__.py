@@ -2,7 +2,9 @@
 
 | module | restores |
 |---|---|
-| `sqs_messages` | limits, per-entry trace headers, stale receipt handles, counts for metrics |
+| `sqs_send` | limits of a message and of a batch; the trace header of each batch entry |
+| `sqs_consume` | outdated receipt handles, visibility, long polls, what the metrics count |
+| `sqs_requests` | one lock around all queues |
 | `sqs_moves` | StartMessageMoveTask, ListMessageMoveTasks, ListDeadLetterSourceQueues |
 | `metrics` | AWS/SQS metrics and embedded metric format (EMF) |
 | `alarms`, `expressions` | alarms that look at dimensions, M of N, missing data and metric math |

@@ -122,4 +122,4 @@ def _statistics(
 
 
 def install() -> None:
-    cloudwatch._evaluate_alarm = lambda alarm: None  # evaluated by the turn, not by PutMetricData
+    cloudwatch._evaluate_alarm = lambda _alarm: None  # evaluated by the turn, not by PutMetricData

@@ -27,7 +27,7 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 _SPELLINGS = ((r"&&|\bAND\b", " and "), (r"\|\||\bOR\b", " or "))
 
 
-class NoData(Exception):
+class NoDataError(Exception):
     """An operand has no data point in this period."""
 
 
@@ -37,7 +37,7 @@ def evaluate(expression: str, values: Mapping[str, Value]) -> Value:
         expression = re.sub(pattern, spelling, expression)
     try:
         return float(_Period(values).visit(ast.parse(expression.strip(), mode="eval").body))
-    except (NoData, ZeroDivisionError):
+    except (NoDataError, ZeroDivisionError):
         return None
 
 
@@ -58,7 +58,7 @@ class _Period(ast.NodeVisitor):
             raise ValueError(f"no metric has the id {node.id}")
         value = self._values[node.id]
         if value is None:
-            raise NoData
+            raise NoDataError
         return value
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
@@ -103,5 +103,5 @@ class _Period(ast.NodeVisitor):
     def _fill(self, metric: ast.AST, default: ast.AST) -> Any:
         try:
             return self.visit(metric)
-        except NoData:
+        except NoDataError:
             return self.visit(default)

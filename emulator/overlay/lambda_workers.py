@@ -86,7 +86,7 @@ def _record_every_invocation() -> None:
             return result
 
 
-def _only_throttles(function_name: str, duration_ms: float, error: bool, throttle: bool) -> None:
+def _only_throttles(function_name: str, duration_ms: float, throttle: bool, **_: Any) -> None:
     """A throttled call is no invocation, and MiniStack's other reports would count twice."""
     if throttle and not duration_ms:
         dimensions = {"FunctionName": function_name}

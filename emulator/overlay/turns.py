@@ -44,8 +44,7 @@ class Turn:
             eventbridge._tick_scheduled_rules()
             lambda_events.start_due(now)
             sqs_moves.move_messages(now)
-            fed = bool(lambda_svc._poll_sqs())
-            return fed
+            return bool(lambda_svc._poll_sqs())
 
     def observe(self) -> None:
         """Record metrics and let alarms act on them."""

@@ -24,7 +24,7 @@ if _clock_file:
 
     def _virtual_time() -> float:
         """Seconds since the epoch on the virtual clock."""
-        return _real_time() + _offset_at(_shared, 0)[0]
+        return _real_time() + float(_offset_at(_shared, 0)[0])
 
     def _virtual_time_ns() -> int:
         """Nanoseconds since the epoch on the virtual clock."""

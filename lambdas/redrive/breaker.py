@@ -155,7 +155,8 @@ def judge(
     for batch in circuit.pending:
         if circuit.pending_batch(batch.id) is None:
             continue  # voided by a change of state that an earlier verdict brought
-        judgement = weigh(batch, evidence, settings, now)
+        is_canary = circuit.state is State.HALF_OPEN
+        judgement = weigh(batch, evidence, settings, now, is_canary=is_canary)
         if judgement.verdict is None:
             rulings.append(_ruling(batch, judgement, circuit, circuit))
             continue

@@ -147,6 +147,7 @@ class Circuit:
         window: how many letters may be awaiting a verdict at once.
         is_shaken: a batch has failed lately, so that each full batch needs a probe that succeeded before it.
         has_probed: the last verdict was such a probe's success.
+        dlq_sweep_at, lot_sweep_at: when the retention guard looks through a queue next; None: not yet known.
         reason: why the state is what it is, for people.
 
     """
@@ -163,6 +164,8 @@ class Circuit:
     is_shaken: bool = False
     has_probed: bool = False
     last_attempt_at: datetime | None = None
+    dlq_sweep_at: datetime | None = None
+    lot_sweep_at: datetime | None = None
     reason: str = "new"
     depth: Depth | None = None
     pending: tuple[Batch, ...] = ()

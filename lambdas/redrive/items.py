@@ -51,6 +51,8 @@ def circuit_to_item(circuit: Circuit) -> Item:
             "SuccessCount": circuit.success_count,
             "LastStateChangeTimestamp": _iso(circuit.changed_at),
             "LastAttemptTimestamp": _iso(circuit.last_attempt_at),
+            "DlqSweepTimestamp": _iso(circuit.dlq_sweep_at),
+            "LotSweepTimestamp": _iso(circuit.lot_sweep_at),
             "Version": circuit.version,
             "Generation": circuit.generation,
             "ConsecutiveOpens": circuit.consecutive_opens,
@@ -77,6 +79,8 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
         success_count=int(values.get("SuccessCount", 0)),
         changed_at=_time(values["LastStateChangeTimestamp"]),
         last_attempt_at=_maybe_time(values.get("LastAttemptTimestamp")),
+        dlq_sweep_at=_maybe_time(values.get("DlqSweepTimestamp")),
+        lot_sweep_at=_maybe_time(values.get("LotSweepTimestamp")),
         version=int(values.get("Version", 0)),
         generation=int(values.get("Generation", 0)),
         consecutive_opens=int(values.get("ConsecutiveOpens", 0)),
@@ -160,7 +164,9 @@ def _plain(record: Batch | Depth) -> dict[str, Any]:
         value = getattr(record, one.name)
         if isinstance(value, datetime):
             value = _iso(value)
-        plain[_camel(one.name)] = Decimal(str(value)) if isinstance(value, float) else value
+        plain[_camel(one.name)] = (
+            Decimal(str(round(value, 6))) if isinstance(value, float) else value
+        )
     return {name: value for name, value in plain.items() if value is not None}
 
 

@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -19,7 +19,8 @@ PERIOD = timedelta(minutes=1)
 class CloudWatchClient(Protocol):
     """The call of a boto3 CloudWatch client that a pass makes."""
 
-    def get_metric_data(self, **request: Any) -> Any: ...
+    @property
+    def get_metric_data(self) -> Callable[..., Any]: ...
 
 
 class LiveTraffic:

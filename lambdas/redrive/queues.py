@@ -7,8 +7,8 @@ every entry of every answer is looked at. It decides nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -44,12 +44,18 @@ CONTENT_FAULTS = frozenset(
 class SqsClient(Protocol):
     """The calls of a boto3 SQS client that a pass makes."""
 
-    def get_queue_attributes(self, **request: Any) -> Any: ...
-    def list_message_move_tasks(self, **request: Any) -> Any: ...
-    def receive_message(self, **request: Any) -> Any: ...
-    def send_message_batch(self, **request: Any) -> Any: ...
-    def delete_message_batch(self, **request: Any) -> Any: ...
-    def change_message_visibility_batch(self, **request: Any) -> Any: ...
+    @property
+    def get_queue_attributes(self) -> Callable[..., Any]: ...
+    @property
+    def list_message_move_tasks(self) -> Callable[..., Any]: ...
+    @property
+    def receive_message(self) -> Callable[..., Any]: ...
+    @property
+    def send_message_batch(self) -> Callable[..., Any]: ...
+    @property
+    def delete_message_batch(self) -> Callable[..., Any]: ...
+    @property
+    def change_message_visibility_batch(self) -> Callable[..., Any]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,11 @@ class Queues:
     def __init__(self, sqs: SqsClient, deployment: Deployment) -> None:
         self._sqs = sqs
         self._deployment = deployment
+
+    def out_of_parking_lot(self) -> Queues:
+        """These queues, but with the parking lot in the DLQ's place as the one that is received from."""
+        lot = replace(self._deployment, dlq_url=self._deployment.parking_lot_url)
+        return Queues(self._sqs, lot)
 
     def dead_letter_queue(self) -> QueueFacts:
         """The facts of the DLQ. Raises CallFailed."""

@@ -23,11 +23,18 @@ from redrive.errors import RedriverError
 from redrive.faults import CallFailed
 from redrive.journal import Journal
 from redrive.live_traffic import LiveTraffic
-from redrive.queues import Queues
+from redrive.queues import QueueFacts, Queues
 from redrive.report import Outcome, Report
+from redrive.retention import (
+    is_dlq_sweep_due,
+    is_lot_sweep_due,
+    next_dlq_sweep,
+    next_lot_sweep,
+)
 from redrive.rounds import ROUND_SIZE, Examined, Rounds, Tally
 from redrive.settings import Mode, Settings
 from redrive.state_store import Lease, StateStore
+from redrive.sweep import Sweep
 from redrive.triage import (
     Decision,
     Discard,
@@ -135,6 +142,10 @@ class _Pass:
         """Peek before anything costs: an empty DLQ, or a circuit that waits for its time."""
         if any(batch.due_at <= now for batch in circuit.pending):
             return False
+        if self._dlq.depth and is_dlq_sweep_due(circuit, now):
+            return False
+        if self._parking_lot.depth and is_lot_sweep_due(circuit, now):
+            return False
         permit = breaker.allow(circuit, self._settings, now)
         if self._dlq.depth and permit.limit:
             return False
@@ -157,6 +168,7 @@ class _Pass:
         self._judge(saw_every_letter=len(looked) >= self._dlq.depth)
         try:
             self._redrive(looked)
+            self._guard_retention()
         finally:
             self._settle()
 
@@ -184,13 +196,36 @@ class _Pass:
 
     def _prepare(self) -> None:
         self._source = self._tools.queues.source_queue()
-        self._rounds = Rounds(
-            self._tools.queues,
+        self._rounds = self._rounds_of(self._tools.queues)
+
+    def _rounds_of(self, queues: Queues) -> Rounds:
+        return Rounds(
+            queues,
             self._tools.store,
             self._report,
             self._tools.journal,
             source_limit=self._source.max_message_size,
             parking_lot_limit=self._parking_lot.max_message_size,
+        )
+
+    def _guard_retention(self) -> None:
+        """Give letters near expiry a new clock, whatever the circuit says."""
+        now = self._tools.clock()
+        if self._dlq.depth and is_dlq_sweep_due(self._circuit, now):
+            sweep = self._sweep_by(self._rounds, self._dlq)
+            oldest = sweep.park_expiring(self._circuit, hidden_for=self._hidden_for())
+            due = next_dlq_sweep(oldest, self._dlq.retention, self._source.retention, now)
+            self._circuit = replace(self._circuit, dlq_sweep_at=due)
+        if self._parking_lot.depth and is_lot_sweep_due(self._circuit, now):
+            rounds = self._rounds_of(self._tools.queues.out_of_parking_lot())
+            sweep = self._sweep_by(rounds, self._parking_lot)
+            oldest = sweep.renew_parked(hidden_for=self._hidden_for())
+            due_lot = next_lot_sweep(oldest, self._parking_lot.retention) if oldest else None
+            self._circuit = replace(self._circuit, lot_sweep_at=due_lot)
+
+    def _sweep_by(self, rounds: Rounds, queue: QueueFacts) -> Sweep:
+        return Sweep(
+            rounds, retention=queue.retention, clock=self._tools.clock, deadline=self._deadline
         )
 
     def _measure(self, now: datetime) -> None:
@@ -278,7 +313,9 @@ class _Pass:
         self._rounds.apply_parks(
             [(one, what) for one, what in decided if isinstance(what, Park)], now
         )
-        if not are_returns_marked:  # a redrive or a parking writes the entry anyway, a hold does not
+        if (
+            not are_returns_marked
+        ):  # a redrive or a parking writes the entry anyway, a hold does not
             held = self._rounds.mark_returns([one for one, _ in holds], self._saved.version, now)
             holds = [(one, hold) for one, (_, hold) in zip(held, holds, strict=True)]
         self._rounds.apply_holds(holds, now)
@@ -357,6 +394,9 @@ class _Pass:
         circuit = breaker.charge(circuit, self._late_returns)
         if circuit.depth is not None:
             circuit = replace(circuit, depth=circuit.depth.less(self._rounds.removed, now))
+        if self._report.parked and circuit.lot_sweep_at is None:
+            first = next_lot_sweep(now, self._parking_lot.retention)
+            circuit = replace(circuit, lot_sweep_at=first)
         if self._tally.refused is not None:
             self._report.outcome = Outcome.REFUSED
             self._report.reason = f"the source queue refused letters: {self._tally.refused}"

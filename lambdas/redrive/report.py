@@ -46,6 +46,7 @@ class Report:
     redriven: int = 0
     returned: int = 0
     discarded: int = 0
+    renewed: int = 0
     failed: int = 0
     parked: Counter[str] = field(default_factory=Counter)
     held: Counter[str] = field(default_factory=Counter)

@@ -145,30 +145,15 @@ class Rounds:
 
     def apply_parks(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> None:
         """Send letters to the parking lot. Raises CallFailed after a ledger write was refused."""
-        if not parks:
-            return
-        outgoing = [
-            Outgoing(
-                letter=one.letter, trail=self._trail(one, None), size_limit=self._parking_lot_limit
-            )
-            for one, _ in parks
-        ]
-        sent = self._queues.park(outgoing)
-        entries = []
-        for one, decision in parks:
-            if new_id := sent.new_ids.get(one.letter.message_id):
-                self._report.parked[decision.reason.value] += 1
-                entries.append(
-                    self._entry(one).parked(
-                        replaced_id=one.letter.message_id,
-                        new_id=new_id,
-                        reason=decision.reason.value,
-                        strikes=decision.strikes,
-                        now=now,
-                    )
-                )
-                self._tell("letter.parked", one, decision.reason.value)
-        self._settle(outgoing, entries, sent, now)
+        for one, decision in self._to_parking_lot(parks, now):
+            self._report.parked[decision.reason.value] += 1
+            self._tell("letter.parked", one, decision.reason.value)
+
+    def renew(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> None:
+        """Send parked letters to the parking lot again, for a new clock. Raises as `apply_parks` does."""
+        for one, decision in self._to_parking_lot(parks, now):
+            self._report.renewed += 1
+            self._tell("letter.renewed", one, decision.reason.value)
 
     def apply_holds(self, holds: Sequence[tuple[Examined, Hold]], now: datetime) -> None:
         """Leave letters in the DLQ, hidden until their time where that is later than now. Raises CallFailed after a ledger write was refused."""
@@ -190,6 +175,8 @@ class Rounds:
 
     def apply_discards(self, discards: Sequence[tuple[Examined, Discard]]) -> None:
         """Delete copies that an accepted send has replaced already."""
+        if not discards:
+            return
         for one, decision in discards:
             self._tell("letter.discarded", one, decision.reason)
         self._report.discarded += len(discards)
@@ -217,6 +204,33 @@ class Rounds:
         if fresh:
             self._store.write_ledger([entry for entry in fresh if entry], [], now)
         return marked
+
+    def _to_parking_lot(
+        self, parks: Sequence[tuple[Examined, Park]], now: datetime
+    ) -> list[tuple[Examined, Park]]:
+        """Park, and return what was accepted."""
+        if not parks:
+            return []
+        outgoing = [
+            Outgoing(
+                letter=one.letter, trail=self._trail(one, None), size_limit=self._parking_lot_limit
+            )
+            for one, _ in parks
+        ]
+        sent = self._queues.park(outgoing)
+        accepted = [(one, what) for one, what in parks if one.letter.message_id in sent.new_ids]
+        entries = [
+            self._entry(one).parked(
+                replaced_id=one.letter.message_id,
+                new_id=sent.new_ids[one.letter.message_id],
+                reason=decision.reason.value,
+                strikes=decision.strikes,
+                now=now,
+            )
+            for one, decision in accepted
+        ]
+        self._settle(outgoing, entries, sent, now)
+        return accepted
 
     def _look_up(self, letters: list[Letter]) -> list[Examined]:
         if not letters:

@@ -11,13 +11,11 @@ from redrive.backoff import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
 from redrive.circuit import Circuit
 from redrive.ledger import Entry, Status
 from redrive.letter import Letter
+from redrive.retention import is_expiring
 from redrive.settings import Settings
 
 #: A letter that nobody judged guilty still ends its journey after this many times the strikes' limit.
 HARD_CAP_FACTOR = 3
-
-#: A letter that would be held with less than this left to live is parked: that gives it a new clock.
-EXPIRY_MARGIN = timedelta(days=2)
 
 
 class ParkReason(str, Enum):
@@ -117,10 +115,10 @@ def triage(
         return Park(reason=ParkReason.UNDELIVERABLE, strikes=strikes)
 
     redrive_count = count_redrives(letter, entry)
-    expires_at = letter.sent_at + queues.retention
+    hold = _Holding(letter, queues.retention, strikes, now)
     if awaited := circuit.pending_batch(batch_of(letter, entry)):
         until = max(awaited.due_at, now + timedelta(seconds=1))
-        return _hold(HoldReason.AWAITING_VERDICT, until, strikes, now, expires_at)
+        return hold(HoldReason.AWAITING_VERDICT, until)
     if strikes >= settings.max_attempts or redrive_count >= hard_cap(settings):
         return Park(reason=ParkReason.MAX_ATTEMPTS, strikes=strikes)
 
@@ -131,7 +129,7 @@ def triage(
     delay = max(not_before - now, timedelta())
     if delay > MAX_SQS_DELAY:
         until = not_before - MAX_SQS_DELAY
-        return _hold(HoldReason.BACKOFF, until, strikes, now, expires_at, not_before)
+        return hold(HoldReason.BACKOFF, until, not_before)
     return Redrive(destination=destination, delay=delay, strikes=strikes)
 
 
@@ -139,8 +137,7 @@ def hold_for_permit(
     decision: Redrive, letter: Letter, queues: Queues, now: datetime
 ) -> Hold | Park:
     """What becomes of a letter that is due while the circuit lets no more through: released at once."""
-    expires_at = letter.sent_at + queues.retention
-    return _hold(HoldReason.NO_PERMIT, now, decision.strikes, now, expires_at)
+    return _Holding(letter, queues.retention, decision.strikes, now)(HoldReason.NO_PERMIT, now)
 
 
 def hard_cap(settings: Settings) -> int:
@@ -186,15 +183,19 @@ def is_unseen_return(letter: Letter, entry: Entry | None, circuit_version: int) 
     )
 
 
-def _hold(
-    reason: HoldReason,
-    until: datetime,
-    strikes: int,
-    now: datetime,
-    expires_at: datetime,
-    not_before: datetime | None = None,
-) -> Hold | Park:
-    if expires_at - now < EXPIRY_MARGIN:
-        return Park(reason=ParkReason.EXPIRING, strikes=strikes)
-    until = min(until, now + MAX_VISIBILITY - timedelta(minutes=1))
-    return Hold(reason=reason, until=until, strikes=strikes, not_before=not_before)
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """Holds a letter, or parks it when it could expire meanwhile."""
+
+    letter: Letter
+    retention: timedelta
+    strikes: int
+    now: datetime
+
+    def __call__(
+        self, reason: HoldReason, until: datetime, not_before: datetime | None = None
+    ) -> Hold | Park:
+        if is_expiring(self.letter, self.retention, self.now):
+            return Park(reason=ParkReason.EXPIRING, strikes=self.strikes)
+        until = min(until, self.now + MAX_VISIBILITY - timedelta(minutes=1))
+        return Hold(reason=reason, until=until, strikes=self.strikes, not_before=not_before)

@@ -6,10 +6,12 @@ to fail on moto, so that we hear of it when moto catches up.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import boto3
 import pytest
@@ -40,9 +42,9 @@ class Aws:
         return arn
 
     def attributes(self, url: str) -> dict[str, str]:
-        told: dict[str, str] = self.sqs.get_queue_attributes(
-            QueueUrl=url, AttributeNames=["All"]
-        )["Attributes"]
+        told: dict[str, str] = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])[
+            "Attributes"
+        ]
         return told
 
     def counts(self, url: str) -> tuple[int, int, int]:
@@ -87,24 +89,36 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(params=["fake", "moto"])
-def aws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+def aws(request: pytest.FixtureRequest) -> Iterator[Aws]:
     if request.param == "fake":
         yield fakes(VirtualClock())
         return
     for marker in request.node.iter_markers("moto_differs"):
         request.applymarker(pytest.mark.xfail(strict=True, reason=marker.args[0]))
-    # An emulator's endpoint in the environment would take these calls out of moto's hands.
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    session: boto3.Session = request.getfixturevalue("boto3_session")
     with (
         time_machine.travel(START, tick=False) as traveller,
         mock_aws(),
         dead_letter_source_arns(),
     ):
-        yield Aws(boto3.client("sqs"), boto3.client("dynamodb"), traveller.shift)
+        yield Aws(_client(session, "sqs"), _client(session, "dynamodb"), traveller.shift)
+
+
+@pytest.fixture(scope="session")
+def boto3_session() -> Iterator[boto3.Session]:
+    """A session that can reach nothing but moto, whatever the environment says."""
+    with pytest.MonkeyPatch.context() as environment:
+        # An emulator's endpoint in the environment would take the calls out of moto's hands.
+        for name in list(os.environ):
+            if name.startswith(("AWS_ENDPOINT_URL", "AWS_PROFILE")):
+                environment.delenv(name)
+        yield boto3.Session("testing", "testing", region_name="us-east-1")
+
+
+@cache
+def _client(session: boto3.Session, service: Literal["sqs", "dynamodb"]) -> Any:
+    # One client for all tests: making one takes longer than most tests do.
+    return session.client(service)
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ def dead_letter_source_arns() -> Iterator[None]:
     """Let moto tell, inside this context, which queue a dead letter came from."""
     assert version("moto") == KNOWN_VERSION, "check that this patch still fits moto, or drop it"
     source_arns: dict[str, str] = {}
-    receive, answer = SQSBackend.receive_message, SQSResponse.receive_message
+    receive: Any = SQSBackend.receive_message
+    answer: Any = SQSResponse.receive_message
 
     def receive_and_note(backend: SQSBackend, queue_name: str, *args: Any, **kwargs: Any) -> Any:
         queue = backend.get_queue(queue_name)

@@ -146,9 +146,7 @@ class TestNativeRedrive:
         fake.fail_until_dead(source, 1)
         ids = {message.message_id for message in fake.sqs.inspect.messages("orders-dlq")}
 
-        fake.sqs.start_message_move_task(
-            SourceArn=fake.arn(dlq), MaxNumberOfMessagesPerSecond=2
-        )
+        fake.sqs.start_message_move_task(SourceArn=fake.arn(dlq), MaxNumberOfMessagesPerSecond=2)
         fake.advance(2.5)
         assert (fake.counts(source)[0], fake.counts(dlq)[0]) == (5, 5)
         fake.advance(60)

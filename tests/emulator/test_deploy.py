@@ -3,8 +3,6 @@
 import json
 import textwrap
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,12 +67,12 @@ app.synth()
 
 
 @pytest.fixture(scope="module")
-def stack(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def stack(aws: LocalAws, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     app_dir = tmp_path_factory.mktemp("probe")
     (app_dir / "app.py").write_text(textwrap.dedent(_APP))
     (app_dir / "cdk.json").write_text(json.dumps({"app": "$PYTHON app.py"}))
     cdk.bootstrap(aws)
-    yield cdk.deploy(aws, app_dir, {"colour": "blue"}, app_dir / "out")
+    return cdk.deploy(aws, app_dir, {"colour": "blue"}, app_dir / "out")
 
 
 def _firings(aws: LocalAws, table: str) -> int:

@@ -1,8 +1,8 @@
 """One letter's entry in the ledger, through a life of redrives, returns and a parking."""
 
 import pytest
-from redrive.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
 
+from redrive.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
 from tests.unit.examples import NOW, ago, ahead, an_entry
 
 

@@ -1,12 +1,14 @@
 """A letter's identity: the trail that it carries, and what SQS counts against its size."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from redrive.letter import (
     TRAIL_ATTRIBUTE,
     Attribute,
@@ -16,7 +18,6 @@ from redrive.letter import (
     trail_attribute,
     without_lineage,
 )
-
 from tests.unit.examples import QUEUE, a_letter, a_trail
 
 TRAILS = st.builds(
@@ -24,9 +25,7 @@ TRAILS = st.builds(
     queue=st.text(),
     original_id=st.text(min_size=1, max_size=100),
     redrive_count=st.integers(0, 1000),
-    first_seen=st.datetimes(
-        min_value=datetime(2004, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC)
-    ),
+    first_seen=st.integers(0, 2**32).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
     batch=st.integers(0, 10**9),
     generation=st.integers(0, 10**9),
 )
@@ -48,11 +47,8 @@ def encoded(**changes: Any) -> str:
 
 
 @given(TRAILS)
-def test_a_trail_survives_its_own_encoding_to_the_second(trail: Trail) -> None:
-    decoded = Trail.decode(trail.encode())
-
-    assert trail.first_seen - decoded.first_seen < timedelta(seconds=1)
-    assert decoded.encode() == trail.encode()
+def test_a_trail_survives_its_own_encoding(trail: Trail) -> None:
+    assert Trail.decode(trail.encode()) == trail
 
 
 def test_a_trail_names_its_fields_as_older_copies_do() -> None:
@@ -64,10 +60,8 @@ def test_a_trail_names_its_fields_as_older_copies_do() -> None:
 
 
 def decodes_or_raises_value_error(text: str) -> None:
-    try:
+    with suppress(ValueError):
         Trail.decode(text)
-    except ValueError:
-        pass
 
 
 @given(st.text())

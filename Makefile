@@ -1,0 +1,56 @@
+# Six verbs. Each sets up what it needs first, and only once: a second call is instant.
+#
+#   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running
+#   make test             all tests; ARGS="-k poison" picks some
+#   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
+#   make synth            the CloudFormation template, without an account
+#   make lint             ruff and mypy
+#   make bench            the scenarios in virtual time
+#
+# Needed beforehand: Python 3.11 or newer (PYTHON=... names another than python3), Node and npm.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+# The pinned CDK command line, and the Node pinned with it, before the machine's own.
+export PATH := $(CURDIR)/node_modules/.bin:$(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test deploy synth lint bench
+
+help:
+	@sed -n 's/^#   make/  make/p' Makefile
+
+demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
+	@$(BIN)/python -m demo $(if $(KEEP),--keep)
+
+test: .venv/.ready .venv-emulator/.ready node_modules/.ready
+	$(BIN)/pytest $(ARGS)
+
+deploy: .venv/.ready node_modules/.ready
+	node_modules/.bin/cdk deploy $(ARGS)
+
+synth: .venv/.ready node_modules/.ready
+	node_modules/.bin/cdk synth --quiet $(ARGS)
+	@echo "$$(grep -c '"Type": "AWS::' cdk.out/SmartRedriver.template.json) resources in cdk.out/SmartRedriver.template.json"
+
+lint: .venv/.ready
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy app.py lambdas $(dir $(wildcard */__init__.py))
+
+bench: .venv/.ready
+	$(BIN)/python -m bench $(ARGS)
+
+# pip verifies uv, uv verifies everything else: each file against its hash in the lock.
+.venv/.ready: requirements/uv.lock requirements/dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.13")'
+	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
+	$(BIN)/uv pip install --quiet --python .venv --require-hashes -r requirements/dev.lock && touch $@
+
+.venv-emulator/.ready: requirements/emulator.lock .venv/.ready
+	$(PYTHON) -m venv .venv-emulator
+	$(BIN)/uv pip install --quiet --python .venv-emulator --require-hashes -r requirements/emulator.lock && touch $@
+
+node_modules/.ready: package.json package-lock.json
+	npm ci --no-audit --no-fund && touch $@

@@ -1,0 +1,160 @@
+"""What happens when: a calm morning, poison pills, an outage of two hours, and the way back.
+
+Nothing here acts for the re-driver. Orders come, the dependency goes down and up, and virtual time
+passes; the deployed schedule fires the deployed function, which does the rest.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+
+from .event_log import Event
+from .orders import Order
+from .stack import CircuitNow, DeployedStack, Depths
+
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """How long and how much. Minutes are virtual."""
+
+    calm_minutes: int = 15
+    poison_pills: int = 3
+    poison_minutes: int = 15
+    outage_minutes: int = 120
+    #: An outage that outlasts the longest cool-down needs no more than this to be over for everybody.
+    patience_minutes: int = 480
+    orders_a_minute: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The deployed stack at the end of one virtual minute, and what the re-driver said in it."""
+
+    chapter: str
+    at: datetime
+    minutes: int
+    is_down: bool
+    sent: int
+    depths: Depths
+    circuit: CircuitNow
+    events: tuple[Event, ...]
+
+
+@dataclass(slots=True)
+class Played:
+    """What was played: every order by its MessageId, the outage, and a snapshot of each minute."""
+
+    sent: dict[str, Order] = field(default_factory=dict)
+    outage_began: datetime | None = None
+    outage_ended: datetime | None = None
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    @property
+    def poison(self) -> set[str]:
+        """Original ids of the poison pills."""
+        return {message_id for message_id, order in self.sent.items() if order.is_poison}
+
+    def events(self, *names: str) -> list[Event]:
+        """What the re-driver logged under these names, in order."""
+        return [event for one in self.snapshots for event in one.events if event.name in names]
+
+    def during_outage(self, *names: str) -> list[Event]:
+        """As `events`, of the outage alone."""
+        began, ended = self.outage_began, self.outage_ended
+        if began is None or ended is None:
+            return []
+        return [event for event in self.events(*names) if began <= event.at < ended]
+
+
+class Story:
+    """Plays the script on one deployed stack, and shows each virtual minute to `watch`."""
+
+    def __init__(
+        self, stack: DeployedStack, watch: Callable[[Snapshot], None], script: Script | None = None
+    ) -> None:
+        self._stack = stack
+        self._watch = watch
+        self._script = script or Script()
+        self._played = Played()
+        self._numbers = count(1)
+        self._chapter = ""
+        self._is_down = False
+
+    def play(self) -> Played:
+        """From the first order until all is drained, or until patience ends."""
+        script = self._script
+        self._chapter = "All is well"
+        self._pass(script.calm_minutes)
+
+        self._chapter = f"{script.poison_pills} poison pills arrive"
+        self._send(script.poison_pills, poison=True)
+        self._pass(script.poison_minutes)
+
+        self._chapter = "The consumer's dependency is down"
+        self._fall()
+        self._pass(script.outage_minutes)
+
+        self._chapter = "The dependency is back"
+        self._recover()
+        self._pass_until(lambda seen: seen.circuit.state == "CLOSED")
+
+        self._chapter = "The backlog drains, poison is parked"
+        self._pass_until(self._is_drained)
+
+        self._chapter = "No more orders"
+        self._pass_until(lambda seen: not seen.depths.source, orders=0)
+        return self._played
+
+    def _fall(self) -> None:
+        self._is_down = True
+        self._stack.set_dependency(is_down=True)
+        self._played.outage_began = self._stack.now()
+
+    def _recover(self) -> None:
+        self._is_down = False
+        self._stack.set_dependency(is_down=False)
+        self._played.outage_ended = self._stack.now()
+
+    def _is_drained(self, seen: Snapshot) -> bool:
+        return not seen.depths.dead_letters and seen.depths.parked == self._script.poison_pills
+
+    def _pass(self, minutes: int) -> None:
+        for _ in self._minutes(minutes, self._script.orders_a_minute):
+            pass
+
+    def _pass_until(
+        self, is_reached: Callable[[Snapshot], bool], orders: int | None = None
+    ) -> None:
+        """At least a minute; the bound is the script's patience, and the summary tells if it ended there."""
+        each = self._script.orders_a_minute if orders is None else orders
+        for seen in self._minutes(self._script.patience_minutes, each):
+            if is_reached(seen):
+                return
+
+    def _minutes(self, minutes: int, orders: int) -> Iterator[Snapshot]:
+        for _ in range(minutes):
+            self._send(orders)
+            self._stack.aws.pass_time(_MINUTE)
+            seen = self._look()
+            self._played.snapshots.append(seen)
+            self._watch(seen)
+            yield seen
+
+    def _send(self, orders: int, *, poison: bool = False) -> None:
+        new = [Order(number=next(self._numbers), is_poison=poison) for _ in range(orders)]
+        self._played.sent |= self._stack.send(new)
+
+    def _look(self) -> Snapshot:
+        return Snapshot(
+            chapter=self._chapter,
+            at=self._stack.now(),
+            minutes=len(self._played.snapshots) + 1,
+            is_down=self._is_down,
+            sent=len(self._played.sent),
+            depths=self._stack.depths(),
+            circuit=self._stack.circuit(),
+            events=tuple(self._stack.redriver_log.fresh()),
+        )

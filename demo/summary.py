@@ -1,0 +1,90 @@
+"""Adds the story up, from what the deployed stack remembers and not from what the re-driver says."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from .stack import DeployedStack
+from .story import Played
+
+#: The consumer says so of a delivery whose work it had done before.
+_ALREADY_PROCESSED = "message.already_processed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The account of all orders. Counts are of orders unless said otherwise.
+
+    Attributes:
+        processed: those with a COMPLETED record in the consumer's idempotency table.
+        parked: those that lie in the parking lot, by their original ids; `parked_for` by reason.
+        twice: those that are both, which would be a copy too many.
+        waiting: messages still in the source queue or the DLQ.
+        lost: those that are neither processed nor parked nor can be among those waiting.
+        repeated: deliveries that met a COMPLETED record: work that the re-driver would have had done
+            twice, were the consumer not idempotent. Deliveries that failed are not repeats, the next one
+            is how the work gets done.
+        redriven, redriven_in_outage: sends back to the source queue, several for a letter that returned.
+        naive_redrives: what moving the whole DLQ back on every tick of the outage would have sent: the sum
+            of the DLQ's depths at those ticks.
+
+    """
+
+    sent: int
+    poison: int
+    processed: int
+    parked: int
+    parked_for: dict[str, int]
+    twice: int
+    wrongly_parked: int
+    waiting: int
+    lost: int
+    repeated: int
+    redriven: int
+    redriven_in_outage: int
+    naive_redrives: int
+    circuit: str
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not add up; empty when the story ended well."""
+        checks = {
+            f"{self.sent} sent, but {self.processed} processed and {self.parked} parked": (
+                self.sent == self.processed + self.parked
+            ),
+            f"{self.lost} lost": not self.lost,
+            f"{self.twice} processed and parked": not self.twice,
+            f"{self.wrongly_parked} parked that were no poison": not self.wrongly_parked,
+            f"{self.poison} poison pills, but {self.parked} parked": self.parked == self.poison,
+            f"{self.waiting} still in a queue": not self.waiting,
+            f"the circuit ended {self.circuit}": self.circuit == "CLOSED",
+        }
+        return tuple(problem for problem, is_fine in checks.items() if not is_fine)
+
+
+def add_up(played: Played, stack: DeployedStack) -> Summary:
+    """The summary of a story, from the queues, tables and logs as they are now."""
+    sent = set(played.sent)
+    processed = stack.processed() & sent
+    parked = set(stack.parked()) & sent
+    depths = stack.depths()
+    waiting = depths.source + depths.dead_letters
+    reasons = Counter(str(e.fields["reason"]) for e in played.events("letter.parked"))
+    consumer = Counter(event.name for event in stack.consumer_log().fresh())
+    return Summary(
+        sent=len(sent),
+        poison=len(played.poison),
+        processed=len(processed),
+        parked=len(parked),
+        parked_for=dict(reasons),
+        twice=len(processed & parked),
+        wrongly_parked=len(parked - played.poison),
+        waiting=waiting,
+        lost=max(0, len(sent - processed - parked) - waiting),
+        repeated=consumer[_ALREADY_PROCESSED],
+        redriven=len(played.events("letter.redriven")),
+        redriven_in_outage=len(played.during_outage("letter.redriven")),
+        naive_redrives=sum(
+            int(report.fields["depth"] or 0) for report in played.during_outage("pass.finished")
+        ),
+        circuit=stack.circuit().state,
+    )

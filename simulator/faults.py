@@ -1,0 +1,175 @@
+"""A bad wire between a pass and its AWS: a chosen call dies, is refused, loses its answer or half succeeds.
+
+All clients of one pass go over one `Wire`. It numbers their calls in the order in which they are made, so that
+a call can be chosen by its number, and lets happen to each what its script says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Response = dict[str, Any]
+
+
+class Crash(BaseException):
+    """The process has died. No `except Exception` catches it, and its `finally` meets a dead wire."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call, numbered from 0 within its pass; `operation` is AWS's name for it."""
+
+    number: int
+    operation: str
+    request: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"call {self.number}, {self.operation}"
+
+
+Act = Callable[..., Response]
+
+#: What befalls one call. It gets the call and the way to have AWS carry it out, as often as it likes.
+Mishap = Callable[[Call, Act], Response]
+
+#: Which mishap a call meets, if any.
+Script = Callable[[Call], Mishap | None]
+
+
+def nothing(_: Call) -> None:
+    """The script of a good wire."""
+
+
+def at(mishaps: Mapping[int, Mishap]) -> Script:
+    """Mishaps by the number of the call."""
+    return lambda call: mishaps.get(call.number)
+
+
+def on(operation: str, mishap: Mishap) -> Script:
+    """The same mishap for every call of one operation."""
+    return lambda call: mishap if call.operation == operation else None
+
+
+class Wire:
+    """What the clients of one pass share: the count of their calls, the script, and death."""
+
+    def __init__(self, script: Script = nothing) -> None:
+        self.calls: list[Call] = []
+        self.is_dead = False
+        self._script = script
+
+    def to(self, client: Any) -> Any:
+        """The client, reached over this wire."""
+        return _Client(self, client)
+
+    def carry(self, operation: str, request: Mapping[str, Any], act: Act) -> Response:
+        """Carry one call out as the script has it."""
+        if self.is_dead:
+            raise Crash("a dead process calls nobody")
+        call = Call(number=len(self.calls), operation=operation, request=request)
+        self.calls.append(call)
+        mishap = self._script(call)
+        try:
+            return mishap(call, act) if mishap else act(**request)
+        except Crash:
+            self.is_dead = True
+            raise
+
+
+class _Client:
+    def __init__(self, wire: Wire, client: Any) -> None:
+        self._wire = wire
+        self._client = client
+
+    def __getattr__(self, method: str) -> Callable[..., Response]:
+        act = getattr(self._client, method)
+        operation = "".join(word.capitalize() for word in method.split("_"))
+
+        def call(**request: Any) -> Response:
+            return self._wire.carry(operation, request, act)
+
+        return call
+
+
+def die_before(call: Call, _: Act) -> Response:
+    """The process dies before AWS hears of the call."""
+    raise Crash(f"before {call}")
+
+
+def die_after(call: Call, act: Act) -> Response:
+    """The process dies after the call took effect, and before it learns so."""
+    act(**call.request)
+    raise Crash(f"after {call}")
+
+
+def refuse(error: Exception) -> Mishap:
+    """AWS refuses the call; nothing took effect."""
+
+    def mishap(_: Call, __: Act) -> Response:
+        raise error
+
+    return mishap
+
+
+def lose_answer(error: Exception) -> Mishap:
+    """The call takes effect, its answer never arrives."""
+
+    def mishap(call: Call, act: Act) -> Response:
+        act(**call.request)
+        raise error
+
+    return mishap
+
+
+def ask_twice(call: Call, act: Act) -> Response:
+    """The first answer is lost and botocore asks again by itself: the pass sees the second answer only."""
+    act(**call.request)
+    return act(**call.request)
+
+
+def meanwhile(happening: Callable[[], object]) -> Mishap:
+    """Something else happens just before the call."""
+
+    def mishap(call: Call, act: Act) -> Response:
+        happening()
+        return act(**call.request)
+
+    return mishap
+
+
+def fail_entries(positions: Collection[int], code: str) -> Mishap:
+    """SQS accepts the batch but for the entries at these positions."""
+
+    def mishap(call: Call, act: Act) -> Response:
+        entries = call.request["Entries"]
+        accepted = [entry for n, entry in enumerate(entries) if n not in positions]
+        failed = [
+            {"Id": entry["Id"], "SenderFault": False, "Code": code, "Message": "as scripted"}
+            for n, entry in enumerate(entries)
+            if n in positions
+        ]
+        answer = act(**{**call.request, "Entries": accepted}) if accepted else {}
+        return answer | ({"Failed": [*answer.get("Failed", ()), *failed]} if failed else {})
+
+    return mishap
+
+
+def leave_undone(positions: Collection[int]) -> Mishap:
+    """DynamoDB carries the batch out but for the keys or writes at these positions."""
+
+    def mishap(call: Call, act: Act) -> Response:
+        reads = call.operation == "BatchGetItem"
+        ((table, asked),) = call.request["RequestItems"].items()
+        wanted = asked["Keys"] if reads else asked
+        taken = [one for n, one in enumerate(wanted) if n not in positions]
+        left = [one for n, one in enumerate(wanted) if n in positions]
+
+        def batch(some: list[Any]) -> Response:
+            return {table: {**asked, "Keys": some} if reads else some} if some else {}
+
+        answer = act(RequestItems=batch(taken)) if taken else {"Responses": {table: []}}
+        return answer | {"UnprocessedKeys" if reads else "UnprocessedItems": batch(left)}
+
+    return mishap

@@ -1,0 +1,51 @@
+"""Two deployments by the real CDK command line, each on a local AWS of its own.
+
+One with the sample consumer, on which the demo's story is played once. One without a consumer and with
+a schedule that does not fire while tests run, for passes invoked by hand.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from demo.stack import DeployedStack, deploy
+from demo.story import Played, Story
+from demo.summary import Summary, add_up
+from emulator import cdk
+from emulator.process import LocalAws
+from tests.e2e.by_hand import ByHand
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[DeployedStack]:
+    """With the sample consumer, and default settings otherwise."""
+    with LocalAws() as aws:
+        cdk.bootstrap(aws)
+        yield deploy(aws, with_sample_consumer="true")
+
+
+@pytest.fixture(scope="session")
+def played(stack: DeployedStack) -> Played:
+    """The story, played once for all tests that look at it."""
+    return Story(stack, watch=lambda _: None).play()
+
+
+@pytest.fixture(scope="session")
+def summary(stack: DeployedStack, played: Played) -> Summary:
+    return add_up(played, stack)
+
+
+@pytest.fixture(scope="session")
+def unattended() -> Iterator[DeployedStack]:
+    """Without a consumer; the schedule fires once a virtual day."""
+    with LocalAws() as aws:
+        cdk.bootstrap(aws)
+        yield deploy(aws, schedule_minutes="1440")
+
+
+@pytest.fixture
+def by_hand(unattended: DeployedStack) -> ByHand:
+    """The unattended stack with empty queues and an empty state table."""
+    hand = ByHand(unattended)
+    hand.empty()
+    return hand

@@ -1,0 +1,108 @@
+"""The demo's story, looked at closely: an outage of two virtual hours on a deployed stack."""
+
+from itertools import pairwise
+
+import pytest
+
+from demo.stack import DeployedStack
+from demo.story import Played
+from demo.summary import Summary
+from tests.e2e.by_hand import assert_intact
+
+_MINUTE = 60
+_STEP_SECONDS = 30  # virtual time passes in steps: nothing is later than one
+
+
+def test_the_stack_publishes_its_outputs_under_their_promised_names(stack: DeployedStack) -> None:
+    promised = {
+        "SourceQueueUrl",
+        "DeadLetterQueueUrl",
+        "ParkingLotQueueUrl",
+        "StateTableName",
+        "RedriveFunctionName",
+        "WarningTopicArn",
+        "PagingTopicArn",
+    }
+
+    assert promised <= set(stack.outputs)
+
+
+def test_every_order_is_processed_or_parked_and_none_is_lost(summary: Summary) -> None:
+    assert summary.problems == ()
+    assert summary.lost == 0
+    assert summary.sent == summary.processed + summary.parked
+
+
+def test_no_order_is_delivered_again_after_it_was_processed(summary: Summary) -> None:
+    assert summary.repeated == 0
+
+
+def test_the_deployed_schedule_starts_a_pass_every_five_minutes(played: Played) -> None:
+    passes = played.events("pass.finished")
+
+    gaps = [(after.at - before.at).total_seconds() for before, after in pairwise(passes)]
+
+    assert gaps == pytest.approx([5 * _MINUTE] * len(gaps), abs=_STEP_SECONDS)
+
+
+def test_no_pass_fails_or_is_refused_anything(played: Played) -> None:
+    reports = [event.fields for event in played.events("pass.finished")]
+
+    assert {report["outcome"] for report in reports} <= {"DONE", "IDLE", "WAITING"}
+    assert not any(report["faults"] for report in reports)
+
+
+def test_the_circuit_opens_during_the_outage(played: Played) -> None:
+    assert played.during_outage("circuit.open")
+    assert not played.during_outage("circuit.closed")
+
+
+def test_the_circuit_never_opens_outside_the_outage(played: Played) -> None:
+    assert played.events("circuit.open") == played.during_outage("circuit.open")
+
+
+def test_hardly_any_letter_is_redriven_during_the_outage(played: Played, summary: Summary) -> None:
+    assert played.during_outage("letter.redriven")  # it did try
+    assert summary.redriven_in_outage <= 30
+
+
+def test_no_letter_is_parked_during_the_outage(played: Played) -> None:
+    assert not played.during_outage("letter.parked")
+
+
+def test_the_first_two_canaries_after_the_recovery_close_the_circuit(played: Played) -> None:
+    assert played.outage_ended is not None
+    (closed,) = played.events("circuit.closed")
+
+    canaries = [
+        event.fields["verdict"]
+        for event in played.events("batch.judged")
+        if played.outage_ended <= event.at <= closed.at
+    ]
+
+    assert canaries == ["SUCCESS", "SUCCESS"]
+
+
+def test_exactly_the_poison_pills_are_parked_after_five_strikes(
+    stack: DeployedStack, played: Played, summary: Summary
+) -> None:
+    parked = {str(e.fields["original_id"]): e.fields for e in played.events("letter.parked")}
+    entries = [stack.state_item(f"MESSAGE#{original_id}") for original_id in parked]
+
+    assert set(parked) == played.poison
+    assert summary.parked_for == {"MAX_ATTEMPTS": len(played.poison)}
+    assert [(e["Status"], e["ParkReason"], e["Strikes"]) for e in entries if e] == [
+        ("PARKED", "MAX_ATTEMPTS", 5)
+    ] * len(played.poison)
+
+
+def test_parked_letters_have_their_body_and_attributes_intact(
+    stack: DeployedStack, played: Played, summary: Summary
+) -> None:
+    stack.aws.pass_time(2 * _MINUTE)  # the summary looked at them, which hides them for a while
+
+    parked = stack.parked()
+
+    assert set(parked) == played.poison
+    for original_id, message in parked.items():
+        assert_intact(message, played.sent[original_id])

@@ -1,0 +1,123 @@
+"""Sees every message come and go, and says afterwards whether the re-driver kept its promises."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from redrive.items import entry_from_item
+from redrive.ledger import Entry, Status
+from redrive.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
+
+from simulator.sqs_inspection import Event
+from simulator.sqs_message import Message
+from simulator.world import DLQ, PARKING_LOT, TABLE, World
+
+
+class Witness:
+    """Follows letters by their bodies, each of which one producer sends once.
+
+    Every arrival of a letter in the DLQ asks for one send: to its source queue or to the parking lot. What is
+    sent beyond that is a repeat; what is sent less is a loss.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.recorded_repeats: list[str] = []
+        self.altered: list[str] = []
+        self.trails: dict[str, Trail] = {}
+        self._world = world
+        self._originals: dict[str, Message] = {}
+        self._arrivals: Counter[str] = Counter()
+        self._sends: Counter[str] = Counter()
+        self._expired: list[str] = []
+        self._in_dlq: defaultdict[str, set[str]] = defaultdict(set)
+        self._replaced: set[str] = set()
+        world.sqs.inspect.subscribe(self._see)
+
+    def note_what_the_ledger_knows(self) -> None:
+        """To be called before each pass: which copies in the DLQ it must not send again."""
+        self._replaced = {one for entry in self.ledger().values() for one in entry.replaced_ids}
+
+    def ledger(self) -> dict[str, Entry]:
+        """Every letter's entry, by original id."""
+        items = self._world.dynamodb.scan(TableName=TABLE, ConsistentRead=True)["Items"]
+        entries = [entry_from_item(item) for item in items if "RedriveCount" in item]
+        return {entry.original_id: entry for entry in entries}
+
+    @property
+    def repeats(self) -> int:
+        """Letters sent that no arrival in the DLQ asked for."""
+        return sum((self._sends - self._arrivals).values())
+
+    @property
+    def unanswered(self) -> Counter[str]:
+        """Arrivals in the DLQ that no send has answered: at the end of a story, losses."""
+        return self._arrivals - self._sends
+
+    def complaints(self, *, doomed: set[str], repeats_allowed: int) -> list[str]:
+        """What is wrong now that nothing waits in source queue and DLQ any more; `doomed` were to be parked."""
+        told = [
+            ("not drained", not self._world.is_drained),
+            ("lost", sorted(self._world.lost() | set(self._expired))),
+            ("never sent on", sorted(self.unanswered)),
+            ("wrongly parked", sorted(set(self._world.parked()) - doomed)),
+            ("wrongly done", sorted(set(self._world.deliveries.done) & doomed)),
+            (f"{self.repeats} letters repeated", self.repeats > repeats_allowed),
+            ("repeated although recorded", self.recorded_repeats),
+            ("altered", self.altered),
+            *self.ledger_complaints(),
+        ]
+        return [f"{what}: {seen}" for what, seen in told if seen]
+
+    def ledger_complaints(self) -> list[tuple[str, list[str]]]:
+        """Where the ledger tells another story than the letters it speaks of."""
+        ledger = self.ledger()
+        parked = {message.message_id for message in self._world.sqs.inspect.messages(PARKING_LOT)}
+        behind, unlisted = [], []
+        for entry in ledger.values():
+            trail = self.trails.get(entry.current_id)
+            if trail is not None and entry.redrive_count < trail.redrive_count:
+                behind.append(f"{entry.original_id}: {entry.redrive_count} < {trail.redrive_count}")
+            if parked & {entry.current_id} and entry.status is not Status.PARKED:
+                unlisted.append(entry.original_id)
+        listed = {one.current_id for one in ledger.values() if one.status is Status.PARKED}
+        unlisted += sorted(parked - listed - self._superseded(parked))
+        return [("ledger behind the trail", behind), ("parked and not listed", unlisted)]
+
+    def _superseded(self, parked: set[str]) -> set[str]:
+        """Copies in the lot of a letter that was parked twice: the ledger knows the last."""
+        by_body: defaultdict[str, list[str]] = defaultdict(list)
+        for message in self._world.sqs.inspect.messages(PARKING_LOT):
+            by_body[message.body].append(message.message_id)
+        listed = {one.current_id for one in self.ledger().values()}
+        return {one for ids in by_body.values() if listed & set(ids) for one in ids} & parked
+
+    def _see(self, event: Event) -> None:
+        message, body = event.message, event.message.body
+        if event.queue_name == DLQ and event.kind == "moved":
+            self._arrivals[body] += 1
+            self._in_dlq[body].add(message.message_id)
+        elif event.kind == "expired":
+            self._expired.append(body)
+        elif event.kind == "deleted" and event.queue_name == DLQ:
+            self._in_dlq[body].discard(message.message_id)
+        elif event.kind == "sent":
+            if body in self._originals:
+                self._sees_sent_on(message)
+            else:
+                self._originals[body] = message
+
+    def _sees_sent_on(self, message: Message) -> None:
+        body = message.body
+        self._sends[body] += 1
+        if self._in_dlq[body] <= self._replaced:
+            self.recorded_repeats.append(body)
+        if _what_must_not_change(message) != _what_must_not_change(self._originals[body]):
+            self.altered.append(body)
+        if carried := message.attributes.get(TRAIL_ATTRIBUTE):
+            self.trails[message.message_id] = Trail.decode(carried["StringValue"])
+
+
+def _what_must_not_change(message: Message) -> tuple[Any, ...]:
+    own = {name: value for name, value in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    return own, message.group_id, without_lineage(message.trace_header)
