@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from redrive.circuit import Batch, Circuit, Judged, State, Verdict
+from redrive.circuit import Batch, Circuit, Judged, Orders, State, Verdict
 from redrive.settings import Settings
 from redrive.verdict import Evidence, Judgement, weigh
 
@@ -192,6 +192,14 @@ def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit
         window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
     )
     return _changed(counted, state, reason, now)
+
+
+def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
+    """After a person paused, resumed or began to drain the queue; a drain raises the window at once."""
+    window = circuit.window
+    if orders.drains(now) and circuit.state is State.CLOSED:
+        window = max(window, orders.drain_window or window)
+    return replace(circuit, orders=orders, window=window)
 
 
 def _record(

@@ -136,6 +136,36 @@ class Depth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What people asked of the re-driver for this queue, on top of its settings.
+
+    Kept with the circuit, so that a pass reads them without a call of their own.
+
+    Attributes:
+        is_paused: no pass does anything until `paused_until` (None: until resumed).
+        drain_window, drain_rate: until `drain_until`, the window starts from and the rate is this at least.
+        by, reason: who gave the last order, and why.
+
+    """
+
+    is_paused: bool = False
+    paused_until: datetime | None = None
+    drain_until: datetime | None = None
+    drain_window: int | None = None
+    drain_rate: float | None = None
+    by: str = ""
+    reason: str = ""
+
+    def pauses(self, now: datetime) -> bool:
+        """Whether a pass has to do nothing now."""
+        return self.is_paused and (self.paused_until is None or now < self.paused_until)
+
+    def drains(self, now: datetime) -> bool:
+        """Whether the drain is on now."""
+        return self.drain_until is not None and now < self.drain_until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
     """The breaker's memory for one queue.
 
@@ -167,6 +197,7 @@ class Circuit:
     dlq_sweep_at: datetime | None = None
     lot_sweep_at: datetime | None = None
     reason: str = "new"
+    orders: Orders = Orders()
     depth: Depth | None = None
     pending: tuple[Batch, ...] = ()
     judged: tuple[Judged, ...] = field(default=(), repr=False)

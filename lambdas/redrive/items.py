@@ -13,7 +13,7 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
-from redrive.circuit import Batch, Circuit, Depth, Judged, State, Verdict
+from redrive.circuit import Batch, Circuit, Depth, Judged, Orders, State, Verdict
 from redrive.ledger import Entry, Status
 from redrive.letter import Trail
 
@@ -60,6 +60,7 @@ def circuit_to_item(circuit: Circuit) -> Item:
             "IsShaken": circuit.is_shaken,
             "HasProbed": circuit.has_probed,
             "Reason": circuit.reason,
+            "Orders": _plain(circuit.orders),
             "Depth": _plain(circuit.depth) if circuit.depth else None,
             "Pending": [_plain(batch) for batch in circuit.pending],
             # One short text each: there may be two hundred, and every KB written is a write unit.
@@ -88,6 +89,7 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
         is_shaken=bool(values.get("IsShaken", False)),
         has_probed=bool(values.get("HasProbed", False)),
         reason=str(values.get("Reason", "")),
+        orders=Orders(**_fields(Orders, values.get("Orders", {}))),
         depth=Depth(**_fields(Depth, depth)) if depth else None,
         pending=tuple(Batch(**_fields(Batch, batch)) for batch in values.get("Pending", ())),
         judged=tuple(_judged_from_text(text) for text in values.get("Judged", ())),
@@ -157,7 +159,7 @@ def kept_trail_from_item(item: Item) -> Trail | None:
     return Trail.decode(text) if text else None
 
 
-def _plain(record: Batch | Depth) -> dict[str, Any]:
+def _plain(record: Batch | Depth | Orders) -> dict[str, Any]:
     """A record as a map: CamelCase names, times as text, fractions as text (DynamoDB knows no floats)."""
     plain: dict[str, Any] = {}
     for one in fields(record):
@@ -170,7 +172,9 @@ def _plain(record: Batch | Depth) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def _fields(kind: type[Batch] | type[Depth], plain: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(
+    kind: type[Batch] | type[Depth] | type[Orders], plain: Mapping[str, Any]
+) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for one in fields(kind):
         value = plain.get(_camel(one.name))
@@ -179,7 +183,7 @@ def _fields(kind: type[Batch] | type[Depth], plain: Mapping[str, Any]) -> dict[s
         if "datetime" in str(one.type):
             value = _time(value)
         elif isinstance(value, Decimal):
-            value = float(value) if one.type == "float" else int(value)
+            value = float(value) if "float" in str(one.type) else int(value)
         values[one.name] = value
     return values
 

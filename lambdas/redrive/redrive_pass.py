@@ -113,7 +113,6 @@ class _Pass:
         self._report = report
         self._deadline = deadline
         self._lease = Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME)
-        self._pacer = Pacer(settings.max_rate)
         self._tally = Tally()
         self._batch: Batch | None = None
         self._late_returns: Counter[tuple[int, bool]] = Counter()
@@ -121,12 +120,10 @@ class _Pass:
 
     def run(self) -> None:
         """The pass. Raises CallFailed and LostRace."""
-        if self._settings.mode is Mode.PAUSED:
-            self._report.outcome = Outcome.PAUSED
-            return
         now = self._tools.clock()
         circuit = self._load_circuit(now)
         self._report.saw_circuit(circuit)
+        self._is_paused = self._settings.mode is Mode.PAUSED or circuit.orders.pauses(now)
         self._dlq = self._tools.queues.dead_letter_queue()
         self._report.depth = self._dlq.depth
         self._parking_lot = self._tools.queues.parking_lot()
@@ -140,11 +137,14 @@ class _Pass:
 
     def _has_nothing_to_do(self, circuit: Circuit, now: datetime) -> bool:
         """Peek before anything costs: an empty DLQ, or a circuit that waits for its time."""
-        if any(batch.due_at <= now for batch in circuit.pending):
-            return False
-        if self._dlq.depth and is_dlq_sweep_due(circuit, now):
+        if self._dlq.depth and is_dlq_sweep_due(circuit, now, is_paused=self._is_paused):
             return False
         if self._parking_lot.depth and is_lot_sweep_due(circuit, now):
+            return False
+        if self._is_paused:
+            self._note_pause(circuit)
+            return True
+        if any(batch.due_at <= now for batch in circuit.pending):
             return False
         permit = breaker.allow(circuit, self._settings, now)
         if self._dlq.depth and permit.limit:
@@ -153,6 +153,14 @@ class _Pass:
         self._report.outcome = Outcome.IDLE if is_idle else Outcome.WAITING
         self._report.reason = "the DLQ is empty" if not self._dlq.depth else permit.reason
         return True
+
+    def _note_pause(self, circuit: Circuit) -> None:
+        orders = circuit.orders
+        self._report.outcome = Outcome.PAUSED
+        self._report.reason = "paused by the setting `mode`"
+        if orders.is_paused:
+            until = f" until {orders.paused_until:%Y-%m-%dT%H:%M:%SZ}" if orders.paused_until else ""
+            self._report.reason = f"paused by {orders.by}{until}: {orders.reason}"
 
     def _work(self) -> None:
         now = self._tools.clock()
@@ -163,11 +171,14 @@ class _Pass:
             self._report.reason = "a native move task is emptying the DLQ"
             self._tools.journal("pass.stood_aside", dlq=self._dlq.arn)
             return
-        self._measure(now)
-        looked = self._look(now)
-        self._judge(saw_every_letter=len(looked) >= self._dlq.depth)
         try:
-            self._redrive(looked)
+            if self._is_paused:
+                self._note_pause(self._circuit)
+            else:
+                self._measure(now)
+                looked = self._look(now)
+                self._judge(saw_every_letter=len(looked) >= self._dlq.depth)
+                self._redrive(looked)
             self._guard_retention()
         finally:
             self._settle()
@@ -182,6 +193,7 @@ class _Pass:
         self._circuit = self._saved = circuit
         self._prepare()
         self._room = permit.limit
+        self._pacer = Pacer(self._settings.max_rate)
         examined = self._rounds.gather(DRY_RUN_LIMIT, hidden_for=HIDDEN_MARGIN)
         for one, decision in self._decide(examined, self._tools.clock()):
             self._report.decisions.append(
@@ -211,7 +223,7 @@ class _Pass:
     def _guard_retention(self) -> None:
         """Give letters near expiry a new clock, whatever the circuit says."""
         now = self._tools.clock()
-        if self._dlq.depth and is_dlq_sweep_due(self._circuit, now):
+        if self._dlq.depth and is_dlq_sweep_due(self._circuit, now, is_paused=self._is_paused):
             sweep = self._sweep_by(self._rounds, self._dlq)
             oldest = sweep.park_expiring(self._circuit, hidden_for=self._hidden_for())
             due = next_dlq_sweep(oldest, self._dlq.retention, self._source.retention, now)
@@ -279,10 +291,17 @@ class _Pass:
             return evidence
         return replace(evidence, traffic=traffic)
 
+    def _rate(self, now: datetime) -> float:
+        orders, rate = self._circuit.orders, self._settings.max_rate
+        if rate and orders.drains(now):
+            return max(rate, orders.drain_rate or rate)
+        return rate
+
     def _redrive(self, looked: list[Examined]) -> None:
         """Let letters through as the permit allows: first those in hand, then round by round."""
         self._permit = breaker.allow(self._circuit, self._settings, self._tools.clock())
         self._room = self._permit.limit
+        self._pacer = Pacer(self._rate(self._tools.clock()))
         if looked:
             self._apply(looked, are_returns_marked=True)
         while self._room > 0 and self._tally.refused is None:

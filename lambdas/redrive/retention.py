@@ -38,9 +38,9 @@ def is_worth_renewing(letter: Letter, retention: timedelta, now: datetime) -> bo
     return letter.sent_at + retention / 2 <= now
 
 
-def is_dlq_sweep_due(circuit: Circuit, now: datetime) -> bool:
+def is_dlq_sweep_due(circuit: Circuit, now: datetime, *, is_paused: bool = False) -> bool:
     """Whether the DLQ has to be looked through. While CLOSED its letters flow, and triage sees each."""
-    if circuit.state is State.CLOSED:
+    if circuit.state is State.CLOSED and not is_paused:
         return False
     return circuit.dlq_sweep_at is None or circuit.dlq_sweep_at <= now
 

@@ -291,6 +291,33 @@ def letters_without_room_for_a_trail() -> Scene:
     return scene
 
 
+def letters_near_expiry_in_an_outage() -> Scene:
+    scene = a_scene()
+    scene.post("sent thirteen days ago")
+    scene.doomed = {"sent thirteen days ago"}
+    scene.bury()
+    scene.world.clock.advance(12.5 * 86_400)
+    scene.post_fresh(1)
+    scene.bury()
+    scene.set_circuit(state=State.OPEN, consecutive_opens=9, changed_at=scene.now - minutes(1))
+    return scene
+
+
+def parked_letters_to_renew() -> Scene:
+    scene = a_scene()
+    scene.post_returning("five strikes", strikes=5, count=6)
+    scene.post("ten attributes, stranger's", queue=STRANGER, MessageAttributes=TEN)
+    scene.doomed = set(scene.world.sent)
+    scene.bury()
+    scene.set_circuit()
+    scene.run_pass()
+    scene.world.clock.advance(8 * 86_400)
+    scene.post_fresh(1)
+    scene.bury()
+    scene.set_circuit(version=40)
+    return scene
+
+
 def more_than_a_round() -> Scene:
     scene = a_scene()
     for n in range(12):
@@ -326,6 +353,8 @@ SCENES: tuple[Callable[[], Scene], ...] = (
     letters_to_park,
     letters_to_hold,
     letters_without_room_for_a_trail,
+    letters_near_expiry_in_an_outage,
+    parked_letters_to_renew,
     more_than_a_round,
     a_bit_of_everything,
 )

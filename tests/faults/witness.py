@@ -11,14 +11,14 @@ from redrive.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
 
 from simulator.sqs_inspection import Event
 from simulator.sqs_message import Message
-from simulator.world import DLQ, PARKING_LOT, TABLE, World
+from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 
 class Witness:
     """Follows letters by their bodies, each of which one producer sends once.
 
     Every arrival of a letter in the DLQ asks for one send: to its source queue or to the parking lot. What is
-    sent beyond that is a repeat; what is sent less is a loss.
+    sent less is a loss; a letter that ends up as several copies was repeated.
     """
 
     def __init__(self, world: World) -> None:
@@ -30,12 +30,12 @@ class Witness:
         self._arrivals: Counter[str] = Counter()
         self._sends: Counter[str] = Counter()
         self._expired: list[str] = []
-        self._in_dlq: defaultdict[str, set[str]] = defaultdict(set)
+        self._in_hand: defaultdict[str, set[str]] = defaultdict(set)
         self._replaced: set[str] = set()
         world.sqs.inspect.subscribe(self._see)
 
     def note_what_the_ledger_knows(self) -> None:
-        """To be called before each pass: which copies in the DLQ it must not send again."""
+        """To be called before each pass: which copies it must not send again."""
         self._replaced = {one for entry in self.ledger().values() for one in entry.replaced_ids}
 
     def ledger(self) -> dict[str, Entry]:
@@ -46,8 +46,11 @@ class Witness:
 
     @property
     def repeats(self) -> int:
-        """Letters sent that no arrival in the DLQ asked for."""
-        return sum((self._sends - self._arrivals).values())
+        """Copies beyond the one that each letter should have come to: done, or at rest somewhere."""
+        copies = Counter(self._world.deliveries.done)
+        for queue in (SOURCE, DLQ, PARKING_LOT):
+            copies.update(message.body for message in self._world.sqs.inspect.messages(queue))
+        return sum((copies - Counter(self._world.sent)).values())
 
     @property
     def unanswered(self) -> Counter[str]:
@@ -94,23 +97,21 @@ class Witness:
 
     def _see(self, event: Event) -> None:
         message, body = event.message, event.message.body
-        if event.queue_name == DLQ and event.kind == "moved":
+        if event.kind == "moved":
             self._arrivals[body] += 1
-            self._in_dlq[body].add(message.message_id)
-        elif event.kind == "expired":
+        if event.queue_name in (DLQ, PARKING_LOT) and event.kind in ("moved", "sent"):
+            self._in_hand[body].add(message.message_id)
+        if event.queue_name in (DLQ, PARKING_LOT) and event.kind == "deleted":
+            self._in_hand[body].discard(message.message_id)
+        if event.kind == "expired":
             self._expired.append(body)
-        elif event.kind == "deleted" and event.queue_name == DLQ:
-            self._in_dlq[body].discard(message.message_id)
-        elif event.kind == "sent":
-            if body in self._originals:
-                self._sees_sent_on(message)
-            else:
-                self._originals[body] = message
+        if event.kind == "sent" and self._originals.setdefault(body, message) is not message:
+            self._sees_sent_on(message)
 
     def _sees_sent_on(self, message: Message) -> None:
         body = message.body
         self._sends[body] += 1
-        if self._in_dlq[body] <= self._replaced:
+        if self._in_hand[body] - {message.message_id} <= self._replaced:
             self.recorded_repeats.append(body)
         if _what_must_not_change(message) != _what_must_not_change(self._originals[body]):
             self.altered.append(body)

@@ -8,9 +8,9 @@ import pytest
 from redrive.circuit import Batch, Circuit, Judged, State, Verdict
 from redrive.ledger import Entry, Status
 from redrive.letter import Letter
+from redrive.retention import expiry_margin
 from redrive.settings import Settings
 from redrive.triage import (
-    EXPIRY_MARGIN,
     Decision,
     Discard,
     Hold,
@@ -75,7 +75,7 @@ AWAITED = a_circuit(pending=(a_batch(id=7, due_at=ahead(minutes=3)),))
 OVERDUE = a_circuit(pending=(a_batch(id=7, due_at=ago(minutes=3)),))
 STRIKING = a_circuit(judged=(judged(is_strike=True),))
 ACQUITTING = a_circuit(judged=(judged(is_strike=False, verdict=Verdict.FAILURE),))
-EXPIRING = ago(days=14) + EXPIRY_MARGIN - timedelta(minutes=1)
+EXPIRING = ago(days=14) + expiry_margin(RETENTION) - timedelta(minutes=1)
 
 
 def redrive(seconds: float = 30, strikes: int = 0) -> Redrive:
@@ -289,7 +289,7 @@ def test_an_expiring_letter_without_a_permit_is_parked_whatever_the_circuit_says
 
 
 def test_the_expiry_margin_is_counted_from_the_first_send() -> None:
-    just_in_time = a_letter(sent_at=ago(days=14) + EXPIRY_MARGIN)
+    just_in_time = a_letter(sent_at=ago(days=14) + expiry_margin(RETENTION))
 
     held = hold_for_permit(redrive(), just_in_time, QUEUES, NOW)
 
