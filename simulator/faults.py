@@ -47,6 +47,11 @@ def at(mishaps: Mapping[int, Mishap]) -> Script:
     return lambda call: mishaps.get(call.number)
 
 
+def from_call(number: int, mishap: Mishap) -> Script:
+    """The same mishap for this call and all after it: an outage."""
+    return lambda call: mishap if call.number >= number else None
+
+
 def on(operation: str, mishap: Mishap) -> Script:
     """The same mishap for every call of one operation."""
     return lambda call: mishap if call.operation == operation else None
@@ -127,6 +132,11 @@ def ask_twice(call: Call, act: Act) -> Response:
     """The first answer is lost and botocore asks again by itself: the pass sees the second answer only."""
     act(**call.request)
     return act(**call.request)
+
+
+def hand_out_twice(call: Call, act: Act) -> Response:
+    """SQS hands messages out and shows them to the next receive, too: at least once is what it promises."""
+    return act(**{**call.request, "VisibilityTimeout": 0})
 
 
 def meanwhile(happening: Callable[[], object]) -> Mishap:

@@ -21,8 +21,8 @@ class Measures:
         at_large: dead letters and poison pills neither done nor parked at the end.
         lost: in no queue and not done.
         repeated: done more than once.
-        drained_after_minutes: from the consumer's recovery until the last of them was done or parked; None when
-            some never were. A policy that was ready before the recovery has 0.
+        drained_after_minutes: from when the world was calm until every good letter was done and every poison pill
+            parked; None when that never was so. With a good letter in the parking lot it waits for a person.
     """
 
     deliveries: int
@@ -43,9 +43,9 @@ def measure(world: World, scenario: Scenario) -> Measures:
     concerned = world.letters | world.poison
     at_large = concerned - settled_at.keys()
     drained_after = None
-    if not at_large:
+    if not at_large and not parked - world.poison:
         last = max(settled_at[body] for body in concerned)
-        drained_after = max(timedelta(), last - scenario.recovers_at) / timedelta(minutes=1)
+        drained_after = max(timedelta(), last - scenario.calm_at) / timedelta(minutes=1)
     return Measures(
         deliveries=world.deliveries.total,
         wasted=world.deliveries.wasted,

@@ -34,11 +34,12 @@ class Scenario:
     """One world and how long to watch it.
 
     Attributes:
-        name: short, for tables and test ids.
+        name: the scenario's number in the design, for tables and test ids.
         letters, poison: dead letters at the start, and how many of them are poison pills.
         consumer: by the seed.
         burst: live messages that wait in the source queue before the first pass.
-        recovers_at: when the consumer is well for good; the time to drain counts from here.
+        calm_at: when the consumer is well for good and no new poison comes; the time to drain counts from here.
+        seeds: how many of them, from 0 on, make the scenario's runs.
         lasts: it is watched for this long even when nothing waits anywhere.
         until: then it ends, whatever is left.
     """
@@ -50,9 +51,10 @@ class Scenario:
     consumer: Callable[[int], Consumer] = lambda _: Consumer()
     traffic: LiveTraffic | None = None
     burst: int = 0
-    recovers_at: timedelta = timedelta()
+    calm_at: timedelta = timedelta()
     lasts: timedelta = timedelta()
     until: timedelta
+    seeds: int = 5
 
     def world(self, seed: int) -> World:
         """The world of this scenario, its letters in the DLQ."""
@@ -88,7 +90,7 @@ LONG_OUTAGE = Scenario(
     title="backlog of 10,000, down for 2 h",
     letters=10_000,
     consumer=lambda _: Consumer(health=down_until(hours(2))),
-    recovers_at=hours(2),
+    calm_at=hours(2),
     until=hours(24),
 )
 
@@ -97,7 +99,7 @@ DAY_OUTAGE = Scenario(
     title="5 letters, down for 24 h",
     letters=5,
     consumer=lambda _: Consumer(health=down_until(hours(24))),
-    recovers_at=hours(24),
+    calm_at=hours(24),
     until=hours(48),
 )
 
@@ -136,6 +138,7 @@ NEW_POISON = Scenario(
     title="500 letters, 2 new poison pills a pass",
     letters=500,
     traffic=LiveTraffic(per_minute=30, poison_per_minute=0.4, poison_until=hours(6)),
+    calm_at=hours(6),
     lasts=hours(6),
     until=hours(12),
 )
@@ -146,6 +149,7 @@ FLAPPING = Scenario(
     letters=1_000,
     consumer=_flapping,
     until=hours(24),
+    seeds=PHASES,
 )
 
 SCENARIOS = (

@@ -85,11 +85,24 @@ class Scene:
         wire = Wire(script)
         return wire, self.redriver.pass_over(wire)
 
-    def complaints(self, *, repeats_allowed: int = 0) -> list[str]:
+    def complaints(
+        self, *, repeats_allowed: int = 0, ledger_missed_a_write: bool = False
+    ) -> list[str]:
         """Let the schedule go on over good wires until all is done, and hear what went wrong."""
         until = self.world.elapsed + hours(24)
         self.world.run(self.redriver, until=until, stop=lambda: self.world.is_drained)
-        return self.redriver.witness.complaints(doomed=self.doomed, repeats_allowed=repeats_allowed)
+        witness = self.redriver.witness
+        found = witness.complaints(doomed=self.doomed, repeats_allowed=repeats_allowed)
+        return found if ledger_missed_a_write else found + witness.ledger_complaints()
+
+    def is_told(self, report: Report, operation: str, code: str) -> bool:
+        """Whether both the report and the log name the call and the code."""
+        in_log = any(
+            event in ("call.failed", "entry.failed")
+            and (fields["call"], fields["code"]) == (operation, code)
+            for event, fields in self.redriver.journal
+        )
+        return in_log and report.faults[f"{operation}:{code}"] > 0
 
     def post(self, body: str, *, queue: str = SOURCE, **fields: Any) -> str:
         """A producer's message, with attributes unless others are given; its MessageId."""
@@ -276,7 +289,7 @@ def letters_to_hold() -> Scene:
     scene.post_returning("backs off for an hour", count=3, batch=EARLIER_BATCH)
     scene.post_fresh(3)
     scene.bury()
-    scene.set_circuit(window=14, pending=(scene.batch(12, is_due=False),))
+    scene.set_circuit(window=20, pending=(scene.batch(12, is_due=False),))
     return scene
 
 

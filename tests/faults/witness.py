@@ -68,11 +68,10 @@ class Witness:
             (f"{self.repeats} letters repeated", self.repeats > repeats_allowed),
             ("repeated although recorded", self.recorded_repeats),
             ("altered", self.altered),
-            *self.ledger_complaints(),
         ]
         return [f"{what}: {seen}" for what, seen in told if seen]
 
-    def ledger_complaints(self) -> list[tuple[str, list[str]]]:
+    def ledger_complaints(self) -> list[str]:
         """Where the ledger tells another story than the letters it speaks of."""
         ledger = self.ledger()
         parked = {message.message_id for message in self._world.sqs.inspect.messages(PARKING_LOT)}
@@ -85,7 +84,8 @@ class Witness:
                 unlisted.append(entry.original_id)
         listed = {one.current_id for one in ledger.values() if one.status is Status.PARKED}
         unlisted += sorted(parked - listed - self._superseded(parked))
-        return [("ledger behind the trail", behind), ("parked and not listed", unlisted)]
+        told = [("ledger behind the trail", behind), ("parked and not listed", unlisted)]
+        return [f"{what}: {seen}" for what, seen in told if seen]
 
     def _superseded(self, parked: set[str]) -> set[str]:
         """Copies in the lot of a letter that was parked twice: the ledger knows the last."""

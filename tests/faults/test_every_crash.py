@@ -1,0 +1,84 @@
+"""A pass dies before or after any one of its AWS calls, and the next ones carry on.
+
+Exhaustive: every kind of pass, every call that it makes, both sides of the call.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from simulator.faults import Script, at, die_after, die_before
+from tests.faults.scenes import (
+    ONE_CALL,
+    SCENES,
+    Scene,
+    a_good_batch_and_its_returns,
+    letters_to_park,
+    letters_without_room_for_a_trail,
+    parked_letters_to_renew,
+)
+
+Build = Callable[[], Scene]
+
+
+def crashes(build: Build, *before: Script) -> Iterator[tuple[str, Script]]:
+    """A crash at each side of each call that the scene's next pass makes, after passes that went as in `before`."""
+    scene = build()
+    for script in before:
+        scene.run_pass(script)
+        scene.world.clock.advance(300)
+    reference, _ = scene.run_pass()
+    for call in reference.calls:
+        yield f"before {call}", at({call.number: die_before})
+        yield f"after {call}", at({call.number: die_after})
+
+
+@pytest.mark.parametrize("build", SCENES, ids=lambda build: build.__name__)
+def test_a_pass_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_most(
+    build: Build, tried: Counter[str]
+) -> None:
+    complaints = {}
+    for where, crash in crashes(build):
+        scene = build()
+
+        _, report = scene.run_pass(crash)
+        found = scene.complaints(repeats_allowed=ONE_CALL)
+
+        assert report is None, f"the pass survived a crash {where}"
+        tried["crash points"] += 1
+        if found:
+            complaints[where] = found
+
+    assert complaints == {}
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        a_good_batch_and_its_returns,
+        letters_to_park,
+        letters_without_room_for_a_trail,
+        parked_letters_to_renew,
+    ],
+    ids=lambda build: build.__name__,
+)
+def test_the_pass_after_a_crash_may_die_anywhere_too(build: Build, tried: Counter[str]) -> None:
+    """To die before a call leaves the same world as to die after the one before it: one side is enough for pairs."""
+    complaints = {}
+    firsts = [crash for crash in crashes(build) if crash[0].startswith("after")]
+    for first_where, first in firsts:
+        seconds = [pair for pair in crashes(build, first) if pair[0].startswith("after")]
+        for second_where, second in seconds:
+            scene = build()
+
+            scene.run_pass(first)
+            scene.world.clock.advance(300)
+            scene.run_pass(second)
+            found = scene.complaints(repeats_allowed=2 * ONE_CALL)
+
+            tried["pairs of crash points"] += 1
+            if found:
+                complaints[first_where, second_where] = found
+
+    assert complaints == {}

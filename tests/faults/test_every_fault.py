@@ -1,0 +1,156 @@
+"""Any one AWS call is refused, lost or repeated: nothing else is, and the report and the log name it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+from redrive.report import Outcome
+
+from simulator.faults import (
+    Call,
+    Mishap,
+    Script,
+    ask_twice,
+    at,
+    from_call,
+    hand_out_twice,
+    lose_answer,
+    refuse,
+)
+from tests.faults.errors import UNANSWERED, UNREACHED, answers, code_of, refusal
+from tests.faults.scenes import (
+    ONE_CALL,
+    SCENES,
+    Scene,
+    a_bit_of_everything,
+    a_good_batch_and_its_returns,
+    letters_near_expiry_in_an_outage,
+    parked_letters_to_renew,
+)
+
+Build = Callable[[], Scene]
+
+#: Together these make every call that a pass can make, for every purpose that it has.
+EVERY_CALL = (
+    a_good_batch_and_its_returns,
+    a_bit_of_everything,
+    letters_near_expiry_in_an_outage,
+    parked_letters_to_renew,
+)
+
+every_scene = pytest.mark.parametrize("build", SCENES, ids=lambda build: build.__name__)
+
+
+def calls_of(build: Build) -> list[Call]:
+    """The calls that the scene's pass makes when nothing goes wrong."""
+    wire, _ = build().run_pass()
+    return wire.calls
+
+
+def complaints_after(
+    build: Build, script: Script, call: Call, code: str | None, *, repeats_allowed: int = 0
+) -> list[str]:
+    """What is wrong in the end, and whether the pass that met the fault told of it as `code`."""
+    scene = build()
+    _, report = scene.run_pass(script)
+    assert report is not None
+    is_told = code is None or scene.is_told(report, call.operation, code)
+    found = scene.complaints(
+        repeats_allowed=repeats_allowed, ledger_missed_a_write=call.operation == "BatchWriteItem"
+    )
+    return found if is_told else [*found, f"not told: {dict(report.faults)}, {report.outcome}"]
+
+
+def test_the_chosen_scenes_make_every_call_that_any_scene_makes() -> None:
+    chosen = {call.operation for build in EVERY_CALL for call in calls_of(build)}
+
+    assert chosen == {call.operation for build in SCENES for call in calls_of(build)}
+
+
+@pytest.mark.parametrize("build", EVERY_CALL, ids=lambda build: build.__name__)
+def test_any_error_that_aws_documents_is_told_and_does_no_harm(
+    build: Build, tried: Counter[str]
+) -> None:
+    complaints = {}
+    for call in calls_of(build):
+        for error in answers(call.operation):
+            code = code_of(error)
+            is_lost_race = code == "ConditionalCheckFailedException"
+
+            found = complaints_after(
+                build, at({call.number: refuse(error)}), call, None if is_lost_race else code
+            )
+
+            tried["faults"] += 1
+            if found:
+                complaints[str(call), code] = found
+
+    assert complaints == {}
+
+
+def lost_on_the_way(call: Call) -> Iterator[tuple[str, Mishap, str | None]]:
+    """How one call can go wrong on the network, and as what that is told."""
+    for error in (*UNREACHED, *UNANSWERED):
+        yield f"{code_of(error)} before AWS acted", refuse(error), code_of(error)
+    for error in UNANSWERED:
+        yield f"{code_of(error)} after AWS acted", lose_answer(error), code_of(error)
+    yield "asked again by botocore after AWS had acted", ask_twice, None
+
+
+@every_scene
+def test_an_answer_that_is_lost_repeats_one_call_at_most(
+    build: Build, tried: Counter[str]
+) -> None:
+    complaints = {}
+    for call in calls_of(build):
+        repeats_allowed = ONE_CALL if call.operation == "SendMessageBatch" else 0
+        for what, mishap, code in lost_on_the_way(call):
+            found = complaints_after(
+                build, at({call.number: mishap}), call, code, repeats_allowed=repeats_allowed
+            )
+
+            tried["faults"] += 1
+            if found:
+                complaints[str(call), what] = found
+
+    assert complaints == {}
+
+
+@every_scene
+def test_an_outage_that_begins_at_any_call_repeats_one_call_at_most(
+    build: Build, tried: Counter[str]
+) -> None:
+    """Credentials that expire, or a network that goes: from one call on nothing works."""
+    complaints = {}
+    for call in calls_of(build):
+        scene = build()
+
+        _, report = scene.run_pass(
+            from_call(call.number, refuse(refusal(call.operation, "ExpiredToken")))
+        )
+        assert report is not None
+        found = scene.complaints(repeats_allowed=ONE_CALL, ledger_missed_a_write=True)
+
+        tried["faults"] += 1
+        if not scene.is_told(report, call.operation, "ExpiredToken"):
+            found.append(f"not told: {dict(report.faults)}")
+        if call.operation != "DeleteItem" and report.outcome is Outcome.DONE:
+            found.append("reported as done")
+        if found:
+            complaints[str(call)] = found
+
+    assert complaints == {}
+
+
+@every_scene
+def test_letters_that_sqs_hands_out_twice_are_sent_once(build: Build, tried: Counter[str]) -> None:
+    complaints = {}
+    for call in calls_of(build):
+        if call.operation == "ReceiveMessage":
+            found = complaints_after(build, at({call.number: hand_out_twice}), call, None)
+
+            tried["faults"] += 1
+            if found:
+                complaints[str(call)] = found
+
+    assert complaints == {}

@@ -1,0 +1,219 @@
+"""One deployment on moto, through real boto3 clients, in virtual time.
+
+moto lacks three things that a pass meets, and each stub says so: DeadLetterQueueSourceArn (as in the contract
+tests), ListMessageMoveTasks, and a long poll that does not need real time.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+import botocore.client
+import pytest
+import time_machine
+from moto import mock_aws
+from moto.sqs.models import Queue
+
+from redrive import clients
+from redrive.circuit import Circuit
+from redrive.ledger import Entry
+from redrive.live_traffic import LiveTraffic
+from redrive.queues import Queues
+from redrive.redrive_pass import Tools, run_pass
+from redrive.report import Report
+from redrive.settings import Deployment, Settings
+from redrive.state_store import StateStore
+from tests.contract.moto_dlq import dead_letter_source_arns
+
+START = datetime(2026, 1, 10, 12, tzinfo=UTC)
+QUEUE = "orders"
+TABLE = "redriver-state"
+FORTNIGHT = "1209600"
+VISIBILITY_TIMEOUT = 30
+MAX_RECEIVE_COUNT = 3
+PASS_TIME = timedelta(seconds=225)
+
+Message = dict[str, Any]
+
+
+@dataclass
+class Account:
+    """A source queue, its DLQ, a parking lot and the state table, and a hand on their clock."""
+
+    clock: time_machine.Traveller
+    sqs: Any
+    dynamodb: Any
+    deployment: Deployment
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    moves: list[dict[str, Any]] = field(default_factory=list)
+    passes: int = 0
+
+    # The world.
+
+    def advance(self, **units: float) -> None:
+        self.clock.shift(timedelta(**units))
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def send(self, body: str, **fields: Any) -> str:
+        url = self.deployment.source_queue_url
+        sent = self.sqs.send_message(QueueUrl=url, MessageBody=body, **fields)
+        message_id: str = sent["MessageId"]
+        return message_id
+
+    def receive(self, url: str | None = None) -> list[Message]:
+        """All that is visible in the source queue, or in another."""
+        found: list[Message] = []
+        while messages := self.sqs.receive_message(
+            QueueUrl=url or self.deployment.source_queue_url,
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            MessageSystemAttributeNames=["All"],
+        ).get("Messages"):
+            found += messages
+        return found
+
+    def consumer_fails(self) -> None:
+        """Let the consumer receive and not delete until SQS has moved all there is to the DLQ."""
+        for _ in range(MAX_RECEIVE_COUNT + 1):
+            self.receive()
+            self.advance(seconds=VISIBILITY_TIMEOUT + 1)
+
+    def consumer_works(self) -> list[Message]:
+        """Let the consumer receive and delete all that is visible."""
+        messages = self.receive()
+        for message in messages:
+            self.sqs.delete_message(
+                QueueUrl=self.deployment.source_queue_url, ReceiptHandle=message["ReceiptHandle"]
+            )
+        return messages
+
+    def dead_letters(self, *bodies: str, **fields: Any) -> list[str]:
+        """Let messages with these bodies fail; their ids."""
+        ids = [self.send(body, **fields) for body in bodies]
+        self.consumer_fails()
+        return ids
+
+    def counts(self, url: str) -> tuple[int, int]:
+        """Messages that are visible, and those that are in flight or delayed."""
+        told = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        hidden = int(told["ApproximateNumberOfMessagesNotVisible"])
+        delayed = int(told["ApproximateNumberOfMessagesDelayed"])
+        return int(told["ApproximateNumberOfMessages"]), hidden + delayed
+
+    def parked(self) -> list[Message]:
+        return self.receive(self.deployment.parking_lot_url)
+
+    # The re-driver.
+
+    @property
+    def store(self) -> StateStore:
+        return StateStore(self.dynamodb, self.deployment.table_name, QUEUE)
+
+    @property
+    def circuit(self) -> Circuit | None:
+        return self.store.load_circuit()
+
+    def entry(self, message_id: str) -> Entry | None:
+        return self.store.read_ledger([message_id]).entries.get(message_id)
+
+    def run_pass(self, **settings: Any) -> Report:
+        self.passes += 1
+        tools = Tools(
+            queues=Queues(self.sqs, self.deployment),
+            store=self.store,
+            live_traffic=LiveTraffic(clients.cloudwatch_client()),
+            journal=lambda event, /, **fields: self.events.append((event, fields)),
+            clock=self.now,
+            rng=Random(0),
+            owner=f"pass-{self.passes}",
+        )
+        return run_pass(tools, QUEUE, Settings.parse(settings), deadline=self.now() + PASS_TIME)
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """The fields of every event of this name."""
+        return [fields for name, fields in self.events if name == event]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    # An emulator's endpoint in the environment would take these calls out of moto's hands.
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    # Importing the handler is its cold start, and every test has its own.
+    monkeypatch.delitem(sys.modules, "redrive.handler", raising=False)
+    return monkeypatch
+
+
+@pytest.fixture
+def account(environment: pytest.MonkeyPatch) -> Iterator[Account]:
+    with (
+        time_machine.travel(START, tick=False) as clock,
+        mock_aws(),
+        dead_letter_source_arns(),
+        patch.object(Queue, "wait_for_messages", lambda _queue, seconds: clock.shift(seconds + 1)),
+    ):
+        sqs = clients.sqs_client()
+        dynamodb = clients.dynamodb_client()
+        account = Account(clock, sqs, dynamodb, _deploy(sqs, dynamodb))
+        with _move_tasks(account.moves):
+            yield account
+
+
+def _deploy(sqs: Any, dynamodb: Any) -> Deployment:
+    retention = {"MessageRetentionPeriod": FORTNIGHT}
+    dlq = sqs.create_queue(QueueName="orders-dlq", Attributes=retention)["QueueUrl"]
+    told = sqs.get_queue_attributes(QueueUrl=dlq, AttributeNames=["QueueArn"])
+    policy = {
+        "deadLetterTargetArn": told["Attributes"]["QueueArn"],
+        "maxReceiveCount": MAX_RECEIVE_COUNT,
+    }
+    source = {
+        "VisibilityTimeout": str(VISIBILITY_TIMEOUT),
+        "RedrivePolicy": json.dumps(policy),
+    }
+    dynamodb.create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return Deployment(
+        queue_name=QUEUE,
+        table_name=TABLE,
+        dlq_url=dlq,
+        source_queue_url=sqs.create_queue(QueueName=QUEUE, Attributes=retention | source)[
+            "QueueUrl"
+        ],
+        parking_lot_url=sqs.create_queue(QueueName="orders-parking-lot", Attributes=retention)[
+            "QueueUrl"
+        ],
+    )
+
+
+def _move_tasks(moves: list[dict[str, Any]]) -> Any:
+    """Answer ListMessageMoveTasks with `moves`: moto 5.2.5 raises NotImplementedError for it."""
+    make_api_call = botocore.client.BaseClient._make_api_call
+
+    def call(client: Any, operation: str, request: dict[str, Any]) -> Any:
+        if operation == "ListMessageMoveTasks":
+            return {"Results": moves[: request.get("MaxResults", 1)]}
+        return make_api_call(client, operation, request)
+
+    return patch.object(botocore.client.BaseClient, "_make_api_call", call)
+
+
+@pytest.fixture
+def plain_sqs(account: Account) -> Any:
+    """An SQS client of another application in the same account."""
+    return boto3.client("sqs")
