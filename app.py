@@ -6,7 +6,7 @@ import aws_cdk as cdk
 
 from stacks.bundling import BundlingError, find_uv
 from stacks.nag import add_checks
-from stacks.redriver_stack import RedriverStack
+from stacks.redriver_stack import make_stack
 from stacks.settings import SettingsError, read_context
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     except (SettingsError, BundlingError) as error:
         sys.exit(str(error))
 
-    RedriverStack(app, "SmartRedriver", settings=context.settings, retain=context.retain)
+    make_stack(app, context)
     add_checks(app)
     app.synth()
 

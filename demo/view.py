@@ -39,10 +39,10 @@ class PlainView:
     def show(self, seen: Snapshot) -> None:
         if seen.chapter != self._chapter:
             self._chapter = seen.chapter
-            self._print(f"\n{_clock(seen)}  {seen.chapter}")
+            self._print(f"\n{_clock(seen.minutes - 1)}  {seen.chapter}")
         for event in seen.events:
             if told := tell(event):
-                self._print(f"{_clock(seen)}    {told}")
+                self._print(f"{_clock(seen.minutes)}    {told}")
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -60,7 +60,7 @@ class LiveView:
     def show(self, seen: Snapshot) -> None:
         for event in seen.events:
             if told := tell(event):
-                self._decisions.append(f"{_clock(seen)}  {told}")
+                self._decisions.append(f"{_clock(seen.minutes)}  {told}")
             if event.name == "letter.parked":
                 self._parked.append(_parked(event))
         depths = seen.depths
@@ -69,7 +69,7 @@ class LiveView:
 
     def _picture(self, seen: Snapshot) -> RenderableType:
         colour = "red" if seen.is_down else "green"
-        title = f"[bold]{_clock(seen)}[/]  [{colour}]{seen.chapter}[/]"
+        title = f"[bold]{_clock(seen.minutes)}[/]  [{colour}]{seen.chapter}[/]"
         parts = Group(self._queues(seen), self._circuit(seen), self._said())
         return Panel(parts, title=title, title_align="left", box=box.ROUNDED)
 
@@ -161,8 +161,9 @@ def _print_verdict(console: Console, problems: Sequence[str]) -> None:
         console.print("[bold green]It adds up:[/] sent = processed + parked, and nothing is lost.")
 
 
-def _clock(seen: Snapshot) -> str:
-    return f"+{seen.minutes // 60:02}:{seen.minutes % 60:02}"
+def _clock(minutes: int) -> str:
+    """Virtual time since the story began."""
+    return f"+{minutes // 60:02}:{minutes % 60:02}"
 
 
 def _parked(event: Event) -> str:

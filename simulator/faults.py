@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 Response = dict[str, Any]
@@ -55,6 +56,12 @@ def from_call(number: int, mishap: Mishap) -> Script:
 def on(operation: str, mishap: Mishap) -> Script:
     """The same mishap for every call of one operation."""
     return lambda call: mishap if call.operation == operation else None
+
+
+def nth(operation: str, number: int, mishap: Mishap) -> Script:
+    """A mishap for one call of an operation, numbered from 0 among those of its kind. Good for one pass."""
+    numbers = count()
+    return lambda call: mishap if call.operation == operation and next(numbers) == number else None
 
 
 class Wire:

@@ -23,6 +23,7 @@ class Measures:
         repeated: done more than once.
         drained_after_minutes: from when the world was calm until every good letter was done and every poison pill
             parked; None when that never was so. With a good letter in the parking lot it waits for a person.
+
     """
 
     deliveries: int

@@ -54,7 +54,7 @@ class PublishedPattern:
     @property
     def state(self) -> str:
         """The breaker's state as it stands in the table."""
-        return self._read(self._circuit_key).get("State", {"S": "CLOSED"})["S"]
+        return str(self._read(self._circuit_key).get("State", {"S": "CLOSED"})["S"])
 
     def tick(self) -> None:
         """One pass."""

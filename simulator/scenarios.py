@@ -42,6 +42,7 @@ class Scenario:
         seeds: how many of them, from 0 on, make the scenario's runs.
         lasts: it is watched for this long even when nothing waits anywhere.
         until: then it ends, whatever is left.
+
     """
 
     name: str

@@ -66,6 +66,7 @@ class Deliveries:
         tried: deliveries by body.
         done: works done by body.
         done_at: when each body's work was done first.
+
     """
 
     total: int = 0
@@ -185,9 +186,7 @@ class World:
 
     def let_dead_letters_end_in(self, target: str, *, of: str, after: int) -> None:
         """Give the queue `of` a redrive policy: SQS moves a message to `target` after so many receives."""
-        told = self.sqs.get_queue_attributes(
-            QueueUrl=self.url(target), AttributeNames=["QueueArn"]
-        )
+        told = self.sqs.get_queue_attributes(QueueUrl=self.url(target), AttributeNames=["QueueArn"])
         policy = {"deadLetterTargetArn": told["Attributes"]["QueueArn"], "maxReceiveCount": after}
         self.sqs.set_queue_attributes(
             QueueUrl=self.url(of), Attributes={"RedrivePolicy": json.dumps(policy)}

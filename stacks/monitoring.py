@@ -1,51 +1,65 @@
-"""How the re-driver reaches people: one topic for what can wait, one for what must wake somebody."""
+"""What watches one protected queue: its alarms, its dashboard, and no metric that nobody looks at."""
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
-from aws_cdk import aws_sns as sns
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from redrive.metrics import KEPT_VARIABLE
+from redrive.settings import Settings
+from stacks.alarms import AlarmMaker
+from stacks.dashboard import QueueDashboard
+from stacks.evaluation import schedule_period
+from stacks.monitoring_settings import Alarms, MonitoringSettings
+from stacks.paging_alarms import PagingAlarms
+from stacks.queue_metrics import QueueMetrics
+from stacks.topics import Topics
+from stacks.warning_alarms import WarningAlarms
 
-class Monitoring(Construct):
-    """``warning_topic`` and ``paging_topic``, to which this account's CloudWatch alarms may publish.
+#: A graph of twelve hours needs no finer points.
+_SHORTEST_PERIOD_SECONDS = 300
 
-    Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
-    topic, or may not use the topic's key, fires and reaches nobody.
+
+class QueueMonitoring(Construct):
+    """``alarms`` of one queue pair, and its dashboard.
+
+    With ``alarms=paging`` there are only those that page and the metrics that they look at.
     """
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        source_queue: sqs.IQueue,
+        dead_letter_queue: sqs.IQueue,
+        parking_lot: sqs.IQueue,
+        function: lambda_.Function,
+        settings: Settings,
+        monitoring: MonitoringSettings,
+        topics: Topics,
+    ) -> None:
         super().__init__(scope, construct_id)
-        # SNS's own key (alias/aws/sns) can't be opened to CloudWatch, so the topics share this one.
-        self._key = kms.Key(
-            self,
-            "Key",
-            description="Alarms of the smart re-driver on their way to people",
-            enable_key_rotation=True,
-            # Encrypts nothing that outlives its delivery.
-            removal_policy=cdk.RemovalPolicy.DESTROY,
+        metrics = QueueMetrics(
+            source_queue=source_queue,
+            dead_letter_queue=dead_letter_queue,
+            parking_lot=parking_lot,
+            function=function,
         )
-        self.warning_topic = self._topic("Warning")
-        self.paging_topic = self._topic("Paging")
-
-    def _topic(self, construct_id: str) -> sns.Topic:
-        topic = sns.Topic(self, construct_id, master_key=self._key, enforce_ssl=True)
-        topic.grant_publish(_alarms_of_this_account(self))
-        return topic
-
-
-def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
-    stack = cdk.Stack.of(scope)
-    alarms = stack.format_arn(
-        service="cloudwatch",
-        resource="alarm",
-        resource_name="*",
-        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-    )
-    return iam.ServicePrincipal(
-        "cloudwatch.amazonaws.com",
-        conditions={
-            "StringEquals": {"aws:SourceAccount": stack.account},
-            "ArnLike": {"aws:SourceArn": alarms},
-        },
-    )
+        queue_name, runbook_url = source_queue.queue_name, monitoring.runbook_url
+        make = AlarmMaker(self, queue_name=queue_name, runbook_url=runbook_url)
+        self.alarms = make.made
+        PagingAlarms(make, metrics, settings=settings, monitoring=monitoring, topic=topics.paging)
+        if monitoring.alarms is Alarms.PAGING:
+            function.add_environment(KEPT_VARIABLE, ",".join(sorted(metrics.asked_for)))
+            return
+        WarningAlarms(make, metrics, settings=settings, monitoring=monitoring, topic=topics.warning)
+        QueueDashboard(
+            self,
+            "Dashboard",
+            metrics=metrics,
+            alarms=self.alarms,
+            queue_name=queue_name,
+            period=cdk.Duration.seconds(max(_SHORTEST_PERIOD_SECONDS, schedule_period(settings))),
+            runbook_url=runbook_url,
+        )

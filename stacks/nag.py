@@ -9,8 +9,9 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
 from stacks.queues import Queues
-from stacks.redriver import Redriver
+from stacks.redriver import SmartRedriver
 from stacks.sample_consumer import SampleConsumer
+from stacks.topics import Topics
 
 _UNTRACED = (
     "One function and its log tell all of a pass or a batch; the letters keep their own traces."
@@ -25,12 +26,7 @@ def add_checks(app: cdk.App) -> None:
 
 
 def acknowledge_queues(queues: Queues) -> None:
-    """Accept that both ends of the line have no dead-letter queue of their own."""
-    parking_lot = "The end of the line: nothing consumes it, its letters wait for a person."
-    _acknowledge(
-        queues.parking_lot,
-        {"AwsSolutions-SQS3": parking_lot, "Serverless-SQSRedrivePolicy": parking_lot},
-    )
+    """Accept that a dead-letter queue has no dead-letter queue of its own."""
     _acknowledge(
         queues.dead_letter_queue,
         {
@@ -40,8 +36,13 @@ def acknowledge_queues(queues: Queues) -> None:
     )
 
 
-def acknowledge_redriver(redriver: Redriver) -> None:
-    """Accept the wildcards that can't be narrowed, and that a failed tick goes nowhere."""
+def acknowledge_redriver(redriver: SmartRedriver) -> None:
+    """Accept the wildcards that can't be narrowed, and that the last stations lead nowhere."""
+    end_of_line = "The end of the line: nothing consumes it, its letters wait for a person."
+    _acknowledge(
+        redriver.parking_lot,
+        {"AwsSolutions-SQS3": end_of_line, "Serverless-SQSRedrivePolicy": end_of_line},
+    )
     _acknowledge(
         redriver,
         {
@@ -73,6 +74,17 @@ def acknowledge_sample_consumer(consumer: SampleConsumer) -> None:
             "Serverless-LambdaEventSourceMappingDestination": "Not for SQS sources: the source "
             "queue's redrive policy takes the failures.",
             "Serverless-LambdaTracing": _UNTRACED,
+        },
+    )
+
+
+def acknowledge_topics(topics: Topics) -> None:
+    """Accept that a page which SNS could not deliver for six hours is dropped."""
+    _acknowledge(
+        topics,
+        {
+            "Serverless-SNSRedrivePolicy": "SNS itself tries an address outside of AWS for six "
+            "hours; a queue of pages that nobody got would be read by nobody."
         },
     )
 

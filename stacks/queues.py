@@ -1,6 +1,7 @@
 """The queues of an application that has none yet: source queue, dead-letter queue, parking lot."""
 
 import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -54,14 +55,23 @@ class Queues(Construct):
             ),
             removal_policy=removal_policy,
         )
-        self.parking_lot = sqs.Queue(
-            self,
-            "ParkingLot",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=_LONGEST_RETENTION,
-            removal_policy=removal_policy,
-        )
+        self.parking_lot = make_parking_lot(self, key=None, removal_policy=removal_policy)
+
+
+def make_parking_lot(
+    scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy
+) -> sqs.Queue:
+    """Create ``ParkingLot`` in ``scope``, encrypted by ``key``, or else by SQS's own."""
+    encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
+    return sqs.Queue(
+        scope,
+        "ParkingLot",
+        encryption=encryption,
+        encryption_master_key=key,
+        enforce_ssl=True,
+        retention_period=_LONGEST_RETENTION,
+        removal_policy=removal_policy,
+    )
 
 
 def _name_known_beforehand(scope: Construct) -> str:

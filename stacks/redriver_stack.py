@@ -4,69 +4,162 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from redrive.settings import Settings
-from stacks.monitoring import Monitoring
-from stacks.nag import acknowledge_queues, acknowledge_redriver, acknowledge_sample_consumer
+from stacks.adoption import import_queues
+from stacks.monitoring_settings import MonitoringSettings
+from stacks.nag import (
+    acknowledge_queues,
+    acknowledge_redriver,
+    acknowledge_sample_consumer,
+    acknowledge_topics,
+)
+from stacks.queue_list import AdoptedQueue
 from stacks.queues import Queues
-from stacks.redriver import Redriver
+from stacks.redriver import SmartRedriver
 from stacks.sample_consumer import SampleConsumer
+from stacks.settings import Context
 from stacks.state_table import StateTable
+from stacks.topics import Topics
 
 
 class RedriverStack(cdk.Stack):
-    """One source queue with its re-driver; ``retain`` lets queues, table and logs outlive it."""
+    """Re-drivers that share one state table and two topics.
+
+    With a list of ``queues``, one for each; without it the stack makes queues of its own.
+    ``retain`` lets queues, table and logs outlive the stack.
+    """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, settings: Settings, retain: bool = True
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        retain: bool = True,
+        monitoring: MonitoringSettings | None = None,
+        deletion_protection: bool | None = None,
+        queues: tuple[AdoptedQueue, ...] = (),
     ) -> None:
         super().__init__(
-            scope, construct_id, description="Redrives SQS dead letters with a circuit breaker"
+            scope,
+            construct_id,
+            description="Redrives SQS dead letters with a circuit breaker",
+            env=_home(queues),
         )
-        removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
-        visibility_timeout = cdk.Duration.seconds(settings.source_visibility_timeout_seconds)
+        self._settings = settings
+        self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
+        self._monitoring = monitoring or MonitoringSettings()
+        self._table = StateTable(
+            self,
+            "State",
+            removal_policy=self._removal_policy,
+            deletion_protection=deletion_protection,
+        ).table
+        self._topics = Topics(self, "Monitoring", monitoring=self._monitoring)
+        acknowledge_topics(self._topics)
+        if queues:
+            adopted = Construct(self, "Adopted")
+            for queue in queues:
+                self._adopt(adopted, queue)
+        else:
+            self._make_queues()
+        self._publish(
+            StateTableName=self._table.table_name,
+            WarningTopicArn=self._topics.warning.topic_arn,
+            PagingTopicArn=self._topics.paging.topic_arn,
+        )
+
+    def _make_queues(self) -> None:
+        visibility_timeout = cdk.Duration.seconds(self._settings.source_visibility_timeout_seconds)
         queues = Queues(
             self,
             "Queues",
             visibility_timeout=visibility_timeout,
-            max_receive_count=settings.max_receive_count,
-            removal_policy=removal_policy,
+            max_receive_count=self._settings.max_receive_count,
+            removal_policy=self._removal_policy,
         )
         acknowledge_queues(queues)
-        state = StateTable(self, "State", removal_policy=removal_policy)
-        redriver = Redriver(
+        redriver = SmartRedriver(
             self,
             "Redriver",
             source_queue=queues.source_queue,
             dead_letter_queue=queues.dead_letter_queue,
             parking_lot=queues.parking_lot,
-            table=state.table,
-            settings=settings,
-            removal_policy=removal_policy,
+            table=self._table,
+            topics=self._topics,
+            settings=self._settings,
+            monitoring=self._monitoring,
+            removal_policy=self._removal_policy,
         )
+        self._publish_redriver("", redriver)
+        if self._settings.with_sample_consumer:
+            self._consume(queues, visibility_timeout)
+
+    def _adopt(self, scope: Construct, adopted: AdoptedQueue) -> None:
+        here = Construct(scope, adopted.id)
+        imported = import_queues(here, adopted)
+        first, *further = imported.source_queues
+        redriver = SmartRedriver(
+            here,
+            "Redriver",
+            source_queue=first,
+            further_sources=further,
+            dead_letter_queue=imported.dead_letter_queue,
+            parking_lot_key=imported.parking_lot_key,
+            table=self._table,
+            topics=self._topics,
+            settings=adopted.settings,
+            monitoring=self._monitoring,
+            # A stack has at most 500 resources, and most of a re-driver's are alarms.
+            monitoring_scope=cdk.NestedStack(here, "Alarms"),
+            removal_policy=self._removal_policy,
+        )
+        self._publish_redriver(adopted.id, redriver)
+
+    def _publish_redriver(self, prefix: str, redriver: SmartRedriver) -> None:
         acknowledge_redriver(redriver)
-        monitoring = Monitoring(self, "Monitoring")
-        self._publish(
-            SourceQueueUrl=queues.source_queue.queue_url,
-            DeadLetterQueueUrl=queues.dead_letter_queue.queue_url,
-            ParkingLotQueueUrl=queues.parking_lot.queue_url,
-            StateTableName=state.table.table_name,
-            RedriveFunctionName=redriver.function.function_name,
-            WarningTopicArn=monitoring.warning_topic.topic_arn,
-            PagingTopicArn=monitoring.paging_topic.topic_arn,
+        first, *further = redriver.source_queues
+        outputs = {
+            "SourceQueueUrl": first.queue_url,
+            "DeadLetterQueueUrl": redriver.dead_letter_queue.queue_url,
+            "ParkingLotQueueUrl": redriver.parking_lot.queue_url,
+            "RedriveFunctionName": redriver.function.function_name,
+        }
+        if further:
+            outputs["FurtherSourceQueueUrls"] = " ".join(queue.queue_url for queue in further)
+        self._publish(**{prefix + name: value for name, value in outputs.items()})
+
+    def _consume(self, queues: Queues, visibility_timeout: cdk.Duration) -> None:
+        consumer = SampleConsumer(
+            self,
+            "SampleConsumer",
+            source_queue=queues.source_queue,
+            visibility_timeout=visibility_timeout,
         )
-        if settings.with_sample_consumer:
-            consumer = SampleConsumer(
-                self,
-                "SampleConsumer",
-                source_queue=queues.source_queue,
-                visibility_timeout=visibility_timeout,
-            )
-            acknowledge_sample_consumer(consumer)
-            self._publish(
-                SampleConsumerFunctionName=consumer.function.function_name,
-                SampleControlTableName=consumer.control_table.table_name,
-                SampleIdempotencyTableName=consumer.idempotency_table.table_name,
-            )
+        acknowledge_sample_consumer(consumer)
+        self._publish(
+            SampleConsumerFunctionName=consumer.function.function_name,
+            SampleControlTableName=consumer.control_table.table_name,
+            SampleIdempotencyTableName=consumer.idempotency_table.table_name,
+        )
 
     def _publish(self, **outputs: str) -> None:
         for name, value in outputs.items():
             cdk.CfnOutput(self, name, value=value)
+
+
+def make_stack(scope: Construct, context: Context) -> RedriverStack:
+    """The stack that the context describes, under its one name."""
+    return RedriverStack(
+        scope,
+        "SmartRedriver",
+        settings=context.settings,
+        retain=context.retain,
+        monitoring=context.monitoring,
+        deletion_protection=context.deletion_protection,
+        queues=context.queues,
+    )
+
+
+def _home(queues: tuple[AdoptedQueue, ...]) -> cdk.Environment | None:
+    """Where the queues are, so that a deployment anywhere else is refused; None for anywhere."""
+    return cdk.Environment(account=queues[0].account, region=queues[0].region) if queues else None

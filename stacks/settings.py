@@ -7,12 +7,16 @@ from typing import Any
 from constructs import Node
 
 from redrive.errors import Fault, SettingsError
-from redrive.settings import YES_OR_NO, Settings, misspelt
+from redrive.settings import YES_OR_NO, Settings, misspelt, read_fields
+from stacks.monitoring_settings import MonitoringSettings
+from stacks.queue_list import QUEUES, AdoptedQueue, read_queue_list
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 
 #: Whether queues, table and logs outlive the stack. Not a setting: the function never sees it.
 RETAIN = "retain"
+#: Whether the state table can't be deleted at all; as ``retain`` says where it is not given.
+DELETION_PROTECTION = "deletion_protection"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,9 @@ class Context:
 
     settings: Settings
     retain: bool
+    monitoring: MonitoringSettings = MonitoringSettings()
+    deletion_protection: bool | None = None
+    queues: tuple[AdoptedQueue, ...] = ()
 
 
 def read_context(node: Node) -> Context:
@@ -40,21 +47,43 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         settings = Settings.parse(values)
     except SettingsError as error:
         faults += error.faults
-    retain = True
+    switches: dict[str, bool] = {}
+    for name in (RETAIN, DELETION_PROTECTION):
+        try:
+            if name in values:
+                switches[name] = YES_OR_NO.parse(values[name])
+        except ValueError:
+            faults.append(Fault(setting=name, seen=values[name], accepted=YES_OR_NO.accepted))
+    queues: tuple[AdoptedQueue, ...] = ()
     try:
-        retain = YES_OR_NO.parse(values.get(RETAIN, True))
-    except ValueError:
-        faults.append(Fault(setting=RETAIN, seen=values[RETAIN], accepted=YES_OR_NO.accepted))
+        if QUEUES in values:
+            queues = read_queue_list(values[QUEUES], values)
+    except SettingsError as error:
+        faults += error.faults
+    if QUEUES in values and settings.with_sample_consumer:
+        accepted = "false, since queues that exist have consumers of their own"
+        faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
+    watched, unread = read_fields(MonitoringSettings, values)
+    faults += unread
     faults += _misspelt_keys(values)
     if faults:
         raise SettingsError(faults)
-    return Context(settings=settings, retain=retain)
+    return Context(
+        settings=settings,
+        retain=switches.get(RETAIN, True),
+        monitoring=MonitoringSettings(**watched),
+        deletion_protection=switches.get(DELETION_PROTECTION),
+        queues=queues,
+    )
+
+
+_OTHERS = (RETAIN, DELETION_PROTECTION, QUEUES)
 
 
 def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
     # The CDK's own keys carry a namespace: `aws:cdk:...`, `@aws-cdk/...`, `ami:account=...`.
     flat = [key for key in values if ":" not in key and "/" not in key]
-    near = misspelt(flat, [*Settings.names(), RETAIN])
+    near = misspelt(flat, [*Settings.names(), *MonitoringSettings.names(), *_OTHERS])
     return [
         Fault(
             setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})"

@@ -1,26 +1,51 @@
 """The table that holds circuits, leases and the ledger, for any number of queues."""
 
+from typing import cast
+
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
+_SHARED_ID = "SmartRedriverState"
+_TABLE_ID = "Table"
+
 
 class StateTable(Construct):
-    """``table``: key ``PK``, paid by request, restorable to any second of the last 35 days."""
+    """``table``: key ``PK``, paid by request, restorable to any second of the last 35 days.
+
+    ``deletion_protection`` is as ``removal_policy`` says unless it is given.
+    """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, removal_policy: cdk.RemovalPolicy
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        removal_policy: cdk.RemovalPolicy,
+        deletion_protection: bool | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        if deletion_protection is None:
+            deletion_protection = removal_policy == cdk.RemovalPolicy.RETAIN
         self.table = dynamodb.TableV2(
             self,
-            "Table",
+            _TABLE_ID,
             partition_key=dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.STRING),
             time_to_live_attribute="TTL",
             billing=dynamodb.Billing.on_demand(),
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            deletion_protection=removal_policy == cdk.RemovalPolicy.RETAIN,
+            deletion_protection=deletion_protection,
             removal_policy=removal_policy,
         )
+
+
+def shared_state_table(scope: Construct, *, removal_policy: cdk.RemovalPolicy) -> dynamodb.ITableV2:
+    """The one state table of the stack around ``scope``, made when it is first asked for."""
+    stack = cdk.Stack.of(scope)
+    made = stack.node.try_find_child(_SHARED_ID)
+    if made is None:
+        return StateTable(stack, _SHARED_ID, removal_policy=removal_policy).table
+    # Found by its place, since jsii may have forgotten that `made` is a StateTable.
+    return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))

@@ -16,6 +16,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from redrive import clients
 from redrive.live_traffic import LiveTraffic
+from redrive.metrics import emit, kept_metrics
 from redrive.queues import Queues
 from redrive.redrive_pass import STOPPING_TIME, Tools, run_pass
 from redrive.settings import Deployment, Settings
@@ -28,6 +29,7 @@ deployment = Deployment.from_env(os.environ)
 queues = Queues(clients.sqs_client(), deployment)
 store = StateStore(clients.dynamodb_client(), deployment.table_name, deployment.queue_name)
 live_traffic = LiveTraffic(clients.cloudwatch_client())
+kept = kept_metrics(os.environ)
 
 
 @logger.inject_lambda_context
@@ -46,6 +48,7 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
     report = run_pass(
         tools, deployment.queue_name, settings, deadline=_now() + remaining - STOPPING_TIME
     )
+    emit(report, kept)
     return report.to_json()
 
 

@@ -116,6 +116,8 @@ def entry_to_item(entry: Entry, now: datetime) -> Item:
             "SourceQueueArn": entry.source_arn,
             "ParkReason": entry.park_reason,
             "ParkedTimestamp": _iso(entry.parked_at),
+            "Error": entry.error,
+            "ForgivenRedrives": entry.forgiven_redrives or None,
             "History": list(entry.history),
             "TTL": int((now + ENTRY_KEPT).timestamp()),
         }
@@ -143,6 +145,8 @@ def entry_from_item(item: Item) -> Entry:
         source_arn=values.get("SourceQueueArn"),
         park_reason=values.get("ParkReason"),
         parked_at=_maybe_time(values.get("ParkedTimestamp")),
+        error=values.get("Error"),
+        forgiven_redrives=int(values.get("ForgivenRedrives", 0)),
         history=tuple(values.get("History", ())),
     )
 

@@ -23,6 +23,8 @@ class Status(str, Enum):
     REDRIVEN = "REDRIVEN"
     RETURNED = "RETURNED"
     PARKED = "PARKED"
+    REPLAYED = "REPLAYED"  # a person sent it back to its source queue
+    DELETED = "DELETED"  # a person deleted it, after writing it to a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Entry:
         seen_in_version: version of the circuit when the return was first seen (see `counts_as_evidence`).
         not_before: when a returned letter may be redriven at the earliest.
         source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
+        error: what the consumer said when it failed, where an attribute of the letter tells.
+        forgiven_redrives: redrives up to the last replay, which the hard cap and the backoff no longer count.
 
     """
 
@@ -57,6 +61,8 @@ class Entry:
     source_arn: str | None = None
     park_reason: str | None = None
     parked_at: datetime | None = None
+    error: str | None = None
+    forgiven_redrives: int = 0
     history: tuple[str, ...] = ()
 
     @property
@@ -105,12 +111,13 @@ class Entry:
 
     def returned(self, *, message_id: str, version: int, now: datetime) -> Entry:
         """When the letter is first seen in the DLQ again."""
+        back = f"returned from batch {self.batch}" if self.batch else "returned after a replay"
         return replace(
             self,
             status=Status.RETURNED,
             current_id=message_id,
             seen_in_version=version,
-            history=_noted(self.history, now, f"returned from batch {self.batch}"),
+            history=_noted(self.history, now, back),
         )
 
     def deferred(self, *, not_before: datetime, strikes: int) -> Entry:
@@ -118,7 +125,14 @@ class Entry:
         return replace(self, not_before=not_before, strikes=strikes, settled_batch=self.batch)
 
     def parked(
-        self, *, replaced_id: str, new_id: str, reason: str, strikes: int, now: datetime
+        self,
+        *,
+        replaced_id: str,
+        new_id: str,
+        reason: str,
+        strikes: int,
+        now: datetime,
+        error: str | None = None,
     ) -> Entry:
         """After a send to the parking lot was accepted."""
         return replace(
@@ -128,8 +142,33 @@ class Entry:
             settled_batch=self.batch,
             park_reason=reason,
             parked_at=now,
+            error=error,
             seen_in_version=None,
         )
+
+    def replayed(
+        self, *, replaced_id: str, new_id: str, redrive_count: int, now: datetime, note: str
+    ) -> Entry:
+        """After a person's send to the source queue was accepted: no strikes, a fresh start.
+
+        It belongs to no batch, since its return says nothing about one.
+        """
+        return replace(
+            self._sent_on(replaced_id, new_id, now, note),
+            status=Status.REPLAYED,
+            redrive_count=redrive_count,
+            forgiven_redrives=redrive_count,
+            strikes=0,
+            batch=None,
+            settled_batch=None,
+            last_redrive=now,
+            not_before=None,
+            seen_in_version=None,
+        )
+
+    def deleted(self, *, message_id: str, now: datetime, note: str) -> Entry:
+        """Before a person's delete: should it not come to pass, the copy left behind is one to discard."""
+        return replace(self._sent_on(message_id, message_id, now, note), status=Status.DELETED)
 
     def _sent_on(self, replaced_id: str, new_id: str, now: datetime, note: str) -> Entry:
         return replace(

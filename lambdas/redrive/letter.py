@@ -8,7 +8,7 @@ MessageId at the first visit to the DLQ, and afterwards what the trail says.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -115,11 +115,13 @@ class Letter:
         return replace(self, trail=trail, trail_fault=None)
 
 
-def read_trail(attributes: Mapping[str, Attribute], queue: str) -> tuple[Trail | None, str | None]:
+def read_trail(
+    attributes: Mapping[str, Attribute], queues: Set[str]
+) -> tuple[Trail | None, str | None]:
     """The trail among `attributes` and, where one is there that can't be trusted, why not.
 
-    Consumers copy attributes on to messages of their own, so a trail that names another queue is not this
-    letter's and counts as absent.
+    Consumers copy attributes on to messages of their own, so a trail that names none of the `queues` that the
+    letter can have come from is not this letter's and counts as absent.
     """
     carried = attributes.get(TRAIL_ATTRIBUTE)
     if carried is None:
@@ -128,7 +130,7 @@ def read_trail(attributes: Mapping[str, Attribute], queue: str) -> tuple[Trail |
         trail = Trail.decode(carried.get("StringValue") or "")
     except ValueError as fault:
         return None, str(fault)
-    if trail.queue != queue:
+    if trail.queue not in queues:
         return None, "the trail names another queue"
     return trail, None
 

@@ -22,6 +22,7 @@ from redrive.letter import (
     trail_attribute,
     without_lineage,
 )
+from redrive.queue_facts import QueueFacts, Sources, queue_name
 from redrive.settings import Deployment
 
 Item = TypeVar("Item")
@@ -59,26 +60,6 @@ class SqsClient(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFacts:
-    """What GetQueueAttributes says of one queue. Counts are about a minute old."""
-
-    arn: str
-    visible: int
-    in_flight: int
-    delayed: int
-    visibility_timeout: timedelta
-    retention: timedelta
-    max_message_size: int
-    max_receive_count: int | None = None
-    dead_letter_arn: str | None = None
-
-    @property
-    def depth(self) -> int:
-        """Every message in the queue."""
-        return self.visible + self.in_flight + self.delayed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
     """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail."""
 
@@ -102,11 +83,15 @@ class Sent:
 
 
 class Queues:
-    """The DLQ, the source queue and the parking lot of one deployment."""
+    """The DLQ, its source queues and the parking lot of one deployment."""
 
     def __init__(self, sqs: SqsClient, deployment: Deployment) -> None:
         self._sqs = sqs
         self._deployment = deployment
+        # All sources of a DLQ are of its account and region, so a name tells them apart. The first one goes by
+        # the deployment's own name for it.
+        further = {url.rpartition("/")[2]: url for url in deployment.further_source_urls}
+        self._sources = further | {deployment.queue_name: deployment.source_queue_url}
 
     def out_of_parking_lot(self) -> Queues:
         """These queues, but with the parking lot in the DLQ's place as the one that is received from."""
@@ -117,9 +102,14 @@ class Queues:
         """The facts of the DLQ. Raises CallFailed."""
         return self._facts(self._deployment.dlq_url)
 
-    def source_queue(self) -> QueueFacts:
-        """The facts of the source queue. Raises CallFailed."""
-        return self._facts(self._deployment.source_queue_url)
+    def source_queues(self) -> Sources:
+        """The facts of every source queue that shares the DLQ. Raises CallFailed."""
+        return Sources(tuple(self._facts(url) for url in self._deployment.source_urls))
+
+    def name_of(self, source_arn: str | None) -> str:
+        """The name of the served source queue with this ARN; of the first one for any other."""
+        name = queue_name(source_arn or "")
+        return name if name in self._sources else self._deployment.queue_name
 
     def parking_lot(self) -> QueueFacts:
         """The facts of the parking lot; asking also keeps its CloudWatch metrics awake. Raises CallFailed."""
@@ -149,8 +139,16 @@ class Queues:
         return [self._letter(message) for message in answer.get("Messages", ())]
 
     def redrive(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send letters to their source queue."""
-        return self._send(self._deployment.source_queue_url, outgoing)
+        """Send each letter to the source queue that its trail names."""
+        sent = Sent()
+        by_queue: dict[str, list[Outgoing]] = {}
+        for one in outgoing:
+            by_queue.setdefault(one.trail.queue, []).append(one)
+        for queue, some in by_queue.items():
+            part = self._send(self._sources[queue], some)
+            sent.new_ids |= part.new_ids
+            sent.faults += part.faults
+        return sent
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send letters to the parking lot."""
@@ -185,7 +183,7 @@ class Queues:
 
     def _send(self, queue_url: str, outgoing: Sequence[Outgoing]) -> Sent:
         sent = Sent()
-        for few in _fitting(outgoing):
+        for few in in_calls(outgoing):
             self._send_few(queue_url, few, sent)
         return sent
 
@@ -254,7 +252,10 @@ class Queues:
     def _letter(self, message: Mapping[str, Any]) -> Letter:
         attributes = dict(message.get("MessageAttributes") or {})
         system = message.get("Attributes") or {}
-        trail, trail_fault = read_trail(attributes, self._deployment.queue_name)
+        source = queue_name(system.get("DeadLetterQueueSourceArn") or "")
+        # SQS tells where it moved a letter from; one that was sent here can be of any of the sources.
+        owners = {source} & self._sources.keys() or self._sources.keys()
+        trail, trail_fault = read_trail(attributes, owners)
         if trail is not None:
             del attributes[TRAIL_ATTRIBUTE]
         return Letter(
@@ -307,7 +308,7 @@ def _sendable(attribute: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fitting(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+def in_calls(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
     """Cut into calls of at most ten entries and 1 MiB together."""
     few: list[Outgoing] = []
     size = 0

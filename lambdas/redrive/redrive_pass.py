@@ -14,16 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 
 from redrive import breaker
 from redrive.backoff import MAX_SQS_DELAY, Pacer
 from redrive.circuit import Batch, Circuit, Depth
+from redrive.engine import Engine, Round
 from redrive.errors import RedriverError
 from redrive.faults import CallFailed
 from redrive.journal import Journal
 from redrive.live_traffic import LiveTraffic
-from redrive.queues import QueueFacts, Queues
+from redrive.queue_facts import QueueFacts
+from redrive.queues import Queues
 from redrive.report import Outcome, Report
 from redrive.retention import (
     is_dlq_sweep_due,
@@ -37,9 +40,7 @@ from redrive.state_store import Lease, StateStore
 from redrive.sweep import Sweep
 from redrive.triage import (
     Decision,
-    Discard,
     Hold,
-    Park,
     Redrive,
     batch_of,
     hold_for_permit,
@@ -65,7 +66,10 @@ DRY_RUN_LIMIT = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """What a pass works with. `clock` is read once a step; `rng` rolls the jitter; `owner` names this pass."""
+    """What a pass works with. `clock` is read once a step; `rng` rolls the jitter; `owner` names this pass.
+
+    `workers` is how many rounds may be under way at once; with one, a pass is the same whenever it is repeated.
+    """
 
     queues: Queues
     store: StateStore
@@ -74,6 +78,7 @@ class Tools:
     clock: Callable[[], datetime]
     rng: Random
     owner: str
+    workers: int = 1
 
 
 class LostRace(RedriverError):  # noqa: N818 - it is what happened, and nobody's error
@@ -159,7 +164,9 @@ class _Pass:
         self._report.outcome = Outcome.PAUSED
         self._report.reason = "paused by the setting `mode`"
         if orders.is_paused:
-            until = f" until {orders.paused_until:%Y-%m-%dT%H:%M:%SZ}" if orders.paused_until else ""
+            until = (
+                f" until {orders.paused_until:%Y-%m-%dT%H:%M:%SZ}" if orders.paused_until else ""
+            )
             self._report.reason = f"paused by {orders.by}{until}: {orders.reason}"
 
     def _work(self) -> None:
@@ -207,7 +214,7 @@ class _Pass:
         self._rounds.release(examined)
 
     def _prepare(self) -> None:
-        self._source = self._tools.queues.source_queue()
+        self._sources = self._tools.queues.source_queues()
         self._rounds = self._rounds_of(self._tools.queues)
 
     def _rounds_of(self, queues: Queues) -> Rounds:
@@ -216,8 +223,9 @@ class _Pass:
             self._tools.store,
             self._report,
             self._tools.journal,
-            source_limit=self._source.max_message_size,
+            source_limits=self._sources.size_limits,
             parking_lot_limit=self._parking_lot.max_message_size,
+            waits_for_full_writes=self._tools.workers > 1,
         )
 
     def _guard_retention(self) -> None:
@@ -226,7 +234,7 @@ class _Pass:
         if self._dlq.depth and is_dlq_sweep_due(self._circuit, now, is_paused=self._is_paused):
             sweep = self._sweep_by(self._rounds, self._dlq)
             oldest = sweep.park_expiring(self._circuit, hidden_for=self._hidden_for())
-            due = next_dlq_sweep(oldest, self._dlq.retention, self._source.retention, now)
+            due = next_dlq_sweep(oldest, self._dlq.retention, self._sources.retention, now)
             self._circuit = replace(self._circuit, dlq_sweep_at=due)
         if self._parking_lot.depth and is_lot_sweep_due(self._circuit, now):
             rounds = self._rounds_of(self._tools.queues.out_of_parking_lot())
@@ -237,7 +245,11 @@ class _Pass:
 
     def _sweep_by(self, rounds: Rounds, queue: QueueFacts) -> Sweep:
         return Sweep(
-            rounds, retention=queue.retention, clock=self._tools.clock, deadline=self._deadline
+            rounds,
+            self._report,
+            retention=queue.retention,
+            clock=self._tools.clock,
+            deadline=self._deadline,
         )
 
     def _measure(self, now: datetime) -> None:
@@ -267,8 +279,8 @@ class _Pass:
         evidence = Evidence(
             unexplained=depth.unexplained if depth else 0.0,
             saw_every_letter=saw_every_letter,
-            source_backlog=self._source.visible,
-            max_receive_count=self._source.max_receive_count or self._settings.max_receive_count,
+            source_backlog=self._sources.backlog,
+            max_receive_count=self._sources.max_receive_count(self._settings.max_receive_count),
         )
         circuit, rulings = breaker.judge(self._circuit, evidence, self._settings, now)
         doubted = [one.batch for one in rulings if one.judgement.wants_traffic]
@@ -283,7 +295,7 @@ class _Pass:
 
     def _with_traffic(self, evidence: Evidence, since: datetime, now: datetime) -> Evidence:
         try:
-            traffic = self._tools.live_traffic.since(since, now, self._source.arn)
+            traffic = self._tools.live_traffic.since(since, now, self._sources.arns)
         except CallFailed as failed:
             # Live traffic only ever speaks in doubt: without it the verdict stands as our own letters tell it.
             self._report.saw_fault(failed)
@@ -302,42 +314,67 @@ class _Pass:
         self._permit = breaker.allow(self._circuit, self._settings, self._tools.clock())
         self._room = self._permit.limit
         self._pacer = Pacer(self._rate(self._tools.clock()))
-        if looked:
-            self._apply(looked, are_returns_marked=True)
-        while self._room > 0 and self._tally.refused is None:
-            examined = self._rounds.gather(
-                min(self._room, ROUND_SIZE), hidden_for=self._hidden_for()
-            )
-            if not examined:
-                return
-            self._late_returns += self._count_returns(examined)
-            self._apply(examined, are_returns_marked=False)
+        self._asked = 0
+        self._is_dlq_empty = False
+        self._in_hand: set[str] = set()
+        self._engine = Engine(self._width())
+        first = [self._carried_out(looked, are_returns_marked=True)] if looked else []
+        self._engine.run(lambda: first.pop() if first else self._next_round())
 
-    def _apply(self, examined: list[Examined], *, are_returns_marked: bool) -> None:
+    def _width(self) -> int:
+        """Rounds at once: no more than what is waiting fills, since each that finds nothing costs a call."""
+        waiting = min(self._room, self._dlq.visible)
+        return max(1, min(self._tools.workers, -(-waiting // ROUND_SIZE)))
+
+    def _next_round(self) -> Round | None:
+        """One more round, while the permit has room that no round under way has asked for."""
+        limit = min(self._room - self._asked, ROUND_SIZE)
+        if limit <= 0 or self._is_dlq_empty or self._tally.refused is not None:
+            return None
+        return self._round(limit)
+
+    def _round(self, limit: int) -> Round:
+        """Receive at most `limit` letters, and carry out what is decided about them."""
+        part = self._rounds.apart()
+        self._asked += limit
+        try:
+            examined = yield partial(part.gather, limit, hidden_for=self._hidden_for())
+        finally:
+            self._asked -= limit
+            self._rounds.absorb(part)
+        if len(examined) < limit:
+            self._engine.width = 1  # the end of the DLQ is near: several would all look for it
+            self._is_dlq_empty |= not examined
+        if self._engine.failure is not None:
+            return
+        # What SQS hands out twice may be in another round's hands.
+        examined = [one for one in examined if one.letter.message_id not in self._in_hand]
+        self._late_returns += self._count_returns(examined)
+        yield from self._carried_out(examined, are_returns_marked=False)
+
+    def _carried_out(self, examined: list[Examined], *, are_returns_marked: bool) -> Round:
+        """Decide about letters, and carry it out."""
         now = self._tools.clock()
         if now >= self._deadline:
             self._report.outcome = Outcome.OUT_OF_TIME
             self._room = 0
             return  # the lease may be another's by now, and the letters are visible again soon
         decided = self._decide(examined, now)
-        redrives = [(one, what) for one, what in decided if isinstance(what, Redrive)]
-        holds = [(one, what) for one, what in decided if isinstance(what, Hold)]
-        self._released += [one for one, hold in holds if hold.until <= now]
-        self._rounds.apply_discards(
-            [(one, what) for one, what in decided if isinstance(what, Discard)]
-        )
-        if redrives:
-            batch = self._registered_batch(now)
-            self._rounds.apply_redrives(redrives, batch, self._tally, now)
-        self._rounds.apply_parks(
-            [(one, what) for one, what in decided if isinstance(what, Park)], now
-        )
-        if (
-            not are_returns_marked
-        ):  # a redrive or a parking writes the entry anyway, a hold does not
-            held = self._rounds.mark_returns([one for one, _ in holds], self._saved.version, now)
-            holds = [(one, hold) for one, (_, hold) in zip(held, holds, strict=True)]
-        self._rounds.apply_holds(holds, now)
+        is_any_redriven = any(isinstance(what, Redrive) for _, what in decided)
+        batch = self._registered_batch(now) if is_any_redriven else None
+        self._released += [
+            one for one, what in decided if isinstance(what, Hold) and what.until <= now
+        ]
+        part, tally = self._rounds.apart(), Tally()
+        ids = {one.letter.message_id for one in examined}
+        self._in_hand |= ids
+        marking = None if are_returns_marked else self._saved.version
+        try:
+            yield partial(part.carry_out, decided, batch, tally, now, version_to_mark=marking)
+        finally:
+            self._in_hand -= ids
+            self._rounds.absorb(part)
+            self._tally.absorb(tally)
 
     def _decide(self, examined: list[Examined], now: datetime) -> list[tuple[Examined, Decision]]:
         """Triage each letter; those that are due then share the room that the permit leaves.
@@ -346,14 +383,14 @@ class _Pass:
         and a long outage must not use up one letter's redrives.
         """
         terms = QueueTerms(
-            destinations={self._source.arn: self._source.max_message_size},
-            default_destination=self._source.arn,
+            destinations=self._sources.size_limits,
+            default_destination=self._sources.default_arn,
             retention=self._dlq.retention,
         )
         decided: list[tuple[Examined, Decision]] = []
         due: list[tuple[Examined, Redrive]] = []
         for one in examined:
-            self._report.saw_expiry(one.letter.sent_at + terms.retention, now)
+            self._report.saw_letter(one.letter.sent_at, terms.retention, now)
             roll = self._tools.rng.random()
             decision = triage(
                 one.letter, one.entry, self._circuit, terms, self._settings, now, roll
@@ -439,9 +476,8 @@ class _Pass:
 
     def _time_to_fail(self) -> timedelta:
         """From the first try to the moment when a letter that fails has returned and can be counted."""
-        receives = self._source.max_receive_count or self._settings.max_receive_count
         grace = timedelta(seconds=self._settings.verdict_grace_seconds)
-        return self._source.visibility_timeout * receives + grace
+        return self._sources.time_to_fail(self._settings.max_receive_count) + grace
 
     def _became(self, circuit: Circuit) -> None:
         if circuit.state is not self._circuit.state:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -29,9 +29,16 @@ class Outcome(str, Enum):
     FAILED = "FAILED"  # an AWS call failed that the pass could not do without
 
 
+#: What rounds that run side by side count each for itself, so that the pass can add it up.
+COUNTS = ("examined", "redriven", "returned", "discarded", "renewed", "failed")
+
+
 @dataclass(slots=True)
 class Report:
-    """Counts of letters unless said otherwise. `faults` counts by "Call:Code"."""
+    """Counts of letters unless said otherwise. `faults` counts by "Call:Code".
+
+    `circuit_states` has the state before and one more for each change, in order.
+    """
 
     queue: str
     mode: str
@@ -39,6 +46,7 @@ class Report:
     reason: str = ""
     circuit_before: str | None = None
     circuit_after: str | None = None
+    circuit_states: list[str] = field(default_factory=list)
     window: int | None = None
     depth: int | None = None
     parked_depth: int | None = None
@@ -54,11 +62,21 @@ class Report:
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     least_seconds_to_expiry: int | None = None
+    oldest_letter_seconds: int | None = None
     duration_seconds: float = 0.0
+
+    def absorb(self, part: Report) -> None:
+        """Add the counts of a report that covers a part of the same pass."""
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        for counter in ("parked", "held", "faults"):
+            getattr(self, counter).update(getattr(part, counter))
 
     def saw_circuit(self, circuit: Circuit) -> None:
         """Note the circuit's state now; the first time it is also the state before."""
         self.circuit_before = self.circuit_before or circuit.state.value
+        if circuit.state.value != self.circuit_after:
+            self.circuit_states.append(circuit.state.value)
         self.circuit_after = circuit.state.value
         self.window = circuit.window
 
@@ -68,11 +86,12 @@ class Report:
         if isinstance(fault, EntryFault):
             self.failed += 1
 
-    def saw_expiry(self, expires_at: datetime, now: datetime) -> None:
-        """Note how long a letter still has to live."""
-        seconds = int((expires_at - now).total_seconds())
-        least = self.least_seconds_to_expiry
-        self.least_seconds_to_expiry = seconds if least is None else min(least, seconds)
+    def saw_letter(self, sent_at: datetime, retention: timedelta, now: datetime) -> None:
+        """Note how old a letter of the DLQ is, and how long it still has to live."""
+        age = int((now - sent_at).total_seconds())
+        if self.oldest_letter_seconds is None or age > self.oldest_letter_seconds:
+            self.oldest_letter_seconds = age
+            self.least_seconds_to_expiry = int(retention.total_seconds()) - age
 
     def saw_ruling(self, ruling: Ruling) -> None:
         """Note a verdict that was reached."""

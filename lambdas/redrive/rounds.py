@@ -6,19 +6,22 @@ round works in full batches and knows nothing of the circuit but the batch that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
+from redrive.cause import error_of
 from redrive.circuit import Batch
-from redrive.faults import CallFailed, EntryFault
+from redrive.forwarding import Forwarder, Going
 from redrive.journal import Journal
 from redrive.ledger import Entry, Status
 from redrive.letter import Letter, Trail
-from redrive.queues import CONTENT_FAULTS, Outgoing, Queues, Sent
+from redrive.queues import CONTENT_FAULTS, Outgoing, Queues
 from redrive.report import Report
 from redrive.state_store import StateStore
 from redrive.triage import (
+    Decision,
     Discard,
     Hold,
     Park,
@@ -57,6 +60,16 @@ class Tally:
         self.longest_delay = max(self.longest_delay, decision.delay)
         self.shortest_delay = min(self.shortest_delay or decision.delay, decision.delay)
 
+    def absorb(self, part: Tally) -> None:
+        """Add what one round has come to."""
+        self.size += part.size
+        self.suspects += part.suspects
+        self.longest_delay = max(self.longest_delay, part.longest_delay)
+        if part.shortest_delay is not None:
+            least = part.shortest_delay
+            self.shortest_delay = min(self.shortest_delay or least, least)
+        self.refused = self.refused or part.refused
+
 
 class Rounds:
     """Receives letters and carries decisions out, for one pass on one queue."""
@@ -68,17 +81,42 @@ class Rounds:
         report: Report,
         journal: Journal,
         *,
-        source_limit: int,
+        source_limits: Mapping[str, int],
         parking_lot_limit: int,
+        waits_for_full_writes: bool = False,
     ) -> None:
         self._queues = queues
         self._store = store
         self._report = report
         self._journal = journal
-        self._source_limit = source_limit
+        self._source_limits = source_limits
         self._parking_lot_limit = parking_lot_limit
-        #: Letters that this pass took out of the DLQ.
-        self.removed = 0
+        self._waits_for_full_writes = waits_for_full_writes
+        self._forwarder = Forwarder(
+            queues, store, report, journal, waits_for_full_writes=waits_for_full_writes
+        )
+
+    @property
+    def removed(self) -> int:
+        """Letters that this pass took out of the DLQ."""
+        return self._forwarder.removed
+
+    def apart(self) -> Rounds:
+        """The same, with counts of its own: for one round that runs beside others. See `absorb`."""
+        return Rounds(
+            self._queues,
+            self._store,
+            Report(queue=self._report.queue, mode=self._report.mode),
+            self._journal,
+            source_limits=self._source_limits,
+            parking_lot_limit=self._parking_lot_limit,
+            waits_for_full_writes=self._waits_for_full_writes,
+        )
+
+    def absorb(self, part: Rounds) -> None:
+        """Add the counts of a round that ran apart."""
+        self._report.absorb(part._report)
+        self._forwarder.removed += part.removed
 
     def gather(self, limit: int, *, hidden_for: timedelta) -> list[Examined]:
         """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
@@ -91,7 +129,36 @@ class Rounds:
             letters += received
             if not received:
                 break
-        return self._look_up(letters)
+        # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
+        return self._look_up(list({letter.message_id: letter for letter in letters}.values()))
+
+    def carry_out(
+        self,
+        decided: Sequence[tuple[Examined, Decision]],
+        batch: Batch | None,
+        tally: Tally,
+        now: datetime,
+        *,
+        version_to_mark: int | None,
+    ) -> None:
+        """Do what was decided about the letters of one round. Raises CallFailed.
+
+        Args:
+            batch: what the redrives among them belong to.
+            version_to_mark: the circuit's version, to note returns with that stay; None where that is done already.
+
+        """
+        self.apply_discards([(one, what) for one, what in decided if isinstance(what, Discard)])
+        redrives = [(one, what) for one, what in decided if isinstance(what, Redrive)]
+        if batch is not None and redrives:
+            self.apply_redrives(redrives, batch, tally, now)
+        self.apply_parks([(one, what) for one, what in decided if isinstance(what, Park)], now)
+        holds = [(one, what) for one, what in decided if isinstance(what, Hold)]
+        if version_to_mark is not None:
+            # A redrive or a parking writes the entry anyway, a hold does not.
+            held = self.mark_returns([one for one, _ in holds], version_to_mark, now)
+            holds = [(one, hold) for one, (_, hold) in zip(held, holds, strict=True)]
+        self.apply_holds(holds, now)
 
     def apply_redrives(
         self,
@@ -101,37 +168,21 @@ class Rounds:
         now: datetime,
     ) -> None:
         """Send letters back to their source queue. Raises CallFailed after a ledger write was refused."""
-        outgoing = [
-            Outgoing(
-                letter=one.letter,
-                trail=self._trail(one, batch),
-                size_limit=self._source_limit,
-                delay=decision.delay,
+        going = [
+            Going(
+                Outgoing(
+                    letter=one.letter,
+                    trail=self._trail(one, batch),
+                    size_limit=self._source_limits[decision.destination],
+                    delay=decision.delay,
+                ),
+                partial(self._redriven, one, decision, batch, tally, now),
             )
             for one, decision in redrives
         ]
-        sent = self._queues.redrive(outgoing)
-        entries = []
-        for one, decision in redrives:
-            if new_id := sent.new_ids.get(one.letter.message_id):
-                tally.add(decision)
-                self._report.redriven += 1
-                entries.append(
-                    self._entry(one).redriven(
-                        replaced_id=one.letter.message_id,
-                        new_id=new_id,
-                        batch=batch.id,
-                        generation=batch.generation,
-                        strikes=decision.strikes,
-                        now=now,
-                        note=f"redriven in batch {batch.id}",
-                    )
-                )
-                self._tell("letter.redriven", one, decision.reason, delay=decision.delay.seconds)
-        self._settle(outgoing, entries, sent, now)
-
-        undeliverable = {f.key for f in sent.faults if f.code in CONTENT_FAULTS}
-        refusals = [f for f in sent.faults if f.key not in undeliverable]
+        faults = self._forwarder.forward(going, self._queues.redrive, now)
+        undeliverable = {f.key for f in faults if f.code in CONTENT_FAULTS}
+        refusals = [f for f in faults if f.key not in undeliverable]
         if refusals:
             tally.refused = refusals[0].code
         self.apply_parks(
@@ -145,15 +196,21 @@ class Rounds:
 
     def apply_parks(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> None:
         """Send letters to the parking lot. Raises CallFailed after a ledger write was refused."""
-        for one, decision in self._to_parking_lot(parks, now):
+
+        def tell(one: Examined, decision: Park) -> None:
             self._report.parked[decision.reason.value] += 1
             self._tell("letter.parked", one, decision.reason.value)
 
+        self._to_parking_lot(parks, tell, now)
+
     def renew(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> None:
         """Send parked letters to the parking lot again, for a new clock. Raises as `apply_parks` does."""
-        for one, decision in self._to_parking_lot(parks, now):
+
+        def tell(one: Examined, decision: Park) -> None:
             self._report.renewed += 1
             self._tell("letter.renewed", one, decision.reason.value)
+
+        self._to_parking_lot(parks, tell, now)
 
     def apply_holds(self, holds: Sequence[tuple[Examined, Hold]], now: datetime) -> None:
         """Leave letters in the DLQ, hidden until their time where that is later than now. Raises CallFailed after a ledger write was refused."""
@@ -180,7 +237,7 @@ class Rounds:
         for one, decision in discards:
             self._tell("letter.discarded", one, decision.reason)
         self._report.discarded += len(discards)
-        self._delete([one.letter for one, _ in discards])
+        self._forwarder.delete([one.letter for one, _ in discards])
 
     def mark_returns(
         self, examined: Sequence[Examined], version: int, now: datetime
@@ -205,32 +262,58 @@ class Rounds:
             self._store.write_ledger([entry for entry in fresh if entry], [], now)
         return marked
 
+    def _redriven(
+        self,
+        one: Examined,
+        decision: Redrive,
+        batch: Batch,
+        tally: Tally,
+        now: datetime,
+        new_id: str,
+    ) -> Entry:
+        """Count and tell a redrive that was accepted; its ledger entry."""
+        tally.add(decision)
+        self._report.redriven += 1
+        self._tell("letter.redriven", one, decision.reason, delay=decision.delay.seconds)
+        return self._entry(one).redriven(
+            replaced_id=one.letter.message_id,
+            new_id=new_id,
+            batch=batch.id,
+            generation=batch.generation,
+            strikes=decision.strikes,
+            now=now,
+            note=f"redriven in batch {batch.id}",
+        )
+
     def _to_parking_lot(
-        self, parks: Sequence[tuple[Examined, Park]], now: datetime
-    ) -> list[tuple[Examined, Park]]:
-        """Park, and return what was accepted."""
-        if not parks:
-            return []
-        outgoing = [
-            Outgoing(
-                letter=one.letter, trail=self._trail(one, None), size_limit=self._parking_lot_limit
-            )
-            for one, _ in parks
-        ]
-        sent = self._queues.park(outgoing)
-        accepted = [(one, what) for one, what in parks if one.letter.message_id in sent.new_ids]
-        entries = [
-            self._entry(one).parked(
+        self,
+        parks: Sequence[tuple[Examined, Park]],
+        tell: Callable[[Examined, Park], None],
+        now: datetime,
+    ) -> None:
+        def parked(one: Examined, decision: Park, new_id: str) -> Entry:
+            tell(one, decision)
+            return self._entry(one).parked(
                 replaced_id=one.letter.message_id,
-                new_id=sent.new_ids[one.letter.message_id],
+                new_id=new_id,
                 reason=decision.reason.value,
                 strikes=decision.strikes,
+                error=error_of(one.letter.attributes),
                 now=now,
             )
-            for one, decision in accepted
+
+        going = [
+            Going(
+                Outgoing(
+                    letter=one.letter,
+                    trail=self._trail(one, None),
+                    size_limit=self._parking_lot_limit,
+                ),
+                partial(parked, one, decision),
+            )
+            for one, decision in parks
         ]
-        self._settle(outgoing, entries, sent, now)
-        return accepted
+        self._forwarder.forward(going, self._queues.park, now)
 
     def _look_up(self, letters: list[Letter]) -> list[Examined]:
         if not letters:
@@ -274,7 +357,7 @@ class Rounds:
         """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
         entry = self._entry(one)
         return Trail(
-            queue=self._report.queue,
+            queue=self._queues.name_of(entry.source_arn),
             original_id=one.letter.original_id,
             redrive_count=count_redrives(one.letter, one.entry) + (batch is not None),
             first_seen=entry.first_seen,
@@ -282,47 +365,9 @@ class Rounds:
             generation=batch.generation if batch else entry.generation,
         )
 
-    def _settle(
-        self,
-        outgoing: Sequence[Outgoing],
-        entries: Sequence[Entry],
-        sent: Sent,
-        now: datetime,
-    ) -> None:
-        """After a send: ledger, then delete what was accepted.
-
-        A letter whose record could not be written is deleted all the same: its copy is on the way, and a second
-        one would be the repeat that the ledger is there to prevent. Then the pass ends.
-        """
-        self._saw(sent.faults)
-        accepted = [one for one in outgoing if one.letter.message_id in sent.new_ids]
-        kept = [
-            (sent.new_ids[one.letter.message_id], one.trail)
-            for one in accepted
-            if not one.carries_trail
-        ]
-        fault: CallFailed | None = None
-        try:
-            self._store.write_ledger(entries, kept, now)
-        except CallFailed as failed:
-            fault = failed
-        self._delete([one.letter for one in accepted])
-        if fault:
-            raise fault
-
-    def _delete(self, letters: Sequence[Letter]) -> None:
-        faults = self._queues.delete(letters) if letters else []
-        self.removed += len(letters) - len(faults)
-        self._saw(faults)
-
     def _hide(self, letters: Sequence[tuple[Letter, timedelta]]) -> None:
         if letters:
-            self._saw(self._queues.hide(letters))
-
-    def _saw(self, faults: Sequence[EntryFault]) -> None:
-        for fault in faults:
-            self._report.saw_fault(fault)
-            self._journal("entry.failed", call=fault.call, code=fault.code, message_id=fault.key)
+            self._forwarder.saw(self._queues.hide(letters))
 
     def _tell(self, event: str, one: Examined, reason: str, **more: object) -> None:
         self._journal(

@@ -46,7 +46,9 @@ class Kind(Generic[T]):
     accepted: str
 
 
-def _whole(low: int, high: int) -> Kind[int]:
+def whole(low: int, high: int) -> Kind[int]:
+    """A whole number of this range."""
+
     def parse(value: Value) -> int:
         # The CDK hands a number of cdk.json over as 5 or as 5.0, a `-c` option as "5".
         text = str(value).strip()
@@ -57,7 +59,9 @@ def _whole(low: int, high: int) -> Kind[int]:
     return Kind(parse, f"a whole number from {low} to {high}")
 
 
-def _number(low: float, high: float) -> Kind[float]:
+def number(low: float, high: float) -> Kind[float]:
+    """A number of this range."""
+
     def parse(value: Value) -> float:
         text = str(value)
         if "_" in text:  # Python's own notation, 1_000, is nobody else's
@@ -94,46 +98,66 @@ def _mode() -> Kind[Mode]:
 YES_OR_NO = _yes_or_no()
 
 
-def _setting(default: T, kind: Kind[T], meaning: str) -> T:
+def setting(default: T, kind: Kind[T], meaning: str) -> T:
+    """A dataclass field that is a setting; `read_fields` reads it."""
     return field(default=default, metadata={"kind": kind, "meaning": meaning})
+
+
+def read_fields(
+    table: type[Any], values: Mapping[str, Value]
+) -> tuple[dict[str, Any], list[Fault]]:
+    """Read the settings of a dataclass made of `setting` fields; faulty ones stay at their defaults."""
+    read: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for one in fields(table):
+        read[one.name] = one.default
+        if one.name in values:
+            kind: Kind[Any] = one.metadata["kind"]
+            try:
+                read[one.name] = kind.parse(values[one.name])
+            except ValueError:
+                seen = values[one.name]
+                accepted = f"{kind.accepted} ({one.metadata['meaning']})"
+                faults.append(Fault(setting=one.name, seen=seen, accepted=accepted))
+    return read, faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every setting with its default, range and unit. Get checked ones by ``parse``."""
 
-    mode: Mode = _setting(Mode.AUTOMATIC, _mode(), "what a pass does with its decisions")
-    schedule_minutes: int = _setting(5, _whole(1, 1440), "minutes between passes")
-    max_attempts: int = _setting(5, _whole(1, 100), "strikes before a letter is parked")
-    base_delay_seconds: int = _setting(
-        60, _whole(0, _MAX_SQS_DELAY_SECONDS), "seconds, first backoff"
+    mode: Mode = setting(Mode.AUTOMATIC, _mode(), "what a pass does with its decisions")
+    schedule_minutes: int = setting(5, whole(1, 1440), "minutes between passes")
+    max_attempts: int = setting(5, whole(1, 100), "strikes before a letter is parked")
+    base_delay_seconds: int = setting(
+        60, whole(0, _MAX_SQS_DELAY_SECONDS), "seconds, first backoff"
     )
-    max_delay_seconds: int = _setting(
-        900, _whole(0, _MAX_VISIBILITY_SECONDS), "seconds, longest backoff"
+    max_delay_seconds: int = setting(
+        900, whole(0, _MAX_VISIBILITY_SECONDS), "seconds, longest backoff"
     )
-    initial_window: int = _setting(5, _whole(1, 100_000), "letters awaiting a verdict at first")
-    max_window: int = _setting(10_000, _whole(1, 100_000), "letters awaiting a verdict at most")
-    max_rate: float = _setting(100.0, _number(0, 100_000), "letters a second, 0 for no limit")
-    failure_threshold: int = _setting(
-        3, _whole(1, 100), "failed batches in a row that open the circuit"
+    initial_window: int = setting(5, whole(1, 100_000), "letters awaiting a verdict at first")
+    max_window: int = setting(10_000, whole(1, 100_000), "letters awaiting a verdict at most")
+    max_rate: float = setting(100.0, number(0, 100_000), "letters a second, 0 for no limit")
+    failure_threshold: int = setting(
+        3, whole(1, 100), "failed batches in a row that open the circuit"
     )
-    success_threshold: int = _setting(2, _whole(1, 100), "canaries in a row that close the circuit")
-    failure_rate: float = _setting(
-        0.5, _number(0.01, 1), "share of a batch that returns to make it a failure"
+    success_threshold: int = setting(2, whole(1, 100), "canaries in a row that close the circuit")
+    failure_rate: float = setting(
+        0.5, number(0.01, 1), "share of a batch that returns to make it a failure"
     )
-    canary_size: int = _setting(1, _whole(1, 100_000), "letters in a canary")
-    cool_down_seconds: int = _setting(60, _whole(1, 86_400), "seconds, first cool-down")
-    max_cool_down_seconds: int = _setting(1800, _whole(1, 86_400), "seconds, longest cool-down")
-    verdict_grace_seconds: int = _setting(
-        30, _whole(0, 3600), "seconds that a verdict waits beyond the last possible return"
+    canary_size: int = setting(1, whole(1, 100_000), "letters in a canary")
+    cool_down_seconds: int = setting(60, whole(1, 86_400), "seconds, first cool-down")
+    max_cool_down_seconds: int = setting(1800, whole(1, 86_400), "seconds, longest cool-down")
+    verdict_grace_seconds: int = setting(
+        30, whole(0, 3600), "seconds that a verdict waits beyond the last possible return"
     )
-    source_visibility_timeout_seconds: int = _setting(
-        30, _whole(1, _MAX_VISIBILITY_SECONDS), "seconds, for a source queue made by the stack"
+    source_visibility_timeout_seconds: int = setting(
+        30, whole(1, _MAX_VISIBILITY_SECONDS), "seconds, for a source queue made by the stack"
     )
-    max_receive_count: int = _setting(
-        3, _whole(1, 1000), "receives before SQS moves a message to the dead-letter queue"
+    max_receive_count: int = setting(
+        3, whole(1, 1000), "receives before SQS moves a message to the dead-letter queue"
     )
-    with_sample_consumer: bool = _setting(False, YES_OR_NO, "deploys the example consumer")
+    with_sample_consumer: bool = setting(False, YES_OR_NO, "deploys the example consumer")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -146,18 +170,7 @@ class Settings:
 
         Names that are no settings are ignored. Raises SettingsError listing every fault.
         """
-        read: dict[str, Any] = {}
-        faults: list[Fault] = []
-        for setting in fields(cls):
-            read[setting.name] = setting.default
-            if setting.name in values:
-                kind: Kind[Any] = setting.metadata["kind"]
-                try:
-                    read[setting.name] = kind.parse(values[setting.name])
-                except ValueError:
-                    seen = values[setting.name]
-                    accepted = f"{kind.accepted} ({setting.metadata['meaning']})"
-                    faults.append(Fault(setting=setting.name, seen=seen, accepted=accepted))
+        read, faults = read_fields(cls, values)
         unread = {fault.setting for fault in faults}
         faults += _disorder(read, given=values, unread=unread)
         if faults:
@@ -225,18 +238,31 @@ def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where the function's queues and table are; ``queue_name`` is the source queue's name."""
+    """Where the function's queues and table are.
+
+    ``queue_name`` is the source queue's name. ``further_source_urls`` are other source queues that
+    share its DLQ; in the environment they are one text, separated by spaces.
+    """
 
     queue_name: str = field(metadata={"variable": "QUEUE_NAME"})
     table_name: str = field(metadata={"variable": "DYNAMODB_TABLE_NAME"})
     dlq_url: str = field(metadata={"variable": "DLQ_URL"})
     source_queue_url: str = field(metadata={"variable": "SOURCE_QUEUE_URL"})
     parking_lot_url: str = field(metadata={"variable": "PARKING_LOT_URL"})
+    further_source_urls: tuple[str, ...] = ()
+
+    @property
+    def source_urls(self) -> tuple[str, ...]:
+        """Every source queue that shares the DLQ, the first one first."""
+        return (self.source_queue_url, *self.further_source_urls)
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the five variables. Raises SettingsError listing all that are missing or empty."""
-        variables = {place.name: str(place.metadata["variable"]) for place in fields(cls)}
+        """Read the variables. Raises SettingsError listing all that are missing or empty.
+
+        Only ``SOURCE_QUEUE_URLS`` may be: most DLQs have one source.
+        """
+        variables = _variables(cls)
         faults = [
             Fault(setting=variable, seen=env.get(variable), accepted="a name or URL, not empty")
             for variable in variables.values()
@@ -244,8 +270,24 @@ class Deployment:
         ]
         if faults:
             raise SettingsError(faults)
-        return cls(**{name: env[variable] for name, variable in variables.items()})
+        places = {name: env[variable] for name, variable in variables.items()}
+        return cls(**places, further_source_urls=tuple(env.get(_FURTHER_SOURCES, "").split()))
 
     def to_env(self) -> dict[str, str]:
-        """The five variables: the inverse of ``from_env``."""
-        return {place.metadata["variable"]: getattr(self, place.name) for place in fields(self)}
+        """The variables: the inverse of ``from_env``."""
+        env = {variable: str(getattr(self, name)) for name, variable in _variables(self).items()}
+        if self.further_source_urls:
+            env[_FURTHER_SOURCES] = " ".join(self.further_source_urls)
+        return env
+
+
+_FURTHER_SOURCES = "SOURCE_QUEUE_URLS"
+
+
+def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:
+    """The environment variables that each deployment needs, by the field that each is read into."""
+    return {
+        place.name: str(place.metadata["variable"])
+        for place in fields(deployment)
+        if "variable" in place.metadata
+    }

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from redrive.circuit import Circuit
+from redrive.report import Report
 from redrive.retention import SWEEP_LIMIT, is_expiring, is_worth_renewing
 from redrive.rounds import ROUND_SIZE, Examined, Rounds
 from redrive.triage import Discard, Park, ParkReason, count_strikes
@@ -20,12 +21,14 @@ class Sweep:
     def __init__(
         self,
         rounds: Rounds,
+        report: Report,
         *,
         retention: timedelta,
         clock: Callable[[], datetime],
         deadline: datetime,
     ) -> None:
         self._rounds = rounds
+        self._report = report
         self._retention = retention
         self._clock = clock
         self._deadline = deadline
@@ -39,6 +42,8 @@ class Sweep:
             replaced = [one for one in examined if _is_replaced(one)]
             self._rounds.apply_discards([(one, Discard()) for one in replaced])
             here = [one for one in examined if one not in replaced]
+            for one in here:
+                self._report.saw_letter(one.letter.sent_at, self._retention, now)
             expiring = [one for one in here if is_expiring(one.letter, self._retention, now)]
             self._rounds.apply_parks(
                 [

@@ -114,18 +114,18 @@ def triage(
     if letter.size > queues.destinations[destination]:
         return Park(reason=ParkReason.UNDELIVERABLE, strikes=strikes)
 
-    redrive_count = count_redrives(letter, entry)
+    attempts = count_attempts(letter, entry)
     hold = _Holding(letter, queues.retention, strikes, now)
     if awaited := circuit.pending_batch(batch_of(letter, entry)):
         until = max(awaited.due_at, now + timedelta(seconds=1))
         return hold(HoldReason.AWAITING_VERDICT, until)
-    if strikes >= settings.max_attempts or redrive_count >= hard_cap(settings):
+    if strikes >= settings.max_attempts or attempts >= hard_cap(settings):
         return Park(reason=ParkReason.MAX_ATTEMPTS, strikes=strikes)
 
     if entry is not None and entry.not_before is not None:
         not_before = entry.not_before
     else:
-        not_before = now + backoff(redrive_count, roll, settings)
+        not_before = now + backoff(attempts, roll, settings)
     delay = max(not_before - now, timedelta())
     if delay > MAX_SQS_DELAY:
         until = not_before - MAX_SQS_DELAY
@@ -149,6 +149,11 @@ def count_redrives(letter: Letter, entry: Entry | None) -> int:
     """How often the letter was redriven; the trail knows it where the ledger lost a write or its item."""
     carried = letter.trail.redrive_count if letter.trail else 0
     return max(carried, entry.redrive_count if entry else 0)
+
+
+def count_attempts(letter: Letter, entry: Entry | None) -> int:
+    """The redrives since a person last replayed the letter, or since its first visit."""
+    return count_redrives(letter, entry) - (entry.forgiven_redrives if entry else 0)
 
 
 def count_strikes(letter: Letter, entry: Entry | None, circuit: Circuit) -> int:

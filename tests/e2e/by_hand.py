@@ -48,6 +48,7 @@ class ByHand:
             QueueUrl=url,
             MaxNumberOfMessages=10,
             VisibilityTimeout=visibility_timeout,
+            WaitTimeSeconds=0,  # the queue itself would have it wait
             MessageAttributeNames=["All"],
             MessageSystemAttributeNames=["All"],
         )

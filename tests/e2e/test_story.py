@@ -1,5 +1,6 @@
 """The demo's story, looked at closely: an outage of two virtual hours on a deployed stack."""
 
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,8 @@ from tests.e2e.by_hand import assert_intact
 
 _MINUTE = 60
 _STEP_SECONDS = 30  # virtual time passes in steps: nothing is later than one
+#: The longest delay, three receives and grace, and the next tick of the schedule.
+_LONGEST_VERDICT = timedelta(minutes=15 + 2 + 5)
 
 
 def test_the_stack_publishes_its_outputs_under_their_promised_names(stack: DeployedStack) -> None:
@@ -57,8 +60,14 @@ def test_the_circuit_opens_during_the_outage(played: Played) -> None:
     assert not played.during_outage("circuit.closed")
 
 
-def test_the_circuit_never_opens_outside_the_outage(played: Played) -> None:
-    assert played.events("circuit.open") == played.during_outage("circuit.open")
+def test_the_circuit_never_opens_but_for_the_outage(played: Played) -> None:
+    assert played.outage_began is not None
+    assert played.outage_ended is not None
+    last_verdict = played.outage_ended + _LONGEST_VERDICT
+
+    opened = [event.at for event in played.events("circuit.open")]
+
+    assert all(played.outage_began < at < last_verdict for at in opened)
 
 
 def test_hardly_any_letter_is_redriven_during_the_outage(played: Played, summary: Summary) -> None:
@@ -72,15 +81,17 @@ def test_no_letter_is_parked_during_the_outage(played: Played) -> None:
 
 def test_the_first_two_canaries_after_the_recovery_close_the_circuit(played: Played) -> None:
     assert played.outage_ended is not None
+    half_opened = [e.at for e in played.events("circuit.half_open") if e.at > played.outage_ended]
     (closed,) = played.events("circuit.closed")
 
-    canaries = [
+    verdicts = [
         event.fields["verdict"]
         for event in played.events("batch.judged")
-        if played.outage_ended <= event.at <= closed.at
+        if half_opened[0] <= event.at <= closed.at
     ]
 
-    assert canaries == ["SUCCESS", "SUCCESS"]
+    # A suspect that was chosen as a canary shows nothing; it neither counts nor fails.
+    assert [one for one in verdicts if one != "NO_EVIDENCE"] == ["SUCCESS", "SUCCESS"]
 
 
 def test_exactly_the_poison_pills_are_parked_after_five_strikes(

@@ -1,8 +1,12 @@
 """Counts what was tried, so that the summary of a run says how much was proven."""
 
+from __future__ import annotations
+
 from collections import Counter
 
 import pytest
+
+from tests.faults.cases import Cases
 
 TRIED = pytest.StashKey[Counter[str]]()
 
@@ -12,13 +16,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def tried(pytestconfig: pytest.Config) -> Counter[str]:
-    """How many cases were tried, by what they are called in the summary."""
-    return pytestconfig.stash[TRIED]
+def cases(pytestconfig: pytest.Config) -> Cases:
+    """Where a test puts its cases; at its end it asserts that none of them is `wrong`."""
+    return Cases(pytestconfig.stash[TRIED])
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    for what, count in config.stash[TRIED].items():
-        terminalreporter.write_line(f"{what}: {count:,}")
+    for kind, count in config.stash[TRIED].items():
+        terminalreporter.write_line(f"{kind} tried: {count:,}")

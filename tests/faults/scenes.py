@@ -14,7 +14,6 @@ from redrive.ledger import Entry, Status
 from redrive.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
 from redrive.report import Report
 from redrive.settings import Settings
-
 from simulator.consumers import Consumer
 from simulator.faults import Crash, Script, Wire, nothing
 from simulator.smart_policy import SmartRedriver
@@ -71,11 +70,21 @@ class WatchedRedriver(SmartRedriver):
 
 @dataclass(kw_only=True)
 class Scene:
-    """A world before a pass. `doomed` are the bodies that have to end in the parking lot."""
+    """A world before a pass.
+
+    Attributes:
+        doomed: bodies that have to end in the parking lot. `undecided`: those that may end there or be done.
+        verdict: what the batch that awaits one has to be judged.
+        days_after: how long to watch what is parked after all else is done.
+
+    """
 
     world: World
     redriver: WatchedRedriver
     doomed: set[str] = field(default_factory=set)
+    undecided: set[str] = field(default_factory=set)
+    verdict: Verdict | None = None
+    days_after: int = 0
 
     @property
     def now(self) -> datetime:
@@ -91,9 +100,20 @@ class Scene:
         """Let the schedule go on over good wires until all is done, and hear what went wrong."""
         until = self.world.elapsed + hours(24)
         self.world.run(self.redriver, until=until, stop=lambda: self.world.is_drained)
+        for _ in range(0, self.days_after, 3):
+            self.world.clock.advance(3 * 86_400)
+            self.redriver.tick()
         witness = self.redriver.witness
-        found = witness.complaints(doomed=self.doomed, repeats_allowed=repeats_allowed)
+        found = witness.complaints(
+            doomed=self.doomed, undecided=self.undecided, repeats_allowed=repeats_allowed
+        )
+        found += self._verdict_complaints()
         return found if ledger_missed_a_write else found + witness.ledger_complaints()
+
+    def _verdict_complaints(self) -> list[str]:
+        judged = self.circuit.judged_batch(BATCH)
+        verdict = judged and judged.verdict
+        return [f"wrong verdict: {verdict}"] if self.verdict not in (None, verdict) else []
 
     def is_told(self, report: Report, operation: str, code: str) -> bool:
         """Whether both the report and the log name the call and the code."""
@@ -118,7 +138,9 @@ class Scene:
         """Letters on their first way to the DLQ; every other one with group and trace header."""
         trace = {"AWSTraceHeader": {"DataType": "String", "StringValue": TRACE}}
         for n in range(count):
-            extra = {"MessageGroupId": "tenant-7", "MessageSystemAttributes": trace} if n % 2 else {}
+            extra = (
+                {"MessageGroupId": "tenant-7", "MessageSystemAttributes": trace} if n % 2 else {}
+            )
             self.post(f"fresh-{n}", **extra)
 
     def post_returning(
@@ -205,7 +227,7 @@ JUDGED_EARLIER = Judged(id=EARLIER_BATCH, generation=2, verdict=Verdict.SUCCESS,
 
 def a_scene(settings: Settings | None = None) -> Scene:
     """Three empty queues, a healthy consumer, and a stranger that shares the DLQ."""
-    world = World(seed=4, consumer=Consumer(), step=timedelta(seconds=30))
+    world = World(seed=4, consumer=Consumer(), step=minutes(2.5))
     source = world.sqs.get_queue_attributes(
         QueueUrl=world.url(SOURCE), AttributeNames=["RedrivePolicy"]
     )
@@ -228,6 +250,7 @@ def a_good_batch_and_its_returns() -> Scene:
     scene.post_fresh(2)
     scene.bury()
     scene.set_circuit(pending=(scene.batch(10),))
+    scene.verdict = Verdict.SUCCESS
     return scene
 
 
@@ -238,6 +261,7 @@ def a_failed_batch_and_live_traffic() -> Scene:
     scene.post_fresh(1)
     scene.bury()
     scene.set_circuit(pending=(scene.batch(4),))
+    scene.verdict = Verdict.FAILURE
     return scene
 
 
@@ -264,6 +288,7 @@ def a_canary_that_came_back() -> Scene:
     scene.post_fresh(1)
     scene.bury()
     scene.set_circuit(state=State.HALF_OPEN, window=1, pending=(scene.batch(1),))
+    scene.verdict = Verdict.FAILURE
     return scene
 
 
@@ -284,9 +309,9 @@ def letters_to_park() -> Scene:
 
 
 def letters_to_hold() -> Scene:
-    scene = a_scene(Settings(base_delay_seconds=900, max_delay_seconds=7200))
+    scene = a_scene(Settings(base_delay_seconds=900, max_delay_seconds=1800))
     scene.post_returning("awaits its verdict")
-    scene.post_returning("backs off for an hour", count=3, batch=EARLIER_BATCH)
+    scene.post_returning("backs off for half an hour", count=3, batch=EARLIER_BATCH)
     scene.post_fresh(3)
     scene.bury()
     scene.set_circuit(window=20, pending=(scene.batch(12, is_due=False),))
@@ -307,7 +332,7 @@ def letters_without_room_for_a_trail() -> Scene:
 def letters_near_expiry_in_an_outage() -> Scene:
     scene = a_scene()
     scene.post("sent thirteen days ago")
-    scene.doomed = {"sent thirteen days ago"}
+    scene.undecided = {"sent thirteen days ago"}  # a canary may be quicker than the next sweep
     scene.bury()
     scene.world.clock.advance(12.5 * 86_400)
     scene.post_fresh(1)
@@ -328,6 +353,7 @@ def parked_letters_to_renew() -> Scene:
     scene.post_fresh(1)
     scene.bury()
     scene.set_circuit(version=40)
+    scene.days_after = 9
     return scene
 
 
@@ -336,9 +362,23 @@ def more_than_a_round() -> Scene:
     for n in range(12):
         scene.post_returning(f"poison-{n}", strikes=5, count=6)
     scene.doomed = set(scene.world.sent)
-    scene.post_fresh(110)
+    scene.post_fresh(92)
     scene.bury()
     scene.set_circuit(window=200, pending=(scene.batch(40),))
+    return scene
+
+
+def three_of_each() -> Scene:
+    """Every batch call of the pass has three entries."""
+    scene = a_scene(Settings(base_delay_seconds=900, max_delay_seconds=1800))
+    for n in range(3):
+        scene.post_returning(f"five strikes-{n}", strikes=5, count=6)
+    scene.doomed = set(scene.world.sent)
+    for n in range(3):
+        scene.post_returning(f"backs off for half an hour-{n}", count=3, batch=EARLIER_BATCH)
+    scene.post_fresh(3)
+    scene.bury()
+    scene.set_circuit(window=12, pending=(scene.batch(10),))
     return scene
 
 
@@ -347,11 +387,11 @@ def a_bit_of_everything() -> Scene:
     scene = a_scene()
     scene.post_returning("five strikes", strikes=5, count=6)
     scene.doomed = set(scene.world.sent)
-    scene.post_returning("backs off for an hour", count=3, batch=EARLIER_BATCH)
+    scene.post_returning("backs off for half an hour", count=3, batch=EARLIER_BATCH)
     scene.post("ten attributes", MessageAttributes=TEN)
     scene.post_fresh(3)
     scene.bury()
-    scene.redriver.settings = Settings(base_delay_seconds=900, max_delay_seconds=7200)
+    scene.redriver.settings = Settings(base_delay_seconds=900, max_delay_seconds=1800)
     scene.set_circuit(window=12, pending=(scene.batch(2),))
     return scene
 

@@ -3,17 +3,16 @@
 Exhaustive: every kind of pass, every call that it makes, both sides of the call.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from simulator.faults import Script, at, die_after, die_before
+from tests.faults.cases import Cases
 from tests.faults.scenes import (
     ONE_CALL,
     SCENES,
     Scene,
-    a_good_batch_and_its_returns,
     letters_to_park,
     letters_without_room_for_a_trail,
     parked_letters_to_renew,
@@ -36,9 +35,8 @@ def crashes(build: Build, *before: Script) -> Iterator[tuple[str, Script]]:
 
 @pytest.mark.parametrize("build", SCENES, ids=lambda build: build.__name__)
 def test_a_pass_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_most(
-    build: Build, tried: Counter[str]
+    build: Build, cases: Cases
 ) -> None:
-    complaints = {}
     for where, crash in crashes(build):
         scene = build()
 
@@ -46,26 +44,22 @@ def test_a_pass_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_most
         found = scene.complaints(repeats_allowed=ONE_CALL)
 
         assert report is None, f"the pass survived a crash {where}"
-        tried["crash points"] += 1
-        if found:
-            complaints[where] = found
+        cases.add("crash points", where, found)
 
-    assert complaints == {}
+    assert not cases.wrong, str(cases)
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        a_good_batch_and_its_returns,
         letters_to_park,
         letters_without_room_for_a_trail,
         parked_letters_to_renew,
     ],
     ids=lambda build: build.__name__,
 )
-def test_the_pass_after_a_crash_may_die_anywhere_too(build: Build, tried: Counter[str]) -> None:
+def test_the_pass_after_a_crash_may_die_anywhere_too(build: Build, cases: Cases) -> None:
     """To die before a call leaves the same world as to die after the one before it: one side is enough for pairs."""
-    complaints = {}
     firsts = [crash for crash in crashes(build) if crash[0].startswith("after")]
     for first_where, first in firsts:
         seconds = [pair for pair in crashes(build, first) if pair[0].startswith("after")]
@@ -77,8 +71,6 @@ def test_the_pass_after_a_crash_may_die_anywhere_too(build: Build, tried: Counte
             scene.run_pass(second)
             found = scene.complaints(repeats_allowed=2 * ONE_CALL)
 
-            tried["pairs of crash points"] += 1
-            if found:
-                complaints[first_where, second_where] = found
+            cases.add("pairs of crash points", f"{first_where}, then {second_where}", found)
 
-    assert complaints == {}
+    assert not cases.wrong, str(cases)

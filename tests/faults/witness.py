@@ -8,7 +8,6 @@ from typing import Any
 from redrive.items import entry_from_item
 from redrive.ledger import Entry, Status
 from redrive.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
-
 from simulator.sqs_inspection import Event
 from simulator.sqs_message import Message
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
@@ -29,19 +28,20 @@ class Witness:
         self._originals: dict[str, Message] = {}
         self._arrivals: Counter[str] = Counter()
         self._sends: Counter[str] = Counter()
-        self._expired: list[str] = []
         self._in_hand: defaultdict[str, set[str]] = defaultdict(set)
         self._replaced: set[str] = set()
         world.sqs.inspect.subscribe(self._see)
 
     def note_what_the_ledger_knows(self) -> None:
         """To be called before each pass: which copies it must not send again."""
-        self._replaced = {one for entry in self.ledger().values() for one in entry.replaced_ids}
+        if any(self._in_hand.values()):
+            self._replaced = {
+                one["S"] for item in self._items() for one in item["ReplacedMessageIds"]["L"]
+            }
 
     def ledger(self) -> dict[str, Entry]:
         """Every letter's entry, by original id."""
-        items = self._world.dynamodb.scan(TableName=TABLE, ConsistentRead=True)["Items"]
-        entries = [entry_from_item(item) for item in items if "RedriveCount" in item]
+        entries = [entry_from_item(item) for item in self._items()]
         return {entry.original_id: entry for entry in entries}
 
     @property
@@ -57,13 +57,15 @@ class Witness:
         """Arrivals in the DLQ that no send has answered: at the end of a story, losses."""
         return self._arrivals - self._sends
 
-    def complaints(self, *, doomed: set[str], repeats_allowed: int) -> list[str]:
-        """What is wrong now that nothing waits in source queue and DLQ any more; `doomed` were to be parked."""
+    def complaints(
+        self, *, doomed: set[str], undecided: set[str], repeats_allowed: int
+    ) -> list[str]:
+        """What is wrong now that nothing waits in source queue and DLQ any more."""
         told = [
             ("not drained", not self._world.is_drained),
-            ("lost", sorted(self._world.lost() | set(self._expired))),
+            ("lost", sorted(self._world.lost())),
             ("never sent on", sorted(self.unanswered)),
-            ("wrongly parked", sorted(set(self._world.parked()) - doomed)),
+            ("wrongly parked", sorted(set(self._world.parked()) - doomed - undecided)),
             ("wrongly done", sorted(set(self._world.deliveries.done) & doomed)),
             (f"{self.repeats} letters repeated", self.repeats > repeats_allowed),
             ("repeated although recorded", self.recorded_repeats),
@@ -73,27 +75,31 @@ class Witness:
 
     def ledger_complaints(self) -> list[str]:
         """Where the ledger tells another story than the letters it speaks of."""
-        ledger = self.ledger()
-        parked = {message.message_id for message in self._world.sqs.inspect.messages(PARKING_LOT)}
-        behind, unlisted = [], []
-        for entry in ledger.values():
+        told = [
+            ("ledger behind the trail", self.behind_the_trail()),
+            ("parked and not listed", self._parked_and_not_listed()),
+        ]
+        return [f"{what}: {seen}" for what, seen in told if seen]
+
+    def behind_the_trail(self) -> list[str]:
+        """Letters whose last copy carries a higher count than the ledger has."""
+        behind = []
+        for entry in self.ledger().values():
             trail = self.trails.get(entry.current_id)
             if trail is not None and entry.redrive_count < trail.redrive_count:
                 behind.append(f"{entry.original_id}: {entry.redrive_count} < {trail.redrive_count}")
-            if parked & {entry.current_id} and entry.status is not Status.PARKED:
-                unlisted.append(entry.original_id)
-        listed = {one.current_id for one in ledger.values() if one.status is Status.PARKED}
-        unlisted += sorted(parked - listed - self._superseded(parked))
-        told = [("ledger behind the trail", behind), ("parked and not listed", unlisted)]
-        return [f"{what}: {seen}" for what, seen in told if seen]
+        return behind
 
-    def _superseded(self, parked: set[str]) -> set[str]:
-        """Copies in the lot of a letter that was parked twice: the ledger knows the last."""
-        by_body: defaultdict[str, list[str]] = defaultdict(list)
-        for message in self._world.sqs.inspect.messages(PARKING_LOT):
-            by_body[message.body].append(message.message_id)
-        listed = {one.current_id for one in self.ledger().values()}
-        return {one for ids in by_body.values() if listed & set(ids) for one in ids} & parked
+    def _parked_and_not_listed(self) -> list[str]:
+        """Bodies in the parking lot that the ledger does not call parked. One parked twice is listed once."""
+        listed = {one.current_id for one in self.ledger().values() if one.status is Status.PARKED}
+        parked = self._world.sqs.inspect.messages(PARKING_LOT)
+        bodies_listed = {message.body for message in parked if message.message_id in listed}
+        return sorted({message.body for message in parked} - bodies_listed)
+
+    def _items(self) -> list[dict[str, Any]]:
+        items = self._world.dynamodb.scan(TableName=TABLE, ConsistentRead=True)["Items"]
+        return [item for item in items if "ReplacedMessageIds" in item]
 
     def _see(self, event: Event) -> None:
         message, body = event.message, event.message.body
@@ -103,8 +109,6 @@ class Witness:
             self._in_hand[body].add(message.message_id)
         if event.queue_name in (DLQ, PARKING_LOT) and event.kind == "deleted":
             self._in_hand[body].discard(message.message_id)
-        if event.kind == "expired":
-            self._expired.append(body)
         if event.kind == "sent" and self._originals.setdefault(body, message) is not message:
             self._sees_sent_on(message)
 

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from stacks.redriver_stack import RedriverStack
+from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,9 +22,7 @@ def make_app(**context: Any) -> cdk.App:
 
 def synthesize(**context: Any) -> Template:
     app = make_app(**context)
-    read = read_context(app.node)
-    stack = RedriverStack(app, "SmartRedriver", settings=read.settings, retain=read.retain)
-    return Template.from_stack(stack)
+    return Template.from_stack(make_stack(app, read_context(app.node)))
 
 
 @pytest.fixture(scope="session")

@@ -90,10 +90,22 @@ class Account:
         """Let the consumer receive and delete all that is visible."""
         messages = self.receive()
         for message in messages:
-            self.sqs.delete_message(
-                QueueUrl=self.deployment.source_queue_url, ReceiptHandle=message["ReceiptHandle"]
-            )
+            self._delete(message)
         return messages
+
+    def fail_only(self, body: str) -> None:
+        """Let the consumer succeed on all that is visible but the messages with this body."""
+        for message in self.receive():
+            if message["Body"] != body:
+                self._delete(message)
+        for _ in range(MAX_RECEIVE_COUNT):
+            self.advance(seconds=VISIBILITY_TIMEOUT + 1)
+            self.receive()
+
+    def _delete(self, message: Message) -> None:
+        self.sqs.delete_message(
+            QueueUrl=self.deployment.source_queue_url, ReceiptHandle=message["ReceiptHandle"]
+        )
 
     def dead_letters(self, *bodies: str, **fields: Any) -> list[str]:
         """Let messages with these bodies fail; their ids."""

@@ -21,10 +21,11 @@ from redrive.breaker import (
     has_cooled_down,
     judge,
     new_circuit,
+    order,
     refuse,
     register_batch,
 )
-from redrive.circuit import Batch, Circuit, Depth, State, Verdict
+from redrive.circuit import Batch, Circuit, Depth, Orders, State, Verdict
 from redrive.settings import Settings
 from redrive.verdict import Evidence
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ahead
@@ -397,6 +398,56 @@ def test_a_success_after_closing_makes_the_next_cool_down_short_again() -> None:
     assert closed.consecutive_opens == 5
     assert reopened.state is State.OPEN
     assert cool_down(reopened, SETTINGS) == timedelta(seconds=60)
+
+
+def test_a_probe_that_failed_leaves_the_window_as_it_was() -> None:
+    """It says that now is not the time, and nothing about the window's size."""
+    shaken = a_circuit(window=8, is_shaken=True)
+
+    assert judging(size=1, is_probe=True, returned=1)(shaken).window == 8
+    assert judging(size=1, is_probe=True, returned=1)(shaken).failure_count == 1
+
+
+def test_a_full_batch_follows_a_probe_that_succeeded() -> None:
+    shaken = a_circuit(window=8, is_shaken=True)
+    probe = allow(shaken, SETTINGS, NOW)
+
+    probed = judging(size=1, is_probe=True)(shaken)
+
+    assert (probe.limit, probe.is_probe) == (SETTINGS.canary_size, True)
+    assert allow(probed, SETTINGS, NOW).limit == 8
+
+
+# What people order.
+
+
+def test_a_drain_raises_a_closed_circuits_window_at_once_and_never_lowers_it() -> None:
+    drain = Orders(drain_until=ahead(hours=1), drain_window=12)
+
+    assert order(a_circuit(window=8), drain, NOW).window == 12
+    assert order(a_circuit(window=16), drain, NOW).window == 16
+
+
+@pytest.mark.parametrize("state", [State.OPEN, State.HALF_OPEN])
+def test_a_drain_does_not_overrule_the_breaker(state: State) -> None:
+    drain = Orders(drain_until=ahead(hours=1), drain_window=12)
+
+    ordered = order(a_circuit(state=state, window=8), drain, NOW)
+
+    assert (ordered.state, ordered.window, ordered.orders) == (state, 8, drain)
+
+
+@pytest.mark.parametrize(
+    ("orders", "pauses"),
+    [
+        (Orders(), False),
+        (Orders(is_paused=True), True),
+        (Orders(is_paused=True, paused_until=ahead(seconds=1)), True),
+        (Orders(is_paused=True, paused_until=NOW), False),
+    ],
+)
+def test_a_pause_lasts_until_its_time_or_until_resumed(orders: Orders, pauses: bool) -> None:
+    assert orders.pauses(NOW) is pauses
 
 
 # Batches that are announced and never completed, and returns that come late.

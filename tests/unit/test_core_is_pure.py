@@ -16,6 +16,8 @@ CORE = (
     "breaker",
     "backoff",
     "retention",
+    "cause",
+    "queue_facts",
     "triage",
     "journal",
 )

@@ -1,6 +1,7 @@
 """The SQS adapter and the clients: what is asked for, what is sent, and what is made of the answers."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from redrive import clients
 from redrive.faults import CallFailed, EntryFault
 from redrive.letter import TRAIL_ATTRIBUTE, Letter, Trail
 from redrive.live_traffic import LiveTraffic
+from redrive.queue_facts import Sources
 from redrive.queues import BYTES_PER_CALL, CONTENT_FAULTS, Outgoing, Queues
 from redrive.settings import Deployment
 from redrive.verdict import Traffic
@@ -28,6 +30,7 @@ DEPLOYMENT = Deployment(
 
 Entry = dict[str, Any]
 MIB = 1_048_576
+ORDERS_ARN, INVOICES_ARN = (f"arn:aws:sqs:eu-west-1:1:{name}" for name in ("orders", "invoices"))
 
 
 def denial(code: str = "AccessDenied") -> ClientError:
@@ -490,6 +493,86 @@ def test_a_redrive_replaces_a_foreign_trail_by_its_own(sqs: RecordingSqs, queues
     assert Trail.decode(sent).queue == QUEUE
 
 
+# Several source queues that share the DLQ.
+
+SHARED = replace(DEPLOYMENT, further_source_urls=("https://sqs/invoices",))
+
+
+def test_each_letter_goes_back_to_the_source_queue_that_its_trail_names(sqs: RecordingSqs) -> None:
+    letters = [
+        outgoing(a_letter(message_id="o", body="order"), trail=a_trail(queue="orders")),
+        outgoing(a_letter(message_id="i", body="invoice"), trail=a_trail(queue="invoices")),
+        outgoing(a_letter(message_id="p", body="order 2"), trail=a_trail(queue="orders")),
+    ]
+
+    sent = Queues(sqs, SHARED).redrive(letters)
+
+    went = {
+        request["QueueUrl"]: [entry["MessageBody"] for entry in request["Entries"]]
+        for _, request in sqs.calls
+    }
+    assert went == {
+        "https://sqs/orders": ["order", "order 2"],
+        "https://sqs/invoices": ["invoice"],
+    }
+    assert sent.new_ids == {"o": "new order", "i": "new invoice", "p": "new order 2"}
+
+
+@pytest.mark.parametrize(
+    ("arn", "name"),
+    [
+        (INVOICES_ARN, "invoices"),
+        (ORDERS_ARN, "orders"),
+        ("arn:aws:sqs:eu-west-1:1:unknown", "orders"),
+        (None, "orders"),
+    ],
+)
+def test_a_letter_of_no_served_source_goes_by_the_name_of_the_first(
+    sqs: RecordingSqs, arn: str | None, name: str
+) -> None:
+    assert Queues(sqs, SHARED).name_of(arn) == name
+
+
+@pytest.mark.parametrize(
+    ("moved_from", "is_trusted"), [("invoices", True), ("orders", False), (None, True)]
+)
+def test_a_trail_is_trusted_where_it_names_the_queue_that_the_letter_was_moved_from(
+    moved_from: str | None, is_trusted: bool
+) -> None:
+    attribute = {"DataType": "String", "StringValue": a_trail(queue="invoices").encode()}
+    system = {"SentTimestamp": "0"}
+    if moved_from:
+        system["DeadLetterQueueSourceArn"] = f"arn:aws:sqs:eu-west-1:1:{moved_from}"
+    message = a_message(Attributes=system, MessageAttributes={TRAIL_ATTRIBUTE: attribute})
+    sqs = RecordingSqs(receive_message={"Messages": [message]})
+
+    (letter,) = Queues(sqs, SHARED).receive(1, hidden_for=timedelta())
+
+    assert (letter.trail is not None) is is_trusted
+
+
+def test_of_several_sources_the_most_careful_figure_counts() -> None:
+    facts = facts_of()
+    slow = replace(
+        facts,
+        arn="arn:slow",
+        visible=5,
+        max_receive_count=None,
+        visibility_timeout=timedelta(minutes=5),
+        retention=timedelta(days=2),
+        max_message_size=1_024,
+    )
+
+    sources = Sources((facts, slow))
+
+    assert (sources.arns, sources.default_arn) == (["arn:orders", "arn:slow"], "arn:orders")
+    assert sources.size_limits == {"arn:orders": 262_144, "arn:slow": 1_024}
+    assert sources.backlog == 8
+    assert sources.retention == timedelta(days=14)
+    assert sources.max_receive_count(otherwise=9) == 9
+    assert sources.time_to_fail(otherwise=3) == timedelta(minutes=15)
+
+
 # Facts about queues.
 
 
@@ -508,7 +591,7 @@ FACTS = {
 def facts_of(**changes: str | None) -> Any:
     attributes = {name: value for name, value in (FACTS | changes).items() if value is not None}
     sqs = RecordingSqs(get_queue_attributes={"Attributes": attributes})
-    return Queues(sqs, DEPLOYMENT).source_queue()
+    return Queues(sqs, DEPLOYMENT).dead_letter_queue()
 
 
 def test_a_queues_facts_are_read_from_its_attributes() -> None:
@@ -531,7 +614,7 @@ def test_a_queue_without_a_dlq_has_no_receive_count() -> None:
     ("call", "url"),
     [
         (Queues.dead_letter_queue, "https://sqs/orders-dlq"),
-        (Queues.source_queue, "https://sqs/orders"),
+        (Queues.source_queues, "https://sqs/orders"),
         (Queues.parking_lot, "https://sqs/parking-lot"),
     ],
 )
@@ -587,46 +670,86 @@ def test_a_call_whose_answer_is_needed_fails_by_name(
 # Live traffic.
 
 
+RECEIVED, DELETED = "NumberOfMessagesReceived", "NumberOfMessagesDeleted"
+OLDEST = "ApproximateAgeOfOldestMessage"
+
+Figures = dict[tuple[str, str], list[float]]
+
+
 class RecordingCloudWatch:
-    def __init__(self, values: dict[str, list[float]] | Exception) -> None:
+    """A CloudWatch client that knows figures by queue and metric, newest first."""
+
+    def __init__(self, figures: Figures | Exception) -> None:
         self.requests: list[dict[str, Any]] = []
-        self._values = values
+        self._figures = figures
 
     def get_metric_data(self, **request: Any) -> Any:
         self.requests.append(request)
-        if isinstance(self._values, Exception):
-            raise self._values
-        return {
-            "MetricDataResults": [
-                {"Id": name, "Values": values} for name, values in self._values.items()
-            ]
-        }
+        if isinstance(self._figures, Exception):
+            raise self._figures
+        results = []
+        for query in request["MetricDataQueries"]:
+            metric = query["MetricStat"]["Metric"]
+            (dimension,) = metric["Dimensions"]
+            assert (metric["Namespace"], dimension["Name"]) == ("AWS/SQS", "QueueName")
+            figures = self._figures.get((dimension["Value"], metric["MetricName"]), [])
+            results.append({"Id": query["Id"], "Values": figures})
+        return {"MetricDataResults": results}
+
+
+def traffic_of(figures: Figures, *arns: str) -> Traffic:
+    return LiveTraffic(RecordingCloudWatch(figures)).since(ago(minutes=10), NOW, arns)
 
 
 def test_live_traffic_sums_what_was_counted_and_takes_the_newest_age() -> None:
-    cloudwatch = RecordingCloudWatch({"received": [3, 4], "deleted": [1, 2], "oldest": [9, 60]})
+    figures: Figures = {
+        ("orders", RECEIVED): [3, 4],
+        ("orders", DELETED): [1, 2],
+        ("orders", OLDEST): [9, 60],
+    }
 
-    traffic = LiveTraffic(cloudwatch).since(
-        ago(minutes=10, seconds=5), NOW, "arn:aws:sqs:r:1:orders"
-    )
+    assert traffic_of(figures, ORDERS_ARN) == Traffic(received=7, deleted=3, oldest_age_seconds=9)
+
+
+def test_live_traffic_is_asked_for_from_the_whole_minute_of_the_start_to_now() -> None:
+    cloudwatch = RecordingCloudWatch({})
+
+    LiveTraffic(cloudwatch).since(ago(minutes=10, seconds=5), NOW, [ORDERS_ARN])
 
     (request,) = cloudwatch.requests
-    assert traffic == Traffic(received=7, deleted=3, oldest_age_seconds=9)
     assert request["StartTime"] == ago(minutes=11)
     assert request["EndTime"] >= NOW
-    names = [query["MetricStat"]["Metric"]["Dimensions"] for query in request["MetricDataQueries"]]
-    assert names == [[{"Name": "QueueName", "Value": "orders"}]] * 3
+    assert request["ScanBy"] == "TimestampDescending"
 
 
 def test_no_figures_are_no_traffic_and_no_age() -> None:
-    traffic = LiveTraffic(RecordingCloudWatch({"received": []})).since(NOW, NOW, "arn")
+    assert traffic_of({}, ORDERS_ARN) == Traffic(received=0, deleted=0, oldest_age_seconds=None)
 
-    assert traffic == Traffic(received=0, deleted=0, oldest_age_seconds=None)
+
+def test_of_two_source_queues_the_one_whose_consumer_does_worse_testifies() -> None:
+    """Added up, a healthy consumer would testify that the letters of a broken one are poison."""
+    figures: Figures = {
+        ("orders", RECEIVED): [100],
+        ("orders", DELETED): [100],
+        ("invoices", RECEIVED): [9],
+        ("orders", OLDEST): [5],
+        ("invoices", OLDEST): [70],
+    }
+
+    traffic = traffic_of(figures, ORDERS_ARN, INVOICES_ARN)
+
+    assert traffic == Traffic(received=9, deleted=0, oldest_age_seconds=70)
+
+
+def test_a_source_queue_that_is_not_in_use_testifies_nothing() -> None:
+    figures: Figures = {("orders", RECEIVED): [100], ("orders", DELETED): [100]}
+
+    assert traffic_of(figures, ORDERS_ARN, INVOICES_ARN) == Traffic(received=100, deleted=100)
 
 
 def test_figures_that_are_denied_fail_by_name() -> None:
     with pytest.raises(CallFailed, match="GetMetricData: AccessDenied"):
-        LiveTraffic(RecordingCloudWatch(denial())).since(NOW, NOW, "arn")
+        LiveTraffic(RecordingCloudWatch(denial())).since(NOW, NOW, [ORDERS_ARN])
 
 
 # The clients.

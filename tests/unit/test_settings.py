@@ -219,6 +219,16 @@ def test_a_deployment_is_read_from_its_five_variables():
     assert deployment.to_env() == DEPLOYMENT
 
 
+def test_further_source_queues_are_one_variable_that_may_be_missing():
+    env = {**DEPLOYMENT, "SOURCE_QUEUE_URLS": "https://sqs/refunds https://sqs/returns"}
+
+    deployment = Deployment.from_env(env)
+
+    assert deployment.further_source_urls == ("https://sqs/refunds", "https://sqs/returns")
+    assert deployment.source_urls == ("https://sqs/orders", *deployment.further_source_urls)
+    assert deployment.to_env() == env
+
+
 def test_all_missing_and_empty_variables_of_a_deployment_are_told_at_once():
     with pytest.raises(SettingsError) as caught:
         Deployment.from_env({"QUEUE_NAME": "orders", "DLQ_URL": "", "PARKING_LOT_URL": "p"})

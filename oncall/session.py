@@ -1,0 +1,122 @@
+"""What every command works with: clients, the deployment, the terminal and the clock. Nothing is opened before use."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from oncall.aws import Aws
+from oncall.exits import Refused
+from oncall.terminal import Terminal
+
+if TYPE_CHECKING:
+    from oncall.audit import AuditTrail
+    from oncall.deployment import Place
+    from redrive.queues import Queues
+    from redrive.settings import Deployment, Settings
+    from redrive.state_store import StateStore
+
+
+def wall_clock() -> datetime:
+    """Now, aware, in UTC."""
+    return datetime.fromtimestamp(time.time(), UTC)
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One run of one command. Everything that can fail does so when it is first asked for.
+
+    `known_place` is where there is no stack to ask: a simulation, with default settings.
+    """
+
+    aws: Aws
+    terminal: Terminal
+    stack: str
+    queue: str | None = None
+    clock: Callable[[], datetime] = wall_clock
+    sleep: Callable[[float], None] = time.sleep
+    known_place: Place | None = None
+
+    @cached_property
+    def place(self) -> Place:
+        """The deployment. Raises Refused and CallFailed."""
+        from oncall.deployment import find_place
+
+        return self.known_place or find_place(
+            self.aws.client("cloudformation"), self.stack, self.queue
+        )
+
+    @cached_property
+    def queues(self) -> Queues:
+        """DLQ, source queues and parking lot. Raises as `deployment` does."""
+        from redrive.queues import Queues
+
+        return Queues(self.aws.sqs, self.deployment)
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """The queues as the function knows them: no output tells of the sources that share a DLQ with the first."""
+        from redrive.settings import Deployment
+
+        if self.known_place is not None:
+            return self.known_place.deployment
+        return Deployment.from_env(self._environment)
+
+    @cached_property
+    def parking_lot(self) -> Queues:
+        """The same, but received from the parking lot."""
+        return self.queues.out_of_parking_lot()
+
+    @cached_property
+    def store(self) -> StateStore:
+        """Circuit, lease and ledger."""
+        from redrive.state_store import StateStore
+
+        return StateStore(self.aws.dynamodb, self.place.deployment.table_name, self.place.queue)
+
+    @cached_property
+    def audit(self) -> AuditTrail:
+        """Who changed what."""
+        from oncall.audit import AuditTrail
+
+        deployment = self.place.deployment
+        return AuditTrail(self.aws.dynamodb, deployment.table_name, self.place.queue)
+
+    @cached_property
+    def function_configuration(self) -> Mapping[str, Any]:
+        """What Lambda says of the function. Raises Refused and CallFailed."""
+        if self.place.function is None:
+            raise Refused(f"Stack {self.place.stack!r} names no function. Deploy it anew.")
+        configuration: Mapping[str, Any] = self.aws.client("lambda").get_function_configuration(
+            FunctionName=self.place.function
+        )
+        return configuration
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The function's settings, as its environment has them. Raises as `function_configuration` does."""
+        from redrive.settings import Settings
+
+        return Settings() if self.known_place is not None else Settings.from_env(self._environment)
+
+    @property
+    def _environment(self) -> Mapping[str, str]:
+        environment: Mapping[str, str] = self.function_configuration.get("Environment", {}).get(
+            "Variables", {}
+        )
+        return environment
+
+    @cached_property
+    def who(self) -> str:
+        """Who gives this order: the caller's ARN, else the user of this machine."""
+        from redrive.faults import CallFailed
+
+        try:
+            return str(self.aws.client("sts").get_caller_identity()["Arn"])
+        except CallFailed:
+            return getpass.getuser()

@@ -1,0 +1,111 @@
+"""What only the CDK app has to know about monitoring: thresholds, topics and who is told.
+
+Declared like the function's settings, and read from the same flat context keys.
+"""
+
+import re
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+from redrive.settings import Kind, number, setting, whole
+
+_EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
+_TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")
+
+
+class Alarms(str, Enum):
+    """How much is watched: everything, or only what pages."""
+
+    ALL = "all"
+    PAGING = "paging"
+
+
+def _alarms() -> Kind[Alarms]:
+    return Kind(lambda value: Alarms(str(value).strip()), ", ".join(Alarms))
+
+
+def _emails() -> Kind[tuple[str, ...]]:
+    def parse(value: Any) -> tuple[str, ...]:
+        # A list where it comes from cdk.json, one text where it comes from `-c`.
+        listed = value if isinstance(value, list) else str(value).split(",")
+        addresses = tuple(str(one).strip() for one in listed if str(one).strip())
+        if not all(_EMAIL.fullmatch(one) for one in addresses):
+            raise ValueError
+        return addresses
+
+    return Kind(parse, "e-mail addresses, separated by commas")
+
+
+def _topic_arn() -> Kind[str]:
+    def parse(value: Any) -> str:
+        if value and not _TOPIC_ARN.fullmatch(str(value)):
+            raise ValueError
+        return str(value)
+
+    return Kind(parse, "the ARN of a standard SNS topic")
+
+
+def _place() -> Kind[str]:
+    def parse(value: Any) -> str:
+        if not re.fullmatch(r"[^\s#]+", str(value)):
+            raise ValueError
+        return str(value)
+
+    return Kind(parse, "a path or URL without #")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoringSettings:
+    """Every setting of the alarms with its default, range and unit."""
+
+    alarms: Alarms = setting(Alarms.ALL, _alarms(), "which alarms there are")
+    alarm_dead_letters_warning: int = setting(
+        10, whole(0, 1_000_000), "visible dead letters, more of which warn"
+    )
+    alarm_dead_letters_paging: int = setting(
+        100, whole(0, 1_000_000), "visible dead letters, more of which page"
+    )
+    alarm_dead_letters_growth: int = setting(
+        50, whole(1, 1_000_000), "dead letters that came within 5 minutes"
+    )
+    alarm_dead_letters_age_seconds: int = setting(
+        3600, whole(60, 1_209_600), "seconds, age of the oldest dead letter"
+    )
+    alarm_parked_letters: int = setting(
+        0, whole(0, 1_000_000), "letters in the parking lot, more of which warn"
+    )
+    alarm_open_cool_downs: int = setting(
+        3, whole(1, 10), "cool-downs in a row after which an open circuit pages"
+    )
+    alarm_success_percent: float = setting(
+        80.0, number(0, 100), "percent of verdicts that are successes, at least"
+    )
+    alarm_success_verdicts: int = setting(
+        10, whole(1, 1000), "verdicts an hour below which the success rate says nothing"
+    )
+    alarm_failures_percent: float = setting(
+        5.0, number(0, 100), "percent of the source queue's receives that end in the DLQ"
+    )
+    alarm_failures_received: int = setting(
+        20, whole(1, 1_000_000), "receives below which the share of failures says nothing"
+    )
+    alarm_source_age_seconds: int = setting(
+        300, whole(1, 1_209_600), "seconds, age of the source queue's oldest message"
+    )
+    alarm_silent_periods: int = setting(
+        3, whole(1, 5), "schedule periods without an invocation that page"
+    )
+    alarm_expiry_hours: int = setting(
+        48, whole(1, 336), "hours to the first expiry, fewer of which page"
+    )
+    warning_emails: tuple[str, ...] = setting((), _emails(), "told what can wait")
+    paging_emails: tuple[str, ...] = setting((), _emails(), "told what can't wait")
+    warning_topic_arn: str = setting("", _topic_arn(), "instead of a topic of the stack's own")
+    paging_topic_arn: str = setting("", _topic_arn(), "instead of a topic of the stack's own")
+    runbook_url: str = setting("docs/runbook.md", _place(), "where alarms say the runbook is")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The settings' names, in the order of the table."""
+        return tuple(one.name for one in fields(cls))

@@ -1,0 +1,283 @@
+"""What holds after any story of producers, consumers, passes, crashes, faults and people."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from redrive import breaker
+from redrive.circuit import Circuit, State, Verdict
+from redrive.report import Outcome, Report
+from redrive.settings import Settings
+from simulator.consumers import Consumer
+from simulator.faults import (
+    Act,
+    Call,
+    Mishap,
+    Response,
+    Wire,
+    ask_twice,
+    die_after,
+    die_before,
+    hand_out_twice,
+    lose_answer,
+    meanwhile,
+    nth,
+    refuse,
+)
+from simulator.world import DLQ, SOURCE, World, hours, minutes
+from tests.faults.errors import UNANSWERED, refusal
+from tests.faults.scenes import TEN, WatchedRedriver
+
+SETTINGS = Settings(
+    initial_window=3, max_window=8, canary_size=2, base_delay_seconds=30, max_delay_seconds=1200
+)
+
+#: Which call meets a mishap: the operation, and the how manieth of its kind. A pass that makes no such call meets none.
+CALLS = st.tuples(
+    st.sampled_from(
+        [
+            "ReceiveMessage",
+            "BatchGetItem",
+            "PutItem",
+            "SendMessageBatch",
+            "BatchWriteItem",
+            "DeleteMessageBatch",
+            "ChangeMessageVisibilityBatch",
+            "DeleteItem",
+        ]
+    ),
+    st.integers(min_value=0, max_value=2),
+)
+
+
+#: Whether letters are poison pills, and whether they have no room for a trail.
+SHARES = st.tuples(st.booleans(), st.booleans())
+
+
+class Idle:
+    """Lets time pass without a re-driver."""
+
+    every = timedelta(days=1)
+
+    def tick(self) -> None:
+        """Nothing."""
+
+
+class Story(RuleBasedStateMachine):
+    """One queue's life. `repeats_allowed` counts the letters whose send nobody could have recorded."""
+
+    @initialize(seed=st.integers(min_value=0, max_value=7))
+    def begin(self, seed: int) -> None:
+        self.is_up = True
+        self.world = World(
+            seed=seed, consumer=Consumer(health=lambda _: self.is_up), step=minutes(1)
+        )
+        self.redriver = WatchedRedriver(self.world, SETTINGS)
+        self.repeats_allowed = 0
+        self.bodies = 0
+
+    # What happens around the re-driver.
+
+    @rule(count=st.integers(min_value=1, max_value=14), share=SHARES)
+    def letters_arrive(self, count: int, share: tuple[bool, bool]) -> None:
+        """The consumer fails for two minutes on what producers just sent, and on all else that is there."""
+        self.producers_send(count, share)
+        was_up, self.is_up = self.is_up, False
+        self.world.run(Idle(), until=self.world.elapsed + minutes(4))
+        self.is_up = was_up
+
+    @rule(count=st.integers(min_value=1, max_value=6), share=SHARES)
+    def producers_send(self, count: int, share: tuple[bool, bool]) -> None:
+        are_poison, have_ten_attributes = share
+        for _ in range(count):
+            body = f"body-{self.bodies}"
+            self.bodies += 1
+            attributes = {"MessageAttributes": TEN} if have_ten_attributes else {}
+            self.world.sqs.send_message(
+                QueueUrl=self.world.url(SOURCE), MessageBody=body, **attributes
+            )
+            self.world.sent.add(body)
+            if are_poison:
+                self.world.poison.add(body)
+
+    @rule(is_up=st.booleans(), count=st.sampled_from([1, 4, 5, 10, 30]))
+    def time_passes(self, is_up: bool, count: int) -> None:
+        self.is_up = is_up
+        self.world.run(Idle(), until=self.world.elapsed + minutes(count))
+
+    @rule(count=st.sampled_from([1, 6]))
+    def nobody_polls(self, count: int) -> None:
+        self.world.clock.advance(count * 3600)
+
+    @rule(state=st.sampled_from(State))
+    def a_person_forces_the_circuit(self, state: State) -> None:
+        self.force(state)
+
+    # Passes.
+
+    @rule()
+    def pass_runs(self) -> None:
+        before = self.redriver.circuit
+        report = self.redriver.pass_over(Wire())
+
+        assert report is not None
+        self.check_what_moved(before, report)
+
+    @rule(count=st.integers(min_value=2, max_value=8), is_up=st.booleans())
+    def the_schedule_runs(self, count: int, is_up: bool) -> None:
+        for _ in range(count):
+            self.time_passes(is_up, 5)
+            self.pass_runs()
+
+    @rule(chosen=CALLS, side=st.sampled_from([die_before, die_after]))
+    def a_pass_dies(self, chosen: tuple[str, int], side: Mishap) -> None:
+        self.unlucky_pass(chosen, side)
+
+    @rule(
+        chosen=CALLS,
+        mishap=st.sampled_from(
+            [
+                refuse(refusal("SendMessageBatch", "RequestThrottled")),
+                lose_answer(UNANSWERED[0]),
+                ask_twice,
+            ]
+        ),
+    )
+    def a_call_fails(self, chosen: tuple[str, int], mishap: Mishap) -> None:
+        self.unlucky_pass(chosen, mishap)
+
+    @rule(number=st.integers(min_value=0, max_value=2))
+    def letters_are_handed_out_twice(self, number: int) -> None:
+        self.unlucky_pass(("ReceiveMessage", number), hand_out_twice)
+
+    @rule(chosen=CALLS)
+    def two_passes_run_at_once(self, chosen: tuple[str, int]) -> None:
+        self.unlucky_pass(chosen, meanwhile(lambda: self.redriver.pass_over(Wire())))
+
+    @rule(chosen=CALLS, state=st.sampled_from(State))
+    def a_person_forces_the_circuit_during_a_pass(
+        self, chosen: tuple[str, int], state: State
+    ) -> None:
+        self.unlucky_pass(chosen, meanwhile(lambda: self.force(state)))
+
+    # What holds.
+
+    @invariant()
+    def no_letter_is_lost(self) -> None:
+        assert self.world.lost() == set()
+
+    @invariant()
+    def only_letters_of_an_unrecorded_send_are_repeated(self) -> None:
+        assert self.redriver.witness.recorded_repeats == []
+        assert self.redriver.witness.repeats <= self.repeats_allowed
+
+    @invariant()
+    def letters_stay_as_they_were(self) -> None:
+        assert self.redriver.witness.altered == []
+
+    @invariant()
+    def the_window_stays_in_its_bounds(self) -> None:
+        circuit = self.redriver.circuit
+        assert circuit is None or 1 <= circuit.window <= SETTINGS.max_window
+
+    @invariant()
+    def a_half_open_circuit_has_one_canary_out(self) -> None:
+        circuit = self.redriver.circuit
+        if circuit is None or circuit.state is not State.HALF_OPEN:
+            return
+        awaited = {batch.id for batch in circuit.pending}
+        trails = self.redriver.witness.trails
+        sent = [
+            message
+            for message in self.world.sqs.inspect.messages(SOURCE)
+            if message.message_id in trails and trails[message.message_id].batch in awaited
+        ]
+        assert len(sent) <= SETTINGS.canary_size
+        assert circuit.outstanding <= SETTINGS.canary_size
+        assert all(batch.generation == circuit.generation for batch in circuit.pending)
+
+    @invariant()
+    def the_ledger_counts_every_redrive_that_a_trail_counts(self) -> None:
+        assert self.redriver.witness.behind_the_trail() == []
+
+    def teardown(self) -> None:
+        """In the end the consumer is mended, and everything is done or parked."""
+        if not hasattr(self, "world"):
+            return
+        self.is_up = True
+        self.world.poison.clear()
+        self.world.run(
+            self.redriver,
+            until=self.world.elapsed + hours(48),
+            stop=lambda: self.world.is_drained,
+        )
+        assert self.world.is_drained
+        assert not self.redriver.witness.unanswered
+        self.no_letter_is_lost()
+        self.only_letters_of_an_unrecorded_send_are_repeated()
+        self.letters_stay_as_they_were()
+
+    # How.
+
+    def unlucky_pass(self, chosen: tuple[str, int], mishap: Mishap) -> None:
+        if not self.world.depth(DLQ):
+            self.letters_arrive(3, (False, False))
+        struck: list[Call] = []
+
+        def strike(call: Call, act: Act) -> Response:
+            struck.append(call)
+            return mishap(call, act)
+
+        wire = Wire(nth(*chosen, strike))
+        self.redriver.pass_over(wire)
+        self.repeats_allowed += sum(unrecorded_sends(wire, call.number) for call in struck)
+
+    def force(self, state: State) -> None:
+        circuit = self.redriver.circuit
+        if circuit is not None:
+            forced = breaker.force(circuit, state, "by hand", self.world.clock.now())
+            self.redriver.store.save_circuit(forced)
+
+    def check_what_moved(self, before: Circuit | None, report: Report) -> None:
+        """A circuit that a pass moved towards OPEN was moved by a batch of the circuit's own generation."""
+        after = self.redriver.circuit
+        if before is None or after is None:
+            return
+        opened = after.state is State.OPEN and before.state is not State.OPEN
+        if not opened and after.failure_count <= before.failure_count:
+            return
+        of_this_generation = {
+            batch.id
+            for batch in (*before.pending, *before.judged)
+            if batch.generation == before.generation
+        }
+        failed = {one.id for one in after.judged if one.verdict is Verdict.FAILURE}
+        failed -= {one.id for one in before.judged if one.verdict is Verdict.FAILURE}
+        assert failed & of_this_generation or report.outcome is Outcome.REFUSED
+
+
+def unrecorded_sends(wire: Wire, number: int) -> int:
+    """The letters of the one batch call whose sends the ledger had not been told of when the mishap came."""
+    letters = 0
+    for call in wire.calls[: number + 1]:
+        if call.operation == "SendMessageBatch":
+            letters += len(call.request["Entries"])
+        elif call.operation == "BatchWriteItem" and call.number < number:
+            letters = 0
+    return letters
+
+
+TestStory = Story.TestCase
+TestStory.settings = settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    stateful_step_count=20,
+    database=None,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+)
