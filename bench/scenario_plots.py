@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -38,7 +39,7 @@ def draw_outage(path: Path) -> None:
     window.set(yscale="log", ylabel="window\n(letters)")
     depth.plot(_hours(past.dlq_depth), past.dlq_depth, color=INK)
     depth.set(ylabel="letters\nin the DLQ", ylim=(0, None))
-    deliveries.vlines(_hours(past.deliveries), 0, past.deliveries, color=INK, linewidth=1.2)
+    _draw_deliveries(deliveries, past)
     deliveries.set(yscale="symlog", ylabel="deliveries\na minute", ylim=(0, None))
     deliveries.set(xlabel="hours", xlim=(0, times[-1]))
     for axes in (window, depth, deliveries):
@@ -55,10 +56,12 @@ def draw_policies(path: Path, timelines: Mapping[str, Timeline]) -> None:
     """Deliveries a minute, a panel for each policy."""
     figure = Figure(figsize=(10, 1.7 * len(timelines)), layout="constrained")
     panels: Any = figure.subplots(len(timelines), 1, sharex=True, sharey=True, squeeze=False)
+    peak = max(max(past.deliveries) for past in timelines.values())
     for axes, (policy, past) in zip(panels[:, 0], timelines.items(), strict=True):
-        axes.vlines(_hours(past.deliveries), 0, past.deliveries, color=INK, linewidth=1.2)
+        _draw_deliveries(axes, past)
         axes.axvspan(0, RECOVERY, color=STATE_COLOURS["OPEN"], linewidth=0)
-        axes.set(yscale="symlog", xlim=(0, HOURS_SHOWN), ylim=(0, None))
+        axes.set(yscale="symlog", xlim=(0, HOURS_SHOWN), ylim=(0, 2 * peak))
+        axes.set_yticks([0, 10, 1_000, 100_000])
         axes.set_title(policy, loc="left", fontsize=10)
     figure.supxlabel("hours; the consumer is down until the red ends", fontsize=10)
     figure.supylabel("deliveries a minute", fontsize=10)
@@ -75,6 +78,12 @@ def _spans(policy: SmartRedriver) -> Iterator[tuple[float, float, str]]:
     ends = [at for at, _ in changes[1:]] + [policy.times[-1] / HOUR]
     for (since, state), until in zip(changes, ends, strict=True):
         yield since, until, state
+
+
+def _draw_deliveries(axes: Axes, past: Timeline) -> None:
+    seen = [(minute / 60, count) for minute, count in enumerate(past.deliveries) if count]
+    at, counts = zip(*((hour, count) for hour, count in seen if hour <= HOURS_SHOWN), strict=True)
+    axes.vlines(at, 0, counts, color=INK, linewidth=1.2)
 
 
 def _hours(by_minute: list[int]) -> list[float]:

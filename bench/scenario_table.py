@@ -23,20 +23,23 @@ from simulator.scenarios import SCENARIOS
 
 #: With the width that each has in a terminal of 80 columns.
 HEADINGS = {
-    "policy": 18,
+    "policy": 17,
     "wasted": 8,
-    "parked rightly": 7,
-    "parked wrongly": 7,
+    "parked rightly": 8,
+    "parked wrongly": 8,
     "at large": 6,
-    "drained after": 9,
+    "drained after": 10,
     "lost": 5,
-    "repeated": 8,
-    "stripped": 8,
+    "repeated": 9,
+    "stripped": 9,
 }
 
+#: Larger means are told in whole numbers.
+FRACTIONS_BELOW = 100
+
 HOW_TO_READ = """\
-Counts are means over the seeds (5 a scenario; 8 in scenario 9, one for each phase of the flapping), the time is that
-of the slowest seed.
+Counts are means over the seeds (5 a scenario; 3 in scenario 3, 8 in scenario 9, one for each phase of the flapping), the
+time is that of the slowest seed.
 
 | column | meaning |
 |---|---|
@@ -47,7 +50,13 @@ of the slowest seed.
 | lost, repeated | messages in no queue and not done; messages done more than once |
 | stripped | deliveries without the attributes that the producer gave the message |
 
-The policies are described, with their sources, in `simulator/rivals.py`. Each has its source's defaults.
+The policies are described, with their sources, in `simulator/rivals.py`; each has its source's defaults. *Smart
+re-driver* is the very pass that the Lambda runs, with the default settings.
+
+What the table does not flatter: ours is never the fastest. It waits for verdicts, so a healthy consumer gets its letters
+back in half an hour instead of a minute, and after a day's outage the last of five letters takes an hour and a half.
+Where a consumer never fails for long (1, 6, 7), everything drains everything. In scenario 9 a policy that redrives all
+at once wastes nothing when it happens to start in an up phase, and thousands when it does not.
 """
 
 
@@ -75,7 +84,7 @@ class Line:
 
     def _mean(self, measure: str) -> str:
         mean = fmean(getattr(run, measure) for run in self.runs)
-        return f"{mean:,.1f}".removesuffix(".0")
+        return f"{mean:,.0f}" if mean >= FRACTIONS_BELOW else f"{mean:,.1f}".removesuffix(".0")
 
     def _slowest(self) -> str:
         times = [run.drained_after_minutes for run in self.runs]
@@ -122,8 +131,9 @@ def as_table(lines: Sequence[Line]) -> Group:
     parts: list[RenderableType] = [_row(tuple(HEADINGS), style="bold")]
     for title, group in _by_scenario(lines):
         parts.append(Text(f"\n{title}", style="bold"))
-        for line in group:
-            parts.append(_row(line.cells(), style="green" if line.policy == OURS else ""))
+        parts += (
+            _row(line.cells(), style="green" if line.policy == OURS else "") for line in group
+        )
     return Group(*parts)
 
 

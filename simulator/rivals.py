@@ -214,7 +214,8 @@ class NoBreaker:
             if redrives >= hard_cap(self._settings):
                 _send(self._world, PARKING_LOT, letter, delay=0, counter=(self.COUNTER, redrives))
                 continue
-            slot = pacer.slot(backoff(redrives, self._rng.random(), self._settings))
+            delay = backoff(redrives, self._rng.random(), self._settings)
+            slot = pacer.slot(delay, self._world.clock.now())
             if slot is None:
                 return  # what is left is visible again before the next pass
             delay = int(slot.total_seconds())

@@ -93,6 +93,7 @@ LONG_OUTAGE = Scenario(
     consumer=lambda _: Consumer(health=down_until(hours(2))),
     calm_at=hours(2),
     until=hours(24),
+    seeds=3,
 )
 
 DAY_OUTAGE = Scenario(

@@ -109,7 +109,7 @@ class QueueDashboard(Construct):
             "Waiting",
             [
                 math("visible + hidden", self._period, label="Dead letters", **dead),
-                self._metrics.source(VISIBLE, "Average", self._period),
+                self._metrics.source(VISIBLE, "Average", self._period, "Source queue"),
                 self._own(own.PARKED_LETTERS, "Maximum", "Parking lot"),
             ],
             _COUNT,
@@ -147,7 +147,9 @@ class QueueDashboard(Construct):
 
     def _age(self) -> cloudwatch.GraphWidget:
         seen = self._own(own.OLDEST_LETTER_AGE, "Maximum", "since its first send")
-        in_queue = self._metrics.dead_letters(AGE, "Maximum", self._period)
+        in_queue = self._metrics.dead_letters(
+            AGE, "Maximum", self._period, "since it got into the DLQ"
+        )
         return _graph("Age of the oldest letter", [seen, in_queue], _SECONDS)
 
     def _expiry(self) -> cloudwatch.GraphWidget:

@@ -9,11 +9,18 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
+from aws_lambda_powertools.metrics import MetricUnit
 
 from redrive import metrics
 
 VISIBLE = "ApproximateNumberOfMessagesVisible"
 IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
+_UNITS = {
+    MetricUnit.Count: cloudwatch.Unit.COUNT,
+    MetricUnit.Seconds: cloudwatch.Unit.SECONDS,
+    MetricUnit.NoUnit: cloudwatch.Unit.NONE,
+}
+
 AGE = "ApproximateAgeOfOldestMessage"
 
 
@@ -54,20 +61,27 @@ class QueueMetrics:
             dimensions_map={metrics.QUEUE: self._source_queue.queue_name, **dimensions},
             statistic=statistic,
             period=period,
-            label=label or metric.name,
+            unit=_UNITS[metric.unit],
+            label=label,
         )
 
-    def source(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
+    def source(
+        self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+    ) -> cloudwatch.Metric:
         """One of SQS's metrics of the source queue."""
-        return _of_sqs(self._source_queue, name, statistic, period, "Source queue")
+        return _of_sqs(self._source_queue, name, statistic, period, label)
 
-    def dead_letters(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
+    def dead_letters(
+        self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+    ) -> cloudwatch.Metric:
         """One of SQS's metrics of the dead-letter queue."""
-        return _of_sqs(self._dead_letter_queue, name, statistic, period, "Dead-letter queue")
+        return _of_sqs(self._dead_letter_queue, name, statistic, period, label)
 
-    def parking_lot(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
+    def parking_lot(
+        self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+    ) -> cloudwatch.Metric:
         """One of SQS's metrics of the parking lot."""
-        return _of_sqs(self._parking_lot, name, statistic, period, "Parking lot")
+        return _of_sqs(self._parking_lot, name, statistic, period, label)
 
     def redriver(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
         """One of Lambda's metrics of the re-driver."""
@@ -77,7 +91,6 @@ class QueueMetrics:
             dimensions_map={"FunctionName": self._function.function_name},
             statistic=statistic,
             period=period,
-            label=name,
         )
 
 
@@ -96,7 +109,7 @@ def math(
 
 
 def _of_sqs(
-    queue: sqs.IQueue, name: str, statistic: str, period: cdk.Duration, label: str
+    queue: sqs.IQueue, name: str, statistic: str, period: cdk.Duration, label: str | None
 ) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace="AWS/SQS",

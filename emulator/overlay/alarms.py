@@ -89,18 +89,20 @@ def _values(alarm: _Alarm, period_end: float) -> list[Value]:
         statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
         return _statistics(alarm, _period(alarm), statistic, count, period_end)
     series: dict[str, list[Value]] = {}
+    count += 1  # the period before them is what DIFF compares the first one with
     for query in queries:
         if stat := query.get("MetricStat"):
             metric, period = stat["Metric"], int(stat["Period"])
             series[query["Id"]] = _statistics(metric, period, stat["Stat"], count, period_end)
     for query in queries:
         if expression := query.get("Expression"):
+            at = [{name: values[i] for name, values in series.items()} for i in range(count)]
             series[query["Id"]] = [
-                evaluate(expression, {name: values[i] for name, values in series.items()})
-                for i in range(count)
+                evaluate(expression, values, at[i - 1] if i else None)
+                for i, values in enumerate(at)
             ]
     returned = [q["Id"] for q in queries if str(q.get("ReturnData", True)).lower() == "true"]
-    return series[returned[-1]]
+    return series[returned[-1]][1:]
 
 
 def _statistics(

@@ -1,7 +1,7 @@
 """The part of CloudWatch metric math that alarms on a re-driver use.
 
 Numbers, metric ids, + - * / comparisons, `AND`, `OR` (also as && and ||), and FILL, IF, MIN, MAX,
-SUM, ABS. Anything else gives no data point, as does a missing operand.
+SUM, ABS, DIFF. Anything else gives no data point, as does a missing operand.
 """
 
 import ast
@@ -31,12 +31,18 @@ class NoDataError(Exception):
     """An operand has no data point in this period."""
 
 
-def evaluate(expression: str, values: Mapping[str, Value]) -> Value:
-    """The value of `expression` in one period, given each metric's value in that period."""
+def evaluate(
+    expression: str, values: Mapping[str, Value], before: Mapping[str, Value] | None = None
+) -> Value:
+    """The value of `expression` in one period, given each metric's value in that period.
+
+    `before` has the values of the period before it, which DIFF asks for.
+    """
     for pattern, spelling in _SPELLINGS:
         expression = re.sub(pattern, spelling, expression)
     try:
-        return float(_Period(values).visit(ast.parse(expression.strip(), mode="eval").body))
+        period = _Period(values, before)
+        return float(period.visit(ast.parse(expression.strip(), mode="eval").body))
     except (NoDataError, ZeroDivisionError):
         return None
 
@@ -44,8 +50,11 @@ def evaluate(expression: str, values: Mapping[str, Value]) -> Value:
 class _Period(ast.NodeVisitor):
     """Evaluates one expression for one period."""
 
-    def __init__(self, values: Mapping[str, Value]) -> None:
+    def __init__(
+        self, values: Mapping[str, Value], before: Mapping[str, Value] | None = None
+    ) -> None:
         self._values = values
+        self._before = before
 
     def generic_visit(self, node: ast.AST) -> Any:
         raise ValueError(f"not in the supported part of metric math: {ast.unparse(node)}")
@@ -85,6 +94,8 @@ class _Period(ast.NodeVisitor):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name == "FILL":
             return self._fill(*node.args)
+        if name == "DIFF":
+            return self._diff(*node.args)
         if name == "IF":
             condition, then, otherwise = node.args
             return self.visit(then if self.visit(condition) else otherwise)
@@ -99,6 +110,11 @@ class _Period(ast.NodeVisitor):
 
     def visit_List(self, node: ast.List) -> list[Any]:
         return [self.visit(element) for element in node.elts]
+
+    def _diff(self, metric: ast.AST) -> Any:
+        if self._before is None:
+            raise NoDataError
+        return self.visit(metric) - _Period(self._before).visit(metric)
 
     def _fill(self, metric: ast.AST, default: ast.AST) -> Any:
         try:

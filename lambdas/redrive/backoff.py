@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from redrive.settings import Settings
 
@@ -38,25 +38,24 @@ class Pacer:
     """Deals out the seconds of one pass so that the consumer sees at most `max_rate` letters in each.
 
     SQS itself does the waiting, by `DelaySeconds`: a pass that redrives 10,000 letters in five seconds still
-    reaches the consumer as a steady stream. State: one counter a second, at most 901.
+    reaches the consumer as a steady stream. Seconds are counted on the wall clock and not from each send, or the
+    rounds of one pass would share some. State: one counter a second, at most those of a pass and 901 more.
     """
 
     def __init__(self, max_rate: float) -> None:
         self._rate = max_rate
         self._taken: Counter[int] = Counter()
 
-    def slot(self, wanted: timedelta) -> timedelta | None:
-        """The first free second at or after `wanted`; None when SQS can't delay that long."""
-        second = math.ceil(wanted.total_seconds())
-        if self._rate == 0:
-            return timedelta(seconds=second)
-        last = int(MAX_SQS_DELAY.total_seconds())
-        while second <= last and not self._has_room(second):
-            second += 1
-        if second > last:
+    def slot(self, wanted: timedelta, now: datetime) -> timedelta | None:
+        """The delay from `now` to the first free second at or after `wanted`; None when SQS can't delay that long."""
+        delay = math.ceil(wanted.total_seconds())
+        start, last = int(now.timestamp()), int(MAX_SQS_DELAY.total_seconds())
+        while delay <= last and self._rate and not self._has_room(start + delay):
+            delay += 1
+        if delay > last:
             return None
-        self._taken[second] += 1
-        return timedelta(seconds=second)
+        self._taken[start + delay] += 1
+        return timedelta(seconds=delay)
 
     def _has_room(self, second: int) -> bool:
         # A rate below one a second allows a letter in some seconds only: floor((s+1)r) - floor(sr).

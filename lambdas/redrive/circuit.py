@@ -123,7 +123,8 @@ class Depth:
         if letters_are_out:
             unexplained = max(0.0, unexplained + growth - inflow * seconds)
         else:
-            inflow, unexplained = (inflow + max(0, growth) / seconds) / 2, 0.0
+            # Rounded, so that a queue that stays quiet comes to nought, and not to what DynamoDB can't hold.
+            inflow, unexplained = round((inflow + max(0, growth) / seconds) / 2, 6), 0.0
         return Depth(letters=letters, at=now, usual_inflow=inflow, unexplained=unexplained)
 
     def less(self, removed: int, now: datetime) -> Depth:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import boto3
@@ -19,7 +21,7 @@ CONFIG = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=WORKERS,
     # What botocore would find wrong with a request, SQS and DynamoDB find, too. Looking first costs a third of
-    # all the work of a call with a batch in it; the tests run with it on.
+    # all the work of a call with a batch in it; tests/engine runs a pass with it on.
     parameter_validation=False,
     # Given here, it is not put together anew, twice for each call.
     user_agent=f"smart-redriver Boto3/{boto3.__version__} Botocore/{botocore.__version__}",
@@ -34,7 +36,9 @@ def sqs_client() -> Any:
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-x-ray.html
     """
     client = boto3.client("sqs", config=CONFIG)
-    client.meta.events.register_last("before-call.sqs.SendMessageBatch", _without_own_trace)
+    # Not "before-call.sqs.…": botocore runs the more special handlers first, and its own, which adds the
+    # header, on plain "before-call".
+    client.meta.events.register_last("before-call", _without_own_trace)
     return client
 
 
@@ -46,6 +50,20 @@ def dynamodb_client() -> Any:
 def cloudwatch_client() -> Any:
     """A CloudWatch client."""
     return boto3.client("cloudwatch", config=CONFIG)
+
+
+class OnFirstUse:
+    """A client that is made when something is first asked of it: few passes ask CloudWatch anything."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self._client, operation)
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._make()
 
 
 def _without_own_trace(params: dict[str, Any], **_: Any) -> None:

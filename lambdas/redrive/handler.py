@@ -15,6 +15,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from redrive import clients
+from redrive.json_log import JsonLog
 from redrive.live_traffic import LiveTraffic
 from redrive.metrics import emit, kept_metrics
 from redrive.queues import Queues
@@ -28,7 +29,7 @@ settings = Settings.from_env(os.environ)
 deployment = Deployment.from_env(os.environ)
 queues = Queues(clients.sqs_client(), deployment)
 store = StateStore(clients.dynamodb_client(), deployment.table_name, deployment.queue_name)
-live_traffic = LiveTraffic(clients.cloudwatch_client())
+live_traffic = LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client))
 kept = kept_metrics(os.environ)
 
 
@@ -40,10 +41,16 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
         queues=queues,
         store=store,
         live_traffic=live_traffic,
-        journal=_log,
+        journal=JsonLog(
+            logger.registered_handler.stream,
+            _now,
+            service=logger.service,
+            function_request_id=context.aws_request_id,
+        ),
         clock=_now,
         rng=Random(),
         owner=context.aws_request_id,
+        workers=clients.WORKERS,
     )
     report = run_pass(
         tools, deployment.queue_name, settings, deadline=_now() + remaining - STOPPING_TIME
@@ -54,7 +61,3 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
 
 def _now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)
-
-
-def _log(event: str, /, **fields: Any) -> None:
-    logger.info(event, **fields)

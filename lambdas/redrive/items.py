@@ -88,7 +88,7 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
         window=int(values["Window"]),
         is_shaken=bool(values.get("IsShaken", False)),
         has_probed=bool(values.get("HasProbed", False)),
-        reason=str(values.get("Reason", "")),
+        reason=str(values.get("Reason", "new")),
         orders=Orders(**_fields(Orders, values.get("Orders", {}))),
         depth=Depth(**_fields(Depth, depth)) if depth else None,
         pending=tuple(Batch(**_fields(Batch, batch)) for batch in values.get("Pending", ())),
@@ -210,7 +210,18 @@ def _judged_from_text(text: str) -> Judged:
 
 
 def _typed(values: Mapping[str, Any]) -> Item:
-    return {name: _serialize(value) for name, value in values.items() if value is not None}
+    return {name: _typed_value(value) for name, value in values.items() if value is not None}
+
+
+def _typed_value(value: Any) -> dict[str, Any]:
+    """What boto3's serializer makes of it, too, only slower: an entry is written for every letter."""
+    if type(value) is str:
+        return {"S": value}
+    if type(value) is int:
+        return {"N": str(value)}
+    if type(value) is list:
+        return {"L": [_typed_value(one) for one in value]}
+    return dict(_serialize(value))
 
 
 def _untyped(item: Item) -> dict[str, Any]:

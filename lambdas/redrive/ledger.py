@@ -120,9 +120,14 @@ class Entry:
             history=_noted(self.history, now, back),
         )
 
-    def deferred(self, *, not_before: datetime, strikes: int) -> Entry:
-        """When the next attempt has been put off beyond what SQS can delay."""
-        return replace(self, not_before=not_before, strikes=strikes, settled_batch=self.batch)
+    def deferred(self, *, not_before: datetime, strikes: int, batch: int | None) -> Entry:
+        """When the next attempt has been put off beyond what SQS can delay.
+
+        `batch` is the one that the letter returns from, of which a lost write may have left no trace here.
+        """
+        return replace(
+            self, not_before=not_before, strikes=strikes, batch=batch, settled_batch=batch
+        )
 
     def parked(
         self,

@@ -8,6 +8,7 @@ MessageId at the first visit to the DLQ, and afterwards what the trail says.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,6 +18,9 @@ TRAIL_ATTRIBUTE = "RedriveTrail"
 
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MAX_MESSAGE_ATTRIBUTES = 10
+
+_MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LARGEST_NUMBER = 10**12
 
 #: A message attribute as boto3 gives and takes it: DataType with StringValue or BinaryValue.
 Attribute = Mapping[str, Any]
@@ -66,8 +70,12 @@ class Trail:
             )
         except (KeyError, TypeError, ValueError, OverflowError, OSError, RecursionError) as fault:
             raise ValueError(f"not a redrive trail: {type(fault).__name__}") from fault
-        if not trail.original_id or trail.redrive_count < 0:
-            raise ValueError("not a redrive trail: no original id or a negative count")
+        numbers = (trail.redrive_count, trail.batch, trail.generation)
+        if not _MESSAGE_ID.fullmatch(trail.original_id) or not all(
+            0 <= number <= _LARGEST_NUMBER for number in numbers
+        ):
+            # The ledger could not store it, and would refuse the whole batch of which it is a part.
+            raise ValueError("not a redrive trail: an id or a number out of bounds")
         return trail
 
 

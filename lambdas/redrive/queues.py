@@ -10,11 +10,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from redrive.faults import EntryFault, answer_or_fault, naming
 from redrive.letter import (
     TRAIL_ATTRIBUTE,
+    Attribute,
     Letter,
     Trail,
     attribute_size,
@@ -59,7 +61,7 @@ class SqsClient(Protocol):
     def change_message_visibility_batch(self) -> Callable[..., Any]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Outgoing:
     """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail."""
 
@@ -68,10 +70,21 @@ class Outgoing:
     size_limit: int
     delay: timedelta = timedelta()
 
-    @property
+    @cached_property
     def carries_trail(self) -> bool:
         """Whether the message has room for its trail; if not, it stays untouched and the ledger keeps the trail."""
         return self.letter.has_room_for(self.trail, size_limit=self.size_limit)
+
+    @cached_property
+    def trail_attribute(self) -> Attribute:
+        """The trail as the message carries it."""
+        return trail_attribute(self.trail)
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the message, with its trail if it carries it."""
+        carried = self.trail_attribute if self.carries_trail else None
+        return self.letter.size + (attribute_size(TRAIL_ATTRIBUTE, carried) if carried else 0)
 
 
 @dataclass(slots=True)
@@ -283,7 +296,7 @@ def _send_entry(index: int, one: Outgoing) -> dict[str, Any]:
     letter = one.letter
     attributes = {name: _sendable(value) for name, value in letter.attributes.items()}
     if one.carries_trail:
-        attributes[TRAIL_ATTRIBUTE] = dict(trail_attribute(one.trail))
+        attributes[TRAIL_ATTRIBUTE] = dict(one.trail_attribute)
     entry: dict[str, Any] = {"Id": str(index), "MessageBody": letter.body}
     if attributes:
         entry["MessageAttributes"] = attributes
@@ -313,13 +326,11 @@ def in_calls(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
     few: list[Outgoing] = []
     size = 0
     for one in outgoing:
-        carried = attribute_size(TRAIL_ATTRIBUTE, trail_attribute(one.trail))
-        weight = one.letter.size + (carried if one.carries_trail else 0)
-        if few and (len(few) == ENTRIES_PER_CALL or size + weight > BYTES_PER_CALL):
+        if few and (len(few) == ENTRIES_PER_CALL or size + one.size > BYTES_PER_CALL):
             yield few
             few, size = [], 0
         few.append(one)
-        size += weight
+        size += one.size
     if few:
         yield few
 

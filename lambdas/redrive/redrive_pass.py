@@ -401,7 +401,7 @@ class _Pass:
                 decided.append((one, decision))
         due.sort(key=lambda pair: (pair[1].strikes > 0, _redrives(pair[0]), pair[0].letter.sent_at))
         for one, decision in due:
-            slot = self._pacer.slot(decision.delay) if self._room > 0 else None
+            slot = self._pacer.slot(decision.delay, now) if self._room > 0 else None
             if slot is None:
                 self._room = 0
                 decided.append((one, hold_for_permit(decision, one.letter, terms, now)))

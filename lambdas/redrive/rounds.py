@@ -27,6 +27,7 @@ from redrive.triage import (
     Park,
     ParkReason,
     Redrive,
+    batch_of,
     count_redrives,
     is_unseen_return,
 )
@@ -215,7 +216,11 @@ class Rounds:
     def apply_holds(self, holds: Sequence[tuple[Examined, Hold]], now: datetime) -> None:
         """Leave letters in the DLQ, hidden until their time where that is later than now. Raises CallFailed after a ledger write was refused."""
         deferred = [
-            self._entry(one).deferred(not_before=hold.not_before, strikes=hold.strikes)
+            self._entry(one).deferred(
+                not_before=hold.not_before,
+                strikes=hold.strikes,
+                batch=batch_of(one.letter, one.entry),
+            )
             for one, hold in holds
             if hold.not_before is not None and (one.entry is None or one.entry.not_before is None)
         ]

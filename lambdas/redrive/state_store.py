@@ -79,6 +79,7 @@ class StateStore:
         """
         lease_is_free = "attribute_not_exists(PK)"
         lease_has_expired = "ExpiresAt <= :now"
+        lease_is_ours = "#owner = :owner"  # botocore asks again when the first answer was lost
         return self._conditional(
             "PutItem",
             lambda: self._dynamodb.put_item(
@@ -89,8 +90,12 @@ class StateStore:
                     "ExpiresAt": {"N": str(lease.expires_at.timestamp())},
                     "TTL": {"N": str(int(lease.expires_at.timestamp()) + 86_400)},
                 },
-                ConditionExpression=f"{lease_is_free} OR {lease_has_expired}",
-                ExpressionAttributeValues={":now": {"N": str(now.timestamp())}},
+                ConditionExpression=f"{lease_is_free} OR {lease_has_expired} OR {lease_is_ours}",
+                ExpressionAttributeNames={"#owner": "Owner"},
+                ExpressionAttributeValues={
+                    ":now": {"N": str(now.timestamp())},
+                    ":owner": {"S": lease.owner},
+                },
             ),
         )
 
@@ -132,7 +137,7 @@ class StateStore:
             lambda: self._dynamodb.put_item(
                 TableName=self._table,
                 Item=items.circuit_to_item(written),
-                ConditionExpression="Version = :expected OR attribute_not_exists(PK)"
+                ConditionExpression="Version = :expected OR attribute_not_exists(Version)"
                 if circuit.version == 0
                 else "Version = :expected",
                 ExpressionAttributeValues={":expected": {"N": str(circuit.version)}},
@@ -146,10 +151,14 @@ class StateStore:
         for keys in _cut(dict.fromkeys(message_ids), KEYS_PER_READ):
             for item in self._batch_get([items.message_key(key) for key in keys]):
                 message_id = item["PK"]["S"].partition("#")[2]
-                if trail := items.kept_trail_from_item(item):
-                    known.trails[message_id] = trail
-                else:
-                    known.entries[message_id] = items.entry_from_item(item)
+                try:
+                    if trail := items.kept_trail_from_item(item):
+                        known.trails[message_id] = trail
+                    else:
+                        known.entries[message_id] = items.entry_from_item(item)
+                except (KeyError, ValueError, TypeError) as fault:
+                    detail = f"{item['PK']['S']}: {fault}"
+                    raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
         return known
 
     def write_ledger(

@@ -85,12 +85,12 @@ def weigh(
     # Before all have had time to fail, growth says more about others' letters than about ours.
     hidden = _hidden_returns(batch, evidence) if is_due else 0
     # Suspects are expected to come back: a hidden return is put down to them first.
-    hidden_suspects = min(hidden, batch.suspects - batch.suspects_returned)
+    hidden_suspects = min(hidden, max(0, batch.suspects - batch.suspects_returned))
     failed = batch.returned + hidden - hidden_suspects
     if not batch.is_complete:
         return _weigh_unfinished(batch, is_due=is_due, settings=settings)
 
-    suspects_succeeded = batch.suspects - batch.suspects_returned - hidden_suspects
+    suspects_succeeded = max(0, batch.suspects - batch.suspects_returned - hidden_suspects)
     weight = batch.size - batch.suspects + suspects_succeeded
     if failed and failed >= settings.failure_rate * weight:
         return _defended(batch, failed, weight, hidden, evidence, settings)

@@ -338,9 +338,6 @@ class Refuses(Client):
         raise ClientError({"Error": {"Code": self._code, "Message": "no"}}, "SendMessageBatch")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: a letter that one gather receives twice is redriven twice"
-)
 def test_a_letter_that_is_delivered_twice_is_redriven_once(account: Account) -> None:
     account.dead_letters("a")
 

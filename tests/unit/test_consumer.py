@@ -14,6 +14,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
+
 from redrive.letter import TRAIL_ATTRIBUTE, Trail
 
 QUEUE = "orders"

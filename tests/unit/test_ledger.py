@@ -69,7 +69,7 @@ def test_a_return_counts_as_evidence_until_a_write_of_the_circuit_has_charged_it
 
 
 def test_a_deferral_keeps_the_strikes_and_settles_the_batch_that_gave_them() -> None:
-    entry = an_entry().deferred(not_before=ahead(hours=2), strikes=1)
+    entry = an_entry().deferred(not_before=ahead(hours=2), strikes=1, batch=an_entry().batch)
 
     assert (entry.not_before, entry.strikes, entry.settled_batch) == (ahead(hours=2), 1, 7)
     assert entry.redrive_count == 1

@@ -116,7 +116,6 @@ def test_a_trail_without_one_of_its_fields_is_refused(field: str) -> None:
         Trail.decode(json.dumps(fields))
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: Trail.decode takes fields the ledger can't store")
 @pytest.mark.parametrize(
     "text",
     [

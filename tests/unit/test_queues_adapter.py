@@ -797,10 +797,6 @@ def send_batch(client: Any) -> object:
     )
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="BUG: botocore runs before-call.sqs.* handlers before its own on before-call, which then adds the header",
-)
 @pytest.mark.usefixtures("in_lambda")
 def test_a_batch_leaves_lambda_without_the_functions_own_trace() -> None:
     assert "x-amzn-trace-id" not in headers_of(clients.sqs_client(), send_batch)

@@ -177,10 +177,6 @@ def test_a_circuit_that_was_deleted_meanwhile_is_a_lost_race(
     assert store.save_circuit(written) is None
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="BUG: a circuit item without Version reads as version 0 and can't be written",
-)
 def test_a_circuit_without_a_version_can_be_written_over(
     dynamodb: FakeDynamoDb, store: StateStore
 ) -> None:
@@ -272,9 +268,6 @@ def test_an_entry_expires_long_after_it_was_written(
     assert float(kept["TTL"]["N"]) > ahead(days=28).timestamp()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: read_ledger lets KeyError and ValueError of a damaged entry escape"
-)
 @pytest.mark.parametrize(
     "damage",
     [{}, {"Trail": {"S": "not a trail"}}, {"Queue": {"S": QUEUE}, "Status": {"S": "LOST"}}],

@@ -356,16 +356,13 @@ def test_a_return_is_charged_to_the_circuit_once(
     assert is_unseen_return(letter, entry, 20) is is_unseen
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: Entry.deferred settles the entry's batch, not the trail's"
-)
 def test_a_strike_that_is_known_by_the_trail_alone_is_counted_once_across_a_deferral() -> None:
     """The write of the last redrive was lost, so the entry names an older batch than the trail."""
     stale = an_entry(batch=5, settled_batch=5)
     letter = a_returned_letter(batch=7)
     strikes = count_strikes(letter, stale, STRIKING)
 
-    deferred = stale.deferred(not_before=ahead(hours=1), strikes=strikes)
+    deferred = stale.deferred(not_before=ahead(hours=1), strikes=strikes, batch=7)
 
     assert strikes == 1
     assert count_strikes(letter, deferred, STRIKING) == 1

@@ -1,0 +1,116 @@
+"""`redrive status` and `redrive watch`: one screen in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oncall.exits import Exit
+from oncall.session import Session
+from oncall.snapshot import Snapshot, take_snapshot
+from oncall.table import printable
+from oncall.words import ago, letters, span, stamp
+from redrive.circuit import Circuit, State
+from redrive.queue_facts import QueueFacts
+
+_MEANING = {
+    State.CLOSED: "letters flow",
+    State.OPEN: "nothing is redriven",
+    State.HALF_OPEN: "a canary is out, everything else waits",
+}
+_WIDTH = 12
+_UNKNOWN = "not known"
+
+
+def status(session: Session) -> Exit:
+    """Print one snapshot. Raises CallFailed and Refused."""
+    snapshot = take_snapshot(session)
+    session.terminal.result(snapshot.to_json())
+    session.terminal.say("\n".join(screen(snapshot)))
+    return Exit.DONE
+
+
+def watch(session: Session, *, every_seconds: float, times: int | None = None) -> Exit:
+    """The same, again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    count = 0
+    console = Console(file=session.terminal.out)
+    with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
+        while times is None or count < times:
+            if count:
+                session.sleep(every_seconds)
+            lines = screen(take_snapshot(session))
+            live.update(Text("\n".join(lines)), refresh=True)
+            count += 1
+    return Exit.DONE
+
+
+def screen(snapshot: Snapshot) -> Iterator[str]:
+    """A snapshot as lines."""
+    yield f"{snapshot.queue}, {stamp(snapshot.at)}"
+    yield ""
+    for name, fact in _facts(snapshot):
+        yield f"{name + ':':<{_WIDTH}} {printable(fact)}"
+    for what, why in snapshot.unknown.items():
+        yield f"{'Not read:':<{_WIDTH}} {what} ({why})"
+
+
+def _facts(now: Snapshot) -> Iterator[tuple[str, str]]:
+    circuit = now.circuit
+    if circuit:
+        yield "Circuit", f"{circuit.state.value}, {_MEANING[circuit.state]}"
+        yield "", f"since {ago(circuit.changed_at, now.at)}: {circuit.reason}"
+        yield "Next", now.next_step + (
+            f", {ago(now.next_at, now.at) if now.next_at > now.at else 'with the next pass'}"
+            if now.next_at
+            else ""
+        )
+        yield from _orders(circuit, now)
+        yield "Window", f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
+        for batch in circuit.pending:
+            due = ago(batch.due_at, now.at) if batch.due_at > now.at else "with the next pass"
+            yield "", f"batch {batch.id}: {letters(batch.size)}, {batch.returned} returned, verdict {due}"
+    yield "Source", _depth(now.source)
+    oldest = f", the oldest there for {span(now.oldest)}" if now.oldest else ""
+    yield "DLQ", _depth(now.dlq) + (oldest if now.dlq and now.dlq.depth else "")
+    yield "Parking lot", _depth(now.parking_lot) + _wait(now.parking_lot)
+    if now.least_to_expiry is not None and now.dlq and now.dlq.depth:
+        yield "Expiry", f"the first letter of the DLQ expires in {span(now.least_to_expiry)} at the least"
+    yield "Last pass", _last_pass(now)
+    if "alarms" not in now.unknown:
+        yield "Alarms", ", ".join(now.alarms) or "none"
+
+
+def _orders(circuit: Circuit, now: Snapshot) -> Iterator[tuple[str, str]]:
+    orders = circuit.orders
+    if orders.pauses(now.at):
+        yield "Paused", f"by {orders.by}: {orders.reason or 'no reason given'}"
+    if orders.drains(now.at) and orders.drain_until:
+        yield "Draining", f"until {stamp(orders.drain_until)}, by {orders.by}"
+
+
+def _depth(facts: QueueFacts | None) -> str:
+    if facts is None:
+        return _UNKNOWN
+    parts = [f"{facts.in_flight:,} in flight" if facts.in_flight else ""]
+    parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
+    told = ", ".join(part for part in parts if part)
+    return f"{facts.depth:,} messages" + (f" ({told})" if told else "")
+
+
+def _wait(facts: QueueFacts | None) -> str:
+    return ", which wait for a person: `redrive parked`" if facts and facts.depth else ""
+
+
+def _last_pass(now: Snapshot) -> str:
+    if now.last_pass is None:
+        return _UNKNOWN if "last pass" in now.unknown else "none in the last day: `redrive doctor`"
+    report = now.last_pass.report
+    parked = sum(report.get("parked", {}).values())
+    return (
+        f"{ago(now.last_pass.at, now.at)}, {report.get('outcome')}: {report.get('redriven', 0)} redriven, "
+        f"{parked} parked, {report.get('returned', 0)} returned"
+        + (f"; {report['reason']}" if report.get("reason") else "")
+    )
