@@ -105,7 +105,7 @@ class StandIn:
             time.sleep(self.latency)
         target = request.headers["X-Amz-Target"]
         operation = (target.decode() if isinstance(target, bytes) else target).rpartition(".")[2]
-        content = self._answers[operation](json.loads(request.body)).encode()
+        content = self._answers[operation](json.loads(request.body or b"")).encode()
         with self._lock:
             self.seen.calls[operation] += 1
         headers = {
@@ -152,7 +152,7 @@ class StandIn:
         )
         return f'{{"Messages":[{messages}]}}'
 
-    def _send(self, asked: Asked) -> str:
+    def _send(self, _asked: Asked) -> str:
         return f'{{"MessageId":"{_message_id(0)}","MD5OfMessageBody":"{_MD5}"}}'
 
     def _send_batch(self, asked: Asked) -> str:

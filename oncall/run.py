@@ -17,9 +17,10 @@ from oncall.session import Session
 from oncall.table import printable, table
 from oncall.words import letters
 from redrive.live_traffic import LiveTraffic
-from redrive.redrive_pass import Tools, run_pass
+from redrive.redrive_pass import run_pass
 from redrive.report import Outcome
 from redrive.settings import Mode
+from redrive.tools import Tools
 
 _BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value})
 
@@ -29,7 +30,9 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
     if is_dry_run:
         report = dry_run(session)
     else:
-        session.terminal.say(f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it.")
+        session.terminal.plan(
+            f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
+        )
         session.terminal.confirm("Run it?")
         with recorded(session, "run a pass", reason) as ended:
             report = invoke(session)
@@ -52,7 +55,7 @@ def dry_run(session: Session) -> dict[str, Any]:
         live_traffic=LiveTraffic(session.aws.client("cloudwatch")),
         journal=silent,
         clock=session.clock,
-        rng=Random(),  # noqa: S311 - jitter is no secret
+        rng=Random(),
         owner=f"oncall-{uuid.uuid4()}",
     )
     settings = replace(session.settings, mode=Mode.DRY_RUN)
@@ -64,9 +67,7 @@ def invoke(session: Session) -> dict[str, Any]:
     """Let the function make one pass; its report. Raises CallFailed and Refused."""
     if session.place.function is None:
         raise Refused(f"Stack {session.place.stack!r} names no function. Deploy it anew.")
-    answer = session.aws.client("lambda").invoke(
-        FunctionName=session.place.function, Payload=b"{}"
-    )
+    answer = session.aws.client("lambda").invoke(FunctionName=session.place.function, Payload=b"{}")
     payload = answer["Payload"].read()
     try:
         report = json.loads(payload)

@@ -218,8 +218,8 @@ class NoBreaker:
             slot = pacer.slot(delay, self._world.clock.now())
             if slot is None:
                 return  # what is left is visible again before the next pass
-            delay = int(slot.total_seconds())
-            _send(self._world, SOURCE, letter, delay=delay, counter=(self.COUNTER, redrives + 1))
+            seconds = int(slot.total_seconds())
+            _send(self._world, SOURCE, letter, delay=seconds, counter=(self.COUNTER, redrives + 1))
 
 
 def _receive_all(world: World, url: str) -> Iterator[Message]:

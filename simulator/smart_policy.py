@@ -10,10 +10,11 @@ from typing import Any
 from redrive.circuit import Circuit
 from redrive.live_traffic import LiveTraffic
 from redrive.queues import Queues
-from redrive.redrive_pass import Tools, run_pass
+from redrive.redrive_pass import run_pass
 from redrive.report import Report
 from redrive.settings import Deployment, Settings
 from redrive.state_store import StateStore
+from redrive.tools import Tools
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 #: What the deployed function has for one pass.

@@ -17,7 +17,7 @@ if _clock_file:
     import struct
     import time
 
-    with open(_clock_file, "r+b") as _handle:
+    with open(_clock_file, "r+b") as _handle:  # noqa: PTH123 - runs in every interpreter: no pathlib
         _shared = mmap.mmap(_handle.fileno(), 8)
     _offset_at = struct.Struct("d").unpack_from
     _real_time, _real_time_ns = time.time, time.time_ns

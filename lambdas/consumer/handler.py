@@ -43,7 +43,7 @@ def _read_environment(*names: str) -> list[str]:
     return values
 
 
-def _report_already_processed(response: Any, idempotent_data: Any) -> Any:
+def _report_already_processed(response: Any, idempotent_data: Any) -> Any:  # noqa: ARG001 - Powertools names it
     logger.info(MESSAGE_ALREADY_PROCESSED)
     return response
 

@@ -6,6 +6,7 @@ The event is ignored: it says that it is time, and the pass looks for itself.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -19,9 +20,10 @@ from redrive.json_log import JsonLog
 from redrive.live_traffic import LiveTraffic
 from redrive.metrics import emit, kept_metrics
 from redrive.queues import Queues
-from redrive.redrive_pass import STOPPING_TIME, Tools, run_pass
+from redrive.redrive_pass import STOPPING_TIME, run_pass
 from redrive.settings import Deployment, Settings
 from redrive.state_store import StateStore
+from redrive.tools import Tools
 
 logger = Logger(service="smart-redriver")
 
@@ -42,7 +44,7 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
         store=store,
         live_traffic=live_traffic,
         journal=JsonLog(
-            logger.registered_handler.stream,
+            sys.stdout,
             _now,
             service=logger.service,
             function_request_id=context.aws_request_id,

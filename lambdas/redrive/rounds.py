@@ -195,23 +195,23 @@ class Rounds:
             now,
         )
 
-    def apply_parks(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> None:
-        """Send letters to the parking lot. Raises CallFailed after a ledger write was refused."""
+    def apply_parks(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> bool:
+        """Send letters to the parking lot; whether all were accepted. Raises CallFailed after a ledger write was refused."""
 
         def tell(one: Examined, decision: Park) -> None:
             self._report.parked[decision.reason.value] += 1
             self._tell("letter.parked", one, decision.reason.value)
 
-        self._to_parking_lot(parks, tell, now)
+        return self._to_parking_lot(parks, tell, now)
 
-    def renew(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> None:
-        """Send parked letters to the parking lot again, for a new clock. Raises as `apply_parks` does."""
+    def renew(self, parks: Sequence[tuple[Examined, Park]], now: datetime) -> bool:
+        """Send parked letters to the parking lot again, for a new clock. Answers and raises as `apply_parks` does."""
 
         def tell(one: Examined, decision: Park) -> None:
             self._report.renewed += 1
             self._tell("letter.renewed", one, decision.reason.value)
 
-        self._to_parking_lot(parks, tell, now)
+        return self._to_parking_lot(parks, tell, now)
 
     def apply_holds(self, holds: Sequence[tuple[Examined, Hold]], now: datetime) -> None:
         """Leave letters in the DLQ, hidden until their time where that is later than now. Raises CallFailed after a ledger write was refused."""
@@ -295,7 +295,7 @@ class Rounds:
         parks: Sequence[tuple[Examined, Park]],
         tell: Callable[[Examined, Park], None],
         now: datetime,
-    ) -> None:
+    ) -> bool:
         def parked(one: Examined, decision: Park, new_id: str) -> Entry:
             tell(one, decision)
             return self._entry(one).parked(
@@ -318,7 +318,7 @@ class Rounds:
             )
             for one, decision in parks
         ]
-        self._forwarder.forward(going, self._queues.park, now)
+        return not self._forwarder.forward(going, self._queues.park, now)
 
     def _look_up(self, letters: list[Letter]) -> list[Examined]:
         if not letters:

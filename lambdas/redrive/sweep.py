@@ -5,7 +5,7 @@ A sweep releases nothing: what it leaves stays hidden until the pass is over, or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from redrive.circuit import Circuit
@@ -32,6 +32,9 @@ class Sweep:
         self._retention = retention
         self._clock = clock
         self._deadline = deadline
+        #: Letters that should have gone are still there: the next pass has to look again.
+        self.has_unfinished_work = False
+        self._has_sent_any = False
 
     def park_expiring(self, circuit: Circuit, *, hidden_for: timedelta) -> datetime | None:
         """Park the DLQ's letters near expiry; the first send of the oldest one that stays. Raises CallFailed."""
@@ -45,7 +48,8 @@ class Sweep:
             for one in here:
                 self._report.saw_letter(one.letter.sent_at, self._retention, now)
             expiring = [one for one in here if is_expiring(one.letter, self._retention, now)]
-            self._rounds.apply_parks(
+            self._send_on(
+                self._rounds.apply_parks,
                 [
                     (
                         one,
@@ -71,14 +75,26 @@ class Sweep:
             self._rounds.apply_discards([(one, Discard()) for one in replaced])
             here = [one for one in examined if one not in replaced]
             renewed = [one for one in here if is_worth_renewing(one.letter, self._retention, now)]
-            self._rounds.renew([(one, _as_it_was(one)) for one in renewed], now)
+            self._send_on(self._rounds.renew, [(one, _as_it_was(one)) for one in renewed], now)
             oldest = _oldest(oldest, [one for one in here if one not in renewed])
             if renewed:
                 oldest = min(oldest or now, now)
         return oldest
 
+    def _send_on(
+        self,
+        send: Callable[[Sequence[tuple[Examined, Park]], datetime], bool],
+        letters: Sequence[tuple[Examined, Park]],
+        now: datetime,
+    ) -> None:
+        if letters:
+            self._has_sent_any = True
+            self.has_unfinished_work |= not send(letters, now)
+
     def _gather(self, hidden_for: timedelta) -> list[Examined]:
         if self._clock() >= self._deadline:
+            # A sweep that found work and ran out of time has more; one that found none met the oldest letters.
+            self.has_unfinished_work |= self._has_sent_any
             return []
         return self._rounds.gather(ROUND_SIZE, hidden_for=hidden_for)
 

@@ -181,6 +181,8 @@ def is_unseen_return(letter: Letter, entry: Entry | None, circuit_version: int) 
     """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
     if letter.trail is None or letter.trail.redrive_count == 0:
         return False
+    if entry is not None and entry.has_replaced(letter.message_id):
+        return False  # a copy that a crash left behind: the letter itself has gone on
     return (
         entry is None
         or entry.status is not Status.RETURNED

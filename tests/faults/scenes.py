@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -158,7 +159,7 @@ class Scene:
         """
         trail = Trail(
             queue=SOURCE,
-            original_id=f"id-{body}",
+            original_id="id-" + re.sub(r"\W", "-", body),
             redrive_count=count,
             first_seen=self.now - hours(3),
             batch=batch,

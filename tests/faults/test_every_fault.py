@@ -24,6 +24,7 @@ from tests.faults.scenes import (
     SCENES,
     Scene,
     a_bit_of_everything,
+    a_failed_batch_and_live_traffic,
     letters_near_expiry_in_an_outage,
     more_than_a_round,
     parked_letters_to_renew,
@@ -34,6 +35,7 @@ Build = Callable[[], Scene]
 #: Together these make every call that a pass can make, for every purpose that it has.
 EVERY_CALL = (
     a_bit_of_everything,
+    a_failed_batch_and_live_traffic,
     letters_near_expiry_in_an_outage,
     parked_letters_to_renew,
 )

@@ -4,6 +4,7 @@ moto lacks three things that a pass meets, and each stub says so: DeadLetterQueu
 tests), ListMessageMoveTasks, and a long poll that does not need real time.
 """
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -25,10 +26,11 @@ from redrive.circuit import Circuit
 from redrive.ledger import Entry
 from redrive.live_traffic import LiveTraffic
 from redrive.queues import Queues
-from redrive.redrive_pass import Tools, run_pass
+from redrive.redrive_pass import run_pass
 from redrive.report import Report
 from redrive.settings import Deployment, Settings
 from redrive.state_store import StateStore
+from redrive.tools import Tools
 from tests.contract.moto_dlq import dead_letter_source_arns
 
 START = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -52,7 +54,7 @@ class Account:
     deployment: Deployment
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     moves: list[dict[str, Any]] = field(default_factory=list)
-    passes: int = 0
+    passes: Iterator[int] = field(default_factory=itertools.count)
 
     # The world.
 
@@ -137,7 +139,6 @@ class Account:
         return self.store.read_ledger([message_id]).entries.get(message_id)
 
     def run_pass(self, **settings: Any) -> Report:
-        self.passes += 1
         tools = Tools(
             queues=Queues(self.sqs, self.deployment),
             store=self.store,
@@ -145,7 +146,7 @@ class Account:
             journal=lambda event, /, **fields: self.events.append((event, fields)),
             clock=self.now,
             rng=Random(0),
-            owner=f"pass-{self.passes}",
+            owner=f"pass-{next(self.passes)}",
         )
         return run_pass(tools, QUEUE, Settings.parse(settings), deadline=self.now() + PASS_TIME)
 

@@ -23,7 +23,7 @@ from tests.unit.examples import QUEUE, a_letter, a_trail
 TRAILS = st.builds(
     Trail,
     queue=st.text(),
-    original_id=st.text(min_size=1, max_size=100),
+    original_id=st.from_regex(r"[A-Za-z0-9_-]{1,100}", fullmatch=True),
     redrive_count=st.integers(0, 1000),
     first_seen=st.integers(0, 2**32).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
     batch=st.integers(0, 10**9),
