@@ -6,11 +6,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import scenario_table
+from bench import ceiling, cold_start, drain, engine, scenario_table
 from bench.request import Request
 
 BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "scenarios": scenario_table.run,
+    "engine": engine.bench,
+    "cold-start": cold_start.bench,
+    "ceiling": ceiling.bench,
+    "drain": drain.bench,
 }
 
 

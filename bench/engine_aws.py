@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
@@ -43,26 +43,26 @@ class Seen:
     entries: Counter[str] = field(default_factory=Counter)
     violations: int = 0
 
-    @property
-    def total(self) -> int:
-        """All calls."""
-        return self.calls.total()
+    def forget(self) -> None:
+        """Count from here on: what came before was setting the scene."""
+        self.calls.clear()
+        self.entries.clear()
 
 
 class StandIn:
     """One DLQ of `letters` letters that SQS moved there an hour ago, its source queue, parking lot and state table.
 
-    With `keeps_order` false the ledger is not looked at, for re-drivers that write another one.
+    With `checks_order` false the ledger is not looked at, for re-drivers that write another one.
     """
 
-    def __init__(self, letters: int, *, latency: float = 0.0, keeps_order: bool = True) -> None:
+    def __init__(self, letters: int, *, latency: float = 0.0) -> None:
         self.seen = Seen()
         self.latency = latency
         self._states = bytearray(letters)
         self._received = 0
         self._items: dict[str, Asked] = {}
         self._lock = Lock()
-        self._keeps_order = keeps_order
+        self.checks_order = True
         sent_at = int(time.time() * 1000) - 3_600_000
         self._system = json.dumps(
             {
@@ -82,6 +82,7 @@ class StandIn:
             "DeleteMessage": self._delete,
             "DeleteMessageBatch": self._delete_batch,
             "ChangeMessageVisibilityBatch": _all_successful,
+            "CreateTable": lambda _: "{}",
             "GetItem": self._get_item,
             "PutItem": self._put_item,
             "DeleteItem": lambda _: "{}",
@@ -105,7 +106,7 @@ class StandIn:
             time.sleep(self.latency)
         target = request.headers["X-Amz-Target"]
         operation = (target.decode() if isinstance(target, bytes) else target).rpartition(".")[2]
-        content = self._answers[operation](json.loads(request.body or b"")).encode()
+        content = self._answers[operation](json.loads(cast("bytes", request.body))).encode()
         with self._lock:
             self.seen.calls[operation] += 1
         headers = {
@@ -114,7 +115,7 @@ class StandIn:
             "x-amz-crc32": str(zlib.crc32(content)),
             "x-amzn-RequestId": "5c2b7b1e-4f6a-5a57-a3b1-2d6d4e1f0c11",
         }
-        return AWSResponse(request.url, 200, headers, _Raw(content))
+        return AWSResponse(request.url, 200, cast("Any", headers), _Raw(content))
 
     # SQS.
 
@@ -203,7 +204,7 @@ class StandIn:
         return '{"UnprocessedItems":{}}'
 
     def _moves(self, number: int, before: int, after: int) -> None:
-        if self._keeps_order and self._states[number] != before:
+        if self.checks_order and self._states[number] != before:
             self.seen.violations += 1
         self._states[number] = after
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 from typing import Any
 
 Response = dict[str, Any]
@@ -71,6 +72,7 @@ class Wire:
         self.calls: list[Call] = []
         self.is_dead = False
         self._script = script
+        self._one_at_a_time = Lock()  # the fakes know no threads, and a pass may have some
 
     def to(self, client: Any) -> Any:
         """The client, reached over this wire."""
@@ -78,16 +80,17 @@ class Wire:
 
     def carry(self, operation: str, request: Mapping[str, Any], act: Act) -> Response:
         """Carry one call out as the script has it."""
-        if self.is_dead:
-            raise Crash("a dead process calls nobody")
-        call = Call(number=len(self.calls), operation=operation, request=request)
-        self.calls.append(call)
-        mishap = self._script(call)
-        try:
-            return mishap(call, act) if mishap else act(**request)
-        except Crash:
-            self.is_dead = True
-            raise
+        with self._one_at_a_time:
+            if self.is_dead:
+                raise Crash("a dead process calls nobody")
+            call = Call(number=len(self.calls), operation=operation, request=request)
+            self.calls.append(call)
+            mishap = self._script(call)
+            try:
+                return mishap(call, act) if mishap else act(**request)
+            except Crash:
+                self.is_dead = True
+                raise
 
 
 class _Client:

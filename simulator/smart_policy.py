@@ -26,6 +26,8 @@ class SmartRedriver:
 
     def __init__(self, world: World, settings: Settings | None = None, *, seed: int = 0) -> None:
         self.settings = settings or Settings()
+        #: Rounds side by side; with more than one the clients have to bear threads.
+        self.workers = 1
         self.every = timedelta(minutes=self.settings.schedule_minutes)
         self.reports: list[Report] = []
         self.times: list[timedelta] = []
@@ -65,6 +67,7 @@ class SmartRedriver:
             clock=self._world.clock.now,
             rng=self._rng,
             owner=owner or f"pass-{len(self.reports)}",
+            workers=self.workers,
         )
         report = run_pass(
             tools, SOURCE, self.settings, deadline=self._world.clock.now() + PASS_TIME

@@ -6,7 +6,6 @@ The event is ignored: it says that it is time, and the pass looks for itself.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -16,7 +15,6 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from redrive import clients
-from redrive.json_log import JsonLog
 from redrive.live_traffic import LiveTraffic
 from redrive.metrics import emit, kept_metrics
 from redrive.queues import Queues
@@ -43,12 +41,7 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
         queues=queues,
         store=store,
         live_traffic=live_traffic,
-        journal=JsonLog(
-            sys.stdout,
-            _now,
-            service=logger.service,
-            function_request_id=context.aws_request_id,
-        ),
+        journal=_log,
         clock=_now,
         rng=Random(),
         owner=context.aws_request_id,
@@ -63,3 +56,7 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
 
 def _now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)
+
+
+def _log(event: str, /, **fields: Any) -> None:
+    logger.info(event, **fields)

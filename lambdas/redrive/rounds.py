@@ -92,7 +92,6 @@ class Rounds:
         self._journal = journal
         self._source_limits = source_limits
         self._parking_lot_limit = parking_lot_limit
-        self._waits_for_full_writes = waits_for_full_writes
         self._forwarder = Forwarder(
             queues, store, report, journal, waits_for_full_writes=waits_for_full_writes
         )
@@ -102,8 +101,8 @@ class Rounds:
         """Letters that this pass took out of the DLQ."""
         return self._forwarder.removed
 
-    def apart(self) -> Rounds:
-        """The same, with counts of its own: for one round that runs beside others. See `absorb`."""
+    def apart(self, *, is_one_of_many: bool) -> Rounds:
+        """The same, with counts of its own: for one round that may run beside others. See `absorb`."""
         return Rounds(
             self._queues,
             self._store,
@@ -111,7 +110,7 @@ class Rounds:
             self._journal,
             source_limits=self._source_limits,
             parking_lot_limit=self._parking_lot_limit,
-            waits_for_full_writes=self._waits_for_full_writes,
+            waits_for_full_writes=is_one_of_many,
         )
 
     def absorb(self, part: Rounds) -> None:

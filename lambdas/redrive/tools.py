@@ -77,5 +77,4 @@ class Workplace:
             self.tools.journal,
             source_limits=self.sources.size_limits,
             parking_lot_limit=self.parking_lot.max_message_size,
-            waits_for_full_writes=self.tools.workers > 1,
         )

@@ -1,0 +1,98 @@
+"""A million letters after an outage, in virtual time: how long until the last one is done."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from bench.request import Request
+from bench.results import Results, Table
+from redrive import breaker
+from redrive.circuit import Orders
+from redrive.settings import Settings
+from simulator.consumers import Consumer
+from simulator.smart_policy import SmartRedriver
+from simulator.world import World
+
+LETTERS = 1_000_000
+LETTERS_WHEN_QUICK = 20_000
+
+#: A consumer that recovers by the time of the first pass, and then takes all it is given.
+STEP = timedelta(seconds=30)
+
+#: What `redrive drain --window 100000 --rate 1000` orders.
+DRAIN_WINDOW, DRAIN_RATE = 100_000, 1000.0
+
+
+def bench(request: Request) -> None:
+    """Play both, show, leave."""
+    letters = LETTERS_WHEN_QUICK if request.is_quick else LETTERS
+    results = Results(name="drain", title="A million letters after an outage")
+    rows = []
+    for what, drains in (("default settings", False), ("`redrive drain`", True)):
+        with request.console.status(f"{letters:,} letters, {what}"):
+            figures = _play(letters, drains=drains)
+        results.figures[what] = figures
+        rows.append(
+            [
+                what,
+                f"{figures['hours']:.1f} h",
+                str(figures["passes"]),
+                f"{figures['largest_window']:,}",
+                f"{figures['lost']}",
+                f"{figures['repeated']}",
+                f"{figures['real_seconds']:.0f} s",
+            ]
+        )
+    results.show(
+        request,
+        Table(
+            title=f"{letters:,} letters in the DLQ, the consumer is well again, one Lambda",
+            headings=(
+                "settings",
+                "drained after",
+                "passes",
+                "largest window",
+                "lost",
+                "repeated",
+                "simulated in",
+            ),
+            rows=rows,
+            note="Virtual time. The default window doubles with each good batch up to 10,000 letters, and the default rate is "
+            "100 letters a second: both protect the consumer, and both are settings. The order to drain has a window of "
+            f"{DRAIN_WINDOW:,} letters and {DRAIN_RATE:,.0f} letters a second, and still stops on failure.",
+        ),
+    )
+    results.leave(request)
+
+
+def _play(letters: int, *, drains: bool) -> dict[str, Any]:
+    began = time.perf_counter()
+    world = World(seed=0, consumer=Consumer(), step=STEP)
+    world.dead_letters(letters)
+    settings = Settings()
+    if drains:
+        settings = replace(settings, max_window=DRAIN_WINDOW)
+    policy = SmartRedriver(world, settings)
+    if drains:
+        now = world.clock.now()
+        orders = Orders(
+            drain_until=now + timedelta(days=30),
+            drain_window=DRAIN_WINDOW,
+            drain_rate=DRAIN_RATE,
+            by="bench",
+        )
+        circuit = breaker.new_circuit("orders", settings, now)
+        policy.store.save_circuit(breaker.order(circuit, orders, now))
+    world.run(policy, until=timedelta(days=30), stop=lambda: world.is_drained)
+    return {
+        "letters": letters,
+        "hours": world.elapsed / timedelta(hours=1),
+        "passes": len(policy.reports),
+        "largest_window": max(report.window or 0 for report in policy.reports),
+        "lost": len(world.lost()),
+        "repeated": sum(count - 1 for count in world.deliveries.done.values()),
+        "real_seconds": time.perf_counter() - began,
+    }
