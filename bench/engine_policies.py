@@ -68,22 +68,22 @@ def smart_redriver(aws: StandIn, letters: int, workers: int = clients.WORKERS) -
 
 @dataclass(frozen=True, kw_only=True)
 class _Account:
-"""What a rival asks of the simulated world, over real clients."""
+    """What a rival asks of the simulated world, over real clients."""
 
-sqs: Any
-dynamodb: Any
+    sqs: Any
+    dynamodb: Any
 
-@property
-def clock(self) -> Any:
-    """A clock with `now`."""
-    return type("Clock", (), {"now": staticmethod(now)})
+    @property
+    def clock(self) -> Any:
+        """A clock with `now`."""
+        return type("Clock", (), {"now": staticmethod(now)})
 
-def url(self, queue: str) -> str:
-    """The queue's URL."""
-    return URL + queue
+    def url(self, queue: str) -> str:
+        """The queue's URL."""
+        return URL + queue
 
-def let_dead_letters_end_in(self, *_: Any, **__: Any) -> None:
-    """The stand-in's queues need no redrive policy."""
+    def let_dead_letters_end_in(self, *_: Any, **__: Any) -> None:
+        """The stand-in's queues need no redrive policy."""
 
 
 def _log(event: str, /, **fields: Any) -> None:
