@@ -73,12 +73,16 @@ def period_of(alarm: Properties) -> int:
     return period
 
 
-def judge(alarm: Properties, record: MetricRecord, now: float, before: str) -> str:
-    """The alarm's next state, `before` being its last one."""
+def last_end(alarm: Properties, now: float) -> float:
+    """When the newest period that is over ended: periods are the clock's, long ones end every hour."""
+    step = min(period_of(alarm), _HOUR)
+    return now // step * step
+
+
+def judge(alarm: Properties, record: MetricRecord, end: float, before: str) -> str:
+    """The alarm's next state when its period with this end is over, `before` being its last one."""
     period, count = period_of(alarm), int(alarm["EvaluationPeriods"])
-    # Periods are those of the clock; those of more than an hour end with the last full one.
-    newest = now // min(period, _HOUR) * min(period, _HOUR)
-    ends = [newest - age * period for age in range(count + _EXTRA_PERIODS, -1, -1)]
+    ends = [end - age * period for age in range(count + _EXTRA_PERIODS, -1, -1)]
     crosses, threshold = _COMPARISONS[alarm["ComparisonOperator"]], float(alarm["Threshold"])
     seen = [
         crosses(value, threshold)
@@ -113,6 +117,7 @@ class Alarms:
         self.states = dict.fromkeys((*self._metric, *self._composite), NO_DATA)
         self.told: list[tuple[float, str, str, str]] = []
         self._known = dict.fromkeys(self.states, OK)
+        self._judged: dict[str, float] = {}
         self._since = dict.fromkeys(self.states, float("-inf"))
 
     def watch(self, start: float, end: float) -> Iterator[float]:
@@ -120,7 +125,10 @@ class Alarms:
         for minute in range(int(start // _MINUTE), int(end // _MINUTE) + 1):
             now = float(minute * _MINUTE)
             for name, alarm in self._metric.items():
-                self._become(name, judge(alarm, self._record, now, self.states[name]), now)
+                end = last_end(alarm, now)
+                if end != self._judged.get(name):
+                    self._judged[name] = end
+                    self._become(name, judge(alarm, self._record, end, self.states[name]), now)
             for name, alarm in self._composite.items():
                 self._become(name, self._of_rule(alarm["AlarmRule"]), now)
             for name, alarm in (*self._metric.items(), *self._composite.items()):

@@ -26,6 +26,7 @@ FUNCTION = "redriver"
 _SQS_METRICS = (
     "ApproximateNumberOfMessagesVisible",
     "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
     "ApproximateAgeOfOldestMessage",
     "NumberOfMessagesReceived",
 )

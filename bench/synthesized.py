@@ -15,7 +15,7 @@ from simulator.world import DLQ, PARKING_LOT, SOURCE
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 
-_CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
+CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 #: The outputs that name what a simulated world has, and how it is called there.
 _NAMED = {
@@ -28,7 +28,7 @@ _NAMED = {
 
 def synthesize(**context: str) -> dict[str, Any]:
     """The template for these context keys, nothing bundled."""
-    flags = json.loads(_CDK_JSON.read_text())["context"]
+    flags = json.loads(CDK_JSON.read_text())["context"]
     app = cdk.App(context={**flags, "aws:cdk:bundling-stacks": [], **context})
     return dict(Template.from_stack(make_stack(app, read_context(app.node))).to_json())
 

@@ -5,7 +5,7 @@ Alarms that belong to one incident go to nobody by themselves; a composite of th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -87,6 +87,8 @@ class AlarmMaker:
             actions_suppressor_wait_period=_SUPPRESSOR_WAIT if suppressor else None,
             actions_suppressor_extension_period=_SUPPRESSOR_WAIT if suppressor else None,
         )
+        # Named by CloudFormation, like every other resource: the CDK's own name knows no stack.
+        cast("cloudwatch.CfnCompositeAlarm", composite.node.default_child).alarm_name = None
         return self._told(composite, topic)
 
     def _told(self, alarm: A, topic: sns.ITopic | None) -> A:

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from redrive import metrics as own
 from redrive.triage import ParkReason
-from stacks.queue_metrics import AGE, IN_FLIGHT, VISIBLE, QueueMetrics, math
+from stacks.queue_metrics import AGE, VISIBLE, QueueMetrics, math
 
 _WIDTH = 24
 _HEIGHT = 6
@@ -101,16 +101,14 @@ class QueueDashboard(Construct):
         )
 
     def _depths(self) -> cloudwatch.GraphWidget:
-        dead = {
-            "visible": self._metrics.dead_letters(VISIBLE, "Average", self._period),
-            "hidden": self._metrics.dead_letters(IN_FLIGHT, "Average", self._period),
-        }
+        """Our own count includes letters that are hidden, SQS's goes on when the re-driver does not."""
         return _graph(
             "Waiting",
             [
-                math("visible + hidden", self._period, label="Dead letters", **dead),
-                self._metrics.source(VISIBLE, "Average", self._period, "Source queue"),
-                self._own(own.PARKED_LETTERS, "Maximum", "Parking lot"),
+                self._own(own.DEAD_LETTERS, "Maximum", "dead letters"),
+                self._metrics.dead_letters(VISIBLE, "Maximum", self._period, "of them visible"),
+                self._metrics.source(VISIBLE, "Maximum", self._period, "source queue"),
+                self._own(own.PARKED_LETTERS, "Maximum", "parking lot"),
             ],
             _COUNT,
         )

@@ -28,11 +28,14 @@ def schedule_period(settings: Settings, ticks: int = 1) -> int:
 
 
 def longer_than(seconds: int, *, period: int) -> Evaluation:
-    """A condition that holds for longer than so many seconds, or for as long as can be looked at."""
+    """A condition that holds for longer than so many seconds, or for as long as can be looked at.
+
+    In one period of them it may be out of sight.
+    """
     if seconds >= _DAY:
         period = max(period, _HOUR)
-    periods = min(seconds // period + 1, (_LONGEST_REACH if period >= _HOUR else _DAY) // period)
-    return Evaluation(seconds=period, periods=periods, breaching=periods)
+    periods = min(seconds // period + 2, (_LONGEST_REACH if period >= _HOUR else _DAY) // period)
+    return Evaluation(seconds=period, periods=periods, breaching=periods - 1)
 
 
 def outage_before_paging(settings: Settings, cool_downs: int) -> int:

@@ -7,19 +7,19 @@ from aws_cdk import aws_sns as sns
 from redrive import metrics as own
 from redrive.settings import Settings
 from stacks.alarms import Advice, AlarmMaker, Comparison, Missing
-from stacks.evaluation import (
-    Evaluation,
-    longer_than,
-    outage_before_paging,
-    schedule_period,
-)
+from stacks.evaluation import Evaluation, longer_than, outage_before_paging, schedule_period
 from stacks.monitoring_settings import MonitoringSettings
-from stacks.queue_metrics import AGE, IN_FLIGHT, VISIBLE, QueueMetrics, math
+from stacks.queue_metrics import AGE, VISIBLE, QueueMetrics, math
 
+_FIVE_MINUTES = cdk.Duration.minutes(5)
 #: A pass hides letters for less than this: a maximum over it shows them all the same.
 _LEVEL = Evaluation(seconds=300, periods=3, breaching=2)
 #: What is rarely looked at is remembered for a day.
 _DAILY_LOOK = Evaluation(seconds=3600, periods=24, breaching=1)
+#: A burst is remembered until its letters are many, or too old: else it would page twice.
+_BURST = Evaluation(seconds=300, periods=3, breaching=1)
+#: A canary that is the only letter leaves the DLQ empty for a quarter of an hour: one such period at most.
+_TRIAL_SECONDS = 600
 _WEEK = Evaluation(seconds=86_400, periods=7, breaching=7)
 
 
@@ -51,7 +51,7 @@ class PagingAlarms:
         )
         make.composite(
             "RedriverUnwell",
-            [self._errors(), self._silent()],
+            [self._errors(), self._throttles(), self._failed_passes(), self._silent()],
             Advice(
                 meaning="The re-driver fails or does not run; dead letters stay where they are.",
                 first="run `redrive doctor`, then read the function's log.",
@@ -78,21 +78,18 @@ class PagingAlarms:
         )
 
     def _growing(self) -> cloudwatch.Alarm:
-        """Averages, as only they add up: a letter that a pass hides leaves one and enters the other."""
-        five_minutes = cdk.Duration.minutes(5)
         limit = self._monitoring.alarm_dead_letters_growth
         return self._make.alarm(
             "DeadLettersGrowing",
             math(
                 "DIFF(visible + hidden)",
-                five_minutes,
+                _FIVE_MINUTES,
                 label="New dead letters in 5 minutes",
-                visible=self._metrics.dead_letters(VISIBLE, "Average", five_minutes),
-                hidden=self._metrics.dead_letters(IN_FLIGHT, "Average", five_minutes),
+                **self._metrics.depth(_FIVE_MINUTES),
             ),
             Comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             limit,
-            Evaluation(seconds=300),
+            _BURST,
             Advice(
                 meaning=f"{limit} or more dead letters came within five minutes.",
                 first="look for a deployment or an outage of the consumer in the last minutes.",
@@ -116,15 +113,25 @@ class PagingAlarms:
         )
 
     def _circuit_open(self) -> cloudwatch.Alarm:
-        """Never CLOSED in two ticks' time, again and again: an outage flips OPEN and HALF_OPEN."""
+        """Never CLOSED while letters wait, again and again: an outage flips OPEN and HALF_OPEN.
+
+        Over an empty DLQ the circuit stays OPEN for ever, and that is nobody's concern.
+        """
         cool_downs = self._monitoring.alarm_open_cool_downs
         evaluation = longer_than(
             outage_before_paging(self._settings, cool_downs),
-            period=schedule_period(self._settings, ticks=2),
+            period=max(_TRIAL_SECONDS, schedule_period(self._settings, ticks=2)),
         )
+        period = _period(evaluation)
         return self._make.alarm(
             "CircuitOpen",
-            self._metrics.own(own.CIRCUIT_STATE, "Minimum", _period(evaluation)),
+            math(
+                "IF(letters > 0, circuit, 0)",
+                period,
+                label="Circuit while letters wait: 0 CLOSED, 1 OPEN",
+                circuit=self._metrics.own(own.CIRCUIT_STATE, "Minimum", period),
+                letters=self._metrics.own(own.DEAD_LETTERS, "Maximum", period),
+            ),
             Comparison.GREATER_THAN_THRESHOLD,
             own.STATE_VALUES["CLOSED"],
             evaluation,
@@ -137,28 +144,58 @@ class PagingAlarms:
         )
 
     def _errors(self) -> cloudwatch.Alarm:
-        """A crash or a throttle at once; of passes that AWS refused, the second within three ticks."""
-        seconds = schedule_period(self._settings, ticks=3)
-        period = cdk.Duration.seconds(seconds)
-        return self._make.alarm(
+        return self._function_fault(
             "RedriverErrors",
-            math(
-                "FILL(errors, 0) + FILL(throttles, 0) + IF(FILL(failed, 0) > 1, 1, 0)",
-                period,
-                label="Errors, throttles, failed passes",
-                errors=self._metrics.redriver("Errors", "Sum", period),
-                throttles=self._metrics.redriver("Throttles", "Sum", period),
-                failed=self._metrics.own(own.PASSES_FAILED, "Sum", period),
-            ),
-            Comparison.GREATER_THAN_THRESHOLD,
-            0,
-            Evaluation(seconds=seconds),
+            "Errors",
             Advice(
-                meaning="The re-driver crashed, was throttled, or failed in two passes.",
-                first="read the last `pass.finished` and `call.failed` of its log.",
+                meaning="The re-driver crashed or ran out of time.",
+                first="read the traceback or the refused settings at the end of its log.",
                 section="redriver-errors",
             ),
         )
+
+    def _throttles(self) -> cloudwatch.Alarm:
+        return self._function_fault(
+            "RedriverThrottled",
+            "Throttles",
+            Advice(
+                meaning="Lambda refused to start a pass: the account's concurrency is used up.",
+                first="see which function of the account takes it all.",
+                section="redriver-throttled",
+            ),
+        )
+
+    def _function_fault(self, construct_id: str, name: str, advice: Advice) -> cloudwatch.Alarm:
+        """At once, and remembered for three ticks."""
+        evaluation = self._three_ticks(breaching=1)
+        return self._make.alarm(
+            construct_id,
+            self._metrics.redriver(name, "Sum", _period(evaluation)),
+            Comparison.GREATER_THAN_THRESHOLD,
+            0,
+            evaluation,
+            advice,
+        )
+
+    def _failed_passes(self) -> cloudwatch.Alarm:
+        """The second of three: what AWS refuses once, the next tick tries again."""
+        evaluation = self._three_ticks(breaching=2)
+        return self._make.alarm(
+            "PassesFailed",
+            self._metrics.own(own.PASSES_FAILED, "Sum", _period(evaluation)),
+            Comparison.GREATER_THAN_THRESHOLD,
+            0,
+            evaluation,
+            Advice(
+                meaning="AWS refused a call that passes can't do without, twice in three ticks.",
+                first="run `redrive doctor`, which tries each call and names the remedy.",
+                section="passes-failed",
+            ),
+        )
+
+    def _three_ticks(self, *, breaching: int) -> Evaluation:
+        tick = schedule_period(self._settings)
+        return Evaluation(seconds=tick, periods=3, breaching=breaching)
 
     def _silent(self) -> cloudwatch.Alarm:
         periods = self._monitoring.alarm_silent_periods

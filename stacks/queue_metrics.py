@@ -15,13 +15,14 @@ from redrive import metrics
 
 VISIBLE = "ApproximateNumberOfMessagesVisible"
 IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
+DELAYED = "ApproximateNumberOfMessagesDelayed"
+AGE = "ApproximateAgeOfOldestMessage"
+
 _UNITS = {
     MetricUnit.Count: cloudwatch.Unit.COUNT,
     MetricUnit.Seconds: cloudwatch.Unit.SECONDS,
     MetricUnit.NoUnit: cloudwatch.Unit.NONE,
 }
-
-AGE = "ApproximateAgeOfOldestMessage"
 
 
 class QueueMetrics:
@@ -76,6 +77,17 @@ class QueueMetrics:
     ) -> cloudwatch.Metric:
         """One of SQS's metrics of the dead-letter queue."""
         return _of_sqs(self._dead_letter_queue, name, statistic, period, label)
+
+    def depth(self, period: cdk.Duration) -> dict[str, cloudwatch.Metric]:
+        """``visible`` and ``hidden``, whose sum is the DLQ's depth however long a pass hides letters.
+
+        While the depth stays the same, most visible and fewest hidden add up to it; while letters
+        come, the sum is the depth that was seen when the fewest were hidden, or more.
+        """
+        return {
+            "visible": self.dead_letters(VISIBLE, "Maximum", period),
+            "hidden": self.dead_letters(IN_FLIGHT, "Minimum", period),
+        }
 
     def parking_lot(
         self, name: str, statistic: str, period: cdk.Duration, label: str | None = None

@@ -4,15 +4,18 @@ import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
 
 from redrive import metrics as own
+from redrive.backoff import MAX_SQS_DELAY
 from redrive.settings import Settings
 from stacks.alarms import Advice, AlarmMaker, Comparison
 from stacks.evaluation import Evaluation, schedule_period
 from stacks.monitoring_settings import MonitoringSettings
-from stacks.queue_metrics import AGE, IN_FLIGHT, VISIBLE, QueueMetrics, math
+from stacks.queue_metrics import AGE, DELAYED, VISIBLE, QueueMetrics, math
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)
-#: An hour, or what fifteen ticks take where that is longer: else there never were ten verdicts.
-_TICKS_OF_VERDICTS = 15
+#: Seconds; the most that SQS can delay a message.
+_LONGEST_DELAY = int(MAX_SQS_DELAY.total_seconds())
+#: An hour, or what twelve ticks take where that is longer: else there never were ten verdicts.
+_TICKS_OF_VERDICTS = 12
 
 
 class WarningAlarms:
@@ -103,7 +106,10 @@ class WarningAlarms:
         )
 
     def _too_many_failures(self) -> None:
-        """Net growth stands for arrivals: SQS does not count what it moves to a DLQ."""
+        """Net growth stands for arrivals: SQS does not count what it moves to a DLQ.
+
+        What the re-driver sends back meanwhile is missing from it, so what heals by itself warns nobody.
+        """
         percent = self._monitoring.alarm_failures_percent
         enough = self._monitoring.alarm_failures_received
         period = cdk.Duration.minutes(15)
@@ -114,8 +120,7 @@ class WarningAlarms:
                 period,
                 label="Receives that end in the DLQ, percent",
                 received=self._metrics.source("NumberOfMessagesReceived", "Sum", period),
-                visible=self._metrics.dead_letters(VISIBLE, "Average", period),
-                hidden=self._metrics.dead_letters(IN_FLIGHT, "Average", period),
+                **self._metrics.depth(period),
             ),
             Comparison.GREATER_THAN_THRESHOLD,
             percent,
@@ -129,10 +134,22 @@ class WarningAlarms:
         )
 
     def _source_old(self) -> None:
+        """A delayed letter ages like any other, as far as SQS says: its age is of "the oldest non-deleted message".
+
+        So age counts only while something is visible, and beyond the longest delay while letters are delayed.
+        """
         limit = self._monitoring.alarm_source_age_seconds
+        minute = cdk.Duration.minutes(1)
         self._make.alarm(
             "SourceQueueOld",
-            self._metrics.source(AGE, "Maximum", cdk.Duration.minutes(1)),
+            math(
+                f"IF(visible > 0, IF(delayed > 0, age - {_LONGEST_DELAY}, age), 0)",
+                minute,
+                label="Age of the oldest message that waits, seconds",
+                age=self._metrics.source(AGE, "Maximum", minute),
+                visible=self._metrics.source(VISIBLE, "Maximum", minute),
+                delayed=self._metrics.source(DELAYED, "Maximum", minute),
+            ),
             Comparison.GREATER_THAN_THRESHOLD,
             limit,
             Evaluation(seconds=60, periods=3, breaching=3),

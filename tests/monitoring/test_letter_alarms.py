@@ -1,0 +1,300 @@
+"""The alarms about letters: when each fires, and when it must not."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.monitoring.given import Given
+
+HOUR = 60
+
+
+def hidden_by_passes(depth: int, *, minutes: int) -> dict[str, list[float]]:
+    """A DLQ of one depth whose letters a pass hides for four minutes of each five."""
+    hidden: list[float] = [0 if minute % 5 == 4 else depth for minute in range(minutes)]
+    return {"hidden": hidden, "visible": [depth - count for count in hidden]}
+
+
+# -- how many ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("alarm", "limit"), [("DeadLettersPresent", 10), ("DeadLettersMany", 100)])
+def test_more_dead_letters_than_the_limit_fire_and_exactly_as_many_do_not(
+    resources, alarm, limit
+) -> None:
+    above, at = Given(resources), Given(resources)
+    above.dead_letters(visible=[limit + 1] * 30)
+    at.dead_letters(visible=[limit] * 30)
+
+    assert above.alarms().fired(alarm)
+    assert not at.alarms().fired(alarm)
+
+
+@pytest.mark.parametrize("alarm", ["DeadLettersPresent", "DeadLettersMany"])
+def test_letters_that_are_gone_within_a_period_wake_nobody(given, alarm) -> None:
+    given.dead_letters(visible=[0] * 11 + [500] * 3 + [0] * 30)
+
+    assert not given.alarms().fired(alarm)
+
+
+def test_letters_that_a_pass_hides_for_most_of_the_time_are_still_many(given) -> None:
+    given.dead_letters(**hidden_by_passes(500, minutes=30))
+
+    assert given.alarms().is_in_alarm("DeadLettersMany")
+
+
+def test_letters_held_for_a_long_backoff_are_not_many(given) -> None:
+    given.dead_letters(visible=[0] * 60, hidden=[500] * 60)
+
+    assert not given.alarms().all_that_fired() & {"DeadLettersPresent", "DeadLettersMany"}
+
+
+def test_the_alarm_ends_with_the_letters(given) -> None:
+    given.dead_letters(visible=[500] * 20 + [0] * 30)
+
+    alarms = given.alarms()
+
+    assert alarms.fired("DeadLettersMany")
+    assert not alarms.is_in_alarm("DeadLettersMany")
+
+
+# -- how fast ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minute", range(15, 20))
+def test_fifty_at_once_are_fast_whenever_in_the_period_they_come(given, minute) -> None:
+    given.dead_letters(visible=[3] * minute + [53] * 20, hidden=[0] * (minute + 20))
+
+    assert given.alarms().fired("DeadLettersGrowing")
+
+
+def test_fifty_in_five_minutes_are_fast_one_by_one_too(given) -> None:
+    given.dead_letters(visible=[10 * minute for minute in range(30)], hidden=[0] * 30)
+
+    assert given.alarms().fired("DeadLettersGrowing")
+
+
+def test_forty_in_five_minutes_are_not(given) -> None:
+    given.dead_letters(visible=[8 * minute for minute in range(30)], hidden=[0] * 30)
+
+    assert not given.alarms().fired("DeadLettersGrowing")
+
+
+@pytest.mark.parametrize("first", range(5))
+@pytest.mark.parametrize("seen", range(1, 4))
+def test_letters_that_passes_hide_and_release_do_not_grow(given, first, seen) -> None:
+    # Seen for some minutes of nine: now a period sees all of them, now one sees none.
+    hidden = [0 if (minute + first) % 9 < seen else 500 for minute in range(90)]
+    given.dead_letters(visible=[500 - count for count in hidden], hidden=hidden)
+
+    assert not given.alarms().fired("DeadLettersGrowing")
+
+
+def test_letters_are_counted_once_although_they_come_while_others_are_hidden(given) -> None:
+    before, after = hidden_by_passes(500, minutes=20), hidden_by_passes(560, minutes=20)
+    given.dead_letters(**{name: before[name] + after[name] for name in before})
+
+    assert given.alarms().fired("DeadLettersGrowing")
+
+
+def test_a_backlog_that_was_there_at_the_first_deployment_did_not_grow(given) -> None:
+    given.dead_letters(visible=[None] * 12 + [10_000] * 30, hidden=[None] * 12 + [0] * 30)
+
+    assert not given.alarms().fired("DeadLettersGrowing")
+
+
+# -- how old -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(3_600, False), (3_660, True)])
+def test_a_letter_is_too_old_after_an_hour(given, seconds, fires) -> None:
+    given.dead_letters(visible=[1] * 30, age=[seconds] * 30)
+
+    assert given.alarms().fired("DeadLettersOld") is fires
+
+
+@pytest.mark.parametrize(("hours", "fires"), [(47, True), (49, False)])
+def test_less_than_two_days_to_expiry_page(given, hours, fires) -> None:
+    given.one_pass(30, depth=3, least_seconds_to_expiry=hours * 3600)
+    given.until(3 * HOUR)
+
+    assert given.alarms().fired("LettersNearExpiry") is fires
+
+
+def test_a_near_expiry_that_was_seen_once_is_remembered_for_a_day(given) -> None:
+    given.one_pass(30, depth=3, least_seconds_to_expiry=3600)
+    given.until(30 * HOUR)
+
+    minutes = given.alarms().minutes_in_alarm("LettersNearExpiry")
+
+    assert 23 * HOUR <= len(minutes) <= 27 * HOUR
+
+
+# -- parked --------------------------------------------------------------------------------------
+
+
+def test_parking_warns_at_once_although_sqs_says_nothing_for_fifteen_minutes(given) -> None:
+    given.passes(*[{}] * 4, {"parked": Counter(MAX_ATTEMPTS=1)}, *[{}] * 8)
+    given.parking_lot(visible=[0] * 35 + [1] * 25)
+
+    alarms = given.alarms()
+
+    # Parked in minute 20; known when that period is over.
+    assert min(alarms.minutes_in_alarm("PoisonParked")) == 25
+    # And no gap until SQS reports it, too.
+    assert alarms.minutes_in_alarm("PoisonParked") == list(range(25, 71))
+
+
+def test_the_warning_lasts_as_long_as_a_letter_is_in_the_lot_and_ends_then(given) -> None:
+    given.passes(*[{}] * 60)
+    given.parking_lot(visible=[1] * 120 + [0] * 120)
+
+    minutes = given.alarms().minutes_in_alarm("PoisonParked")
+
+    assert set(range(10, 121)) <= set(minutes)
+    assert max(minutes) <= 145
+
+
+def test_an_empty_lot_warns_nobody(given) -> None:
+    given.passes(*[{}] * 12)
+    given.parking_lot(visible=[0] * 60)
+
+    assert not given.alarms().fired("PoisonParked")
+
+
+# -- the flow ------------------------------------------------------------------------------------
+
+
+def verdicts(*, good: int, bad: int) -> list[dict[str, object]]:
+    told = [{"verdict": "SUCCESS"}] * good + [{"verdict": "FAILURE"}] * bad
+    return [{"verdicts": [one]} for one in told]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "fires"),
+    [
+        (9, 3, True),
+        (10, 2, False),  # 83 %
+        (8, 2, False),  # exactly 80 %
+        (7, 3, True),
+        (0, 9, False),  # fewer than ten say nothing
+        (12, 0, False),
+    ],
+)
+def test_redriving_does_not_work_below_eighty_percent_of_ten_verdicts(
+    given, good, bad, fires
+) -> None:
+    given.passes(*verdicts(good=good, bad=bad))
+    given.until(3 * HOUR)
+
+    assert given.alarms().fired("RedriveNotWorking") is fires
+
+
+def test_ten_verdicts_are_possible_on_a_slow_schedule(given_with) -> None:
+    given = given_with(schedule_minutes="30")
+    given.passes(*verdicts(good=0, bad=12), every=30)
+    given.until(20 * HOUR)
+
+    assert given.alarms().fired("RedriveNotWorking")
+
+
+@pytest.mark.parametrize(
+    ("received", "new_dead_letters", "fires"),
+    [
+        (1_000, 60, True),
+        (1_000, 40, False),
+        (10, 10, False),  # too few to say
+        (0, 30, False),
+        (None, 30, False),  # a source queue that nobody uses
+    ],
+)
+def test_too_many_failures_are_more_than_five_percent_of_what_was_received(
+    given, received, new_dead_letters, fires
+) -> None:
+    per_minute = None if received is None else received / 15
+    given.source(received=[per_minute] * 60)
+    given.dead_letters(visible=[0] * 20 + [new_dead_letters] * 40, hidden=[0] * 60)
+
+    assert given.alarms().fired("TooManyFailures") is fires
+
+
+def test_draining_a_dlq_is_no_failure(given) -> None:
+    given.source(received=[100] * 60)
+    given.dead_letters(visible=[6_000 - 100 * minute for minute in range(60)], hidden=[0] * 60)
+
+    assert not given.alarms().fired("TooManyFailures")
+
+
+def test_a_consumer_that_does_not_keep_up_warns_after_three_minutes(given) -> None:
+    given.source(
+        visible=[50] * 10, delayed=[0] * 10, age=[250, 301, 310, 0, 301, 310, 320, 0, 0, 0]
+    )
+
+    minutes = given.alarms().minutes_in_alarm("SourceQueueOld")
+
+    assert minutes == [7]
+
+
+def test_letters_that_wait_for_their_backoff_are_not_old(given) -> None:
+    given.source(visible=[0] * 15 + [0, 1, 0], delayed=[5] * 18, age=[60 * m for m in range(18)])
+
+    assert not given.alarms().fired("SourceQueueOld")
+
+
+def test_live_messages_do_not_age_by_the_delayed_letters_beside_them(given) -> None:
+    given.source(visible=[2] * 30, delayed=[5] * 30, age=[880] * 30)
+
+    assert not given.alarms().fired("SourceQueueOld")
+
+
+def test_what_waits_for_longer_than_any_delay_is_old_even_beside_delayed_letters(given) -> None:
+    given.source(visible=[2] * 30, delayed=[5] * 30, age=[1_300] * 30)
+
+    assert given.alarms().fired("SourceQueueOld")
+
+
+# -- thresholds ----------------------------------------------------------------------------------
+
+
+def test_thresholds_are_settings(given_with: Callable[..., Given]) -> None:
+    given = given_with(
+        alarm_dead_letters_warning="1000",
+        alarm_dead_letters_paging="2000",
+        alarm_dead_letters_growth="3000",
+        alarm_dead_letters_age_seconds="86400",
+        alarm_parked_letters="20",
+        alarm_success_percent="10",
+        alarm_failures_percent="50",
+        alarm_source_age_seconds="5000",
+        alarm_expiry_hours="10",
+    )
+    given.dead_letters(visible=[0] * 15 + [900] * 45, hidden=[0] * 60, age=[80_000] * 60)
+    given.source(visible=[9] * 60, delayed=[0] * 60, age=[4_000] * 60, received=[200] * 60)
+    given.parking_lot(visible=[20] * 60)
+    given.passes(*verdicts(good=2, bad=10))
+    given.one_pass(70, least_seconds_to_expiry=11 * 3600)
+
+    assert (
+        not given.alarms().all_that_fired()
+        - {"RedriverNeverRan", "RedriverSilent"}
+        - {"RedriverUnwell"}
+    )
+
+
+# -- together ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minute", range(15, 20))
+def test_a_burst_that_stays_pages_once(given, minute) -> None:
+    # Fast at once, many after ten minutes, too old after an hour; then somebody mends it.
+    age = [0] * minute + [60 * passed for passed in range(3 * HOUR)] + [0] * HOUR
+    given.dead_letters(
+        visible=[0] * minute + [500] * 3 * HOUR + [0] * HOUR, hidden=[0] * len(age), age=age
+    )
+    given.passes(*[{}] * (len(age) // 5))
+
+    alarms = given.alarms()
+
+    assert alarms.all_that_fired() >= {"DeadLettersGrowing", "DeadLettersMany", "DeadLettersOld"}
+    assert alarms.pages == [("LettersPileUp", "ALARM"), ("LettersPileUp", "OK")]
