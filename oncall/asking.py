@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from oncall.exits import Refused
+from redrive.errors import RedriverError
 from redrive.faults import CallFailed
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ def ask(question: Callable[[], T]) -> Answer[T]:
         return Answer(value=question())
     except CallFailed as failed:
         return Answer(fault=f"{failed.call}: {failed.code}")
-    except Refused as refused:
+    except (Refused, RedriverError) as refused:
         return Answer(fault=str(refused))
 
 

@@ -33,7 +33,12 @@ class Line:
 
     def to_json(self) -> dict[str, str]:
         """As `redrive history --json` prints it."""
-        return {"at": f"{self.at:%Y-%m-%dT%H:%M:%SZ}", "who": self.who, "what": self.what, "why": self.why}
+        return {
+            "at": f"{self.at:%Y-%m-%dT%H:%M:%SZ}",
+            "who": self.who,
+            "what": self.what,
+            "why": self.why,
+        }
 
 
 class AuditTrail:
@@ -105,7 +110,9 @@ class AuditTrail:
             keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
 
     def _key(self, day: date, sequel: int) -> dict[str, dict[str, str]]:
-        return {"PK": {"S": f"AUDIT#{self._queue}#{day.isoformat()}" + (f"#{sequel}" if sequel else "")}}
+        return {
+            "PK": {"S": f"AUDIT#{self._queue}#{day.isoformat()}" + (f"#{sequel}" if sequel else "")}
+        }
 
 
 def _line(entry: dict[str, dict[str, str]]) -> Line:

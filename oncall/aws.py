@@ -5,6 +5,7 @@ Botocore's clients and not boto3's, which are the same at twice the start-up tim
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,7 +105,11 @@ def connect_as(caller: Caller) -> Connect:
             max_pool_connections=32,
         )
         return sessions[0].create_client(
-            service, region_name=caller.region, endpoint_url=caller.endpoint_url, config=config
+            service,
+            # Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes.
+            region_name=caller.region or os.environ.get("AWS_REGION") or None,
+            endpoint_url=caller.endpoint_url,
+            config=config,
         )
 
     return connect

@@ -114,7 +114,7 @@ def read_filter(
     """The filter that a command's options describe. Raises Misused."""
     moment = parse_since(since, now) if since else None
     read = Filter(contains=contains, where=where, since=moment, reason=reason, error=error)
-    _ = read._expression  # noqa: SLF001 - a bad expression is told before any call is made
+    _ = read._expression
     return read
 
 

@@ -34,7 +34,7 @@ def delete(session: Session, order: Delete) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
     origin = session.queues if order.from_dlq else session.parking_lot
     count = _count(session, origin, order.choice)
-    session.terminal.say(
+    session.terminal.plan(
         f"Plan: write {letters(count)} of {session.place.queue} ({order.choice.told()}) to {order.file}, "
         "then delete them. `redrive import` would bring them back."
     )
@@ -71,7 +71,9 @@ def _count(session: Session, origin: Queues, choice: Choice) -> int:
                     break
         session.terminal.say(look.cost())
         if look.is_cut_short:
-            raise Refused("There are too many to count in one look. Narrow the choice, or use --all.")
+            raise Refused(
+                "There are too many to count in one look. Narrow the choice, or use --all."
+            )
     if not count:
         raise Refused("No letter matches: nothing to delete. `redrive show ID` tells where one is.")
     return count

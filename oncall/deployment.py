@@ -5,7 +5,7 @@ A stack of several queues prefixes the outputs of each; what the queues share, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,21 @@ from redrive.settings import Deployment
 DEFAULT_STACK = "SmartRedriver"
 
 _SOURCE = "SourceQueueUrl"
+#: Other sources of the same DLQ, separated by spaces; most DLQs have none.
+_FURTHER_SOURCES = "FurtherSourceQueueUrls"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One queue's re-driver: its queues and table, and what else the stack says of it."""
+    """One queue's re-driver: its queues and table, and what else the stack says of it.
+
+    `prefix` is what the stack puts before the names of this queue's own outputs and resources; a stack of one
+    queue has none.
+    """
 
     stack: str
     deployment: Deployment
+    prefix: str = ""
     function: str | None = None
     warning_topic: str | None = None
     paging_topic: str | None = None
@@ -34,8 +41,8 @@ class Place:
         return self.deployment.queue_name
 
 
-def find_place(cloudformation: Any, stack: str, queue: str | None) -> Place:
-    """The re-driver of `queue` in `stack`; of its only queue where none is named. Raises Refused and CallFailed."""
+def find_places(cloudformation: Any, stack: str) -> tuple[Place, ...]:
+    """The re-driver of each queue of `stack`, by name. Raises Refused and CallFailed."""
     try:
         (described,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     except CallFailed as failed:
@@ -45,31 +52,52 @@ def find_place(cloudformation: Any, stack: str, queue: str | None) -> Place:
             ) from failed
         raise
     outputs = {one["OutputKey"]: one["OutputValue"] for one in described.get("Outputs", ())}
-    return choose_place(stack, outputs, queue)
+    return read_places(stack, outputs)
 
 
-def choose_place(stack: str, outputs: Mapping[str, str], queue: str | None) -> Place:
-    """The place that `outputs` describe. Raises Refused when none or several could be meant."""
-    places = {
-        key.removesuffix(_SOURCE): _place(stack, outputs, key.removesuffix(_SOURCE))
-        for key in outputs
-        if key.endswith(_SOURCE)
-    }
-    if not places:
+def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
+    """The places that `outputs` describe, at least one, by name. Raises Refused."""
+    prefixes = sorted(key.removesuffix(_SOURCE) for key in outputs if key.endswith(_SOURCE))
+    if not prefixes:
         raise Refused(
             f"Stack {stack!r} has no output {_SOURCE}: it is no smart re-driver. Name yours with --stack."
         )
-    meant = [
-        place
-        for prefix, place in places.items()
-        if queue is None or queue.lower() in (prefix.lower(), place.queue.lower())
-    ]
-    if len(meant) == 1:
-        return meant[0]
-    known = ", ".join(sorted(prefix or place.queue for prefix, place in places.items()))
+    return tuple(_place(stack, outputs, prefix) for prefix in prefixes)
+
+
+def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
+    """Those that `queue` names: by the name in the list of queues or by the source queue's; all for None.
+
+    Raises Refused when it names none.
+    """
     if queue is None:
-        raise Refused(f"Stack {stack!r} serves several queues. Choose one with --queue: {known}.")
-    raise Refused(f"Stack {stack!r} serves no queue {queue!r}. It serves: {known}.")
+        return tuple(places)
+    wanted = _plain(queue)
+    meant = tuple(one for one in places if wanted in (_plain(one.prefix), _plain(one.queue)))
+    if not meant:
+        raise Refused(
+            f"Stack {places[0].stack!r} serves no queue {queue!r}. It serves: {_names(places)}."
+        )
+    return meant
+
+
+def choose_place(places: Sequence[Place], queue: str | None) -> Place:
+    """The one that `queue` names; the only one for None. Raises Refused when none or several could be meant."""
+    meant = choose_places(places, queue)
+    if len(meant) > 1:
+        raise Refused(
+            f"Stack {places[0].stack!r} serves several queues. Choose one with --queue: {_names(places)}."
+        )
+    return meant[0]
+
+
+def _plain(name: str) -> str:
+    """The stack writes `my-orders` as MyOrders."""
+    return name.replace("-", "").lower()
+
+
+def _names(places: Sequence[Place]) -> str:
+    return ", ".join(place.prefix or place.queue for place in places)
 
 
 def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
@@ -90,7 +118,9 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
             dlq_url=needed("DeadLetterQueueUrl"),
             source_queue_url=source,
             parking_lot_url=needed("ParkingLotQueueUrl"),
+            further_source_urls=tuple(outputs.get(prefix + _FURTHER_SOURCES, "").split()),
         ),
+        prefix=prefix,
         function=output("RedriveFunctionName"),
         warning_topic=output("WarningTopicArn"),
         paging_topic=output("PagingTopicArn"),

@@ -34,17 +34,19 @@ class Drain:
 def drain(session: Session, order: Drain) -> Exit:
     """Give the order, then run passes and show how they get on until the DLQ is empty. Raises CallFailed, Refused."""
     settings, now = session.settings, session.clock()
-    circuit = session.store.load_circuit() or breaker.new_circuit(session.place.queue, settings, now)
+    circuit = session.store.load_circuit() or breaker.new_circuit(
+        session.place.queue, settings, now
+    )
     window = min(order.window or circuit.window * _WINDOW_FACTOR, settings.max_window)
     rate = order.rate or settings.max_rate * _RATE_FACTOR
     depth = session.queues.dead_letter_queue().depth
-    session.terminal.say(
+    session.terminal.plan(
         f"Plan: for {span(order.lasts)}, let {letters(window)} of {session.place.queue} await a verdict at once "
         f"(now {circuit.window:,}), at up to {rate:g} a second. {letters(depth)} are in the DLQ. The circuit breaker "
         "still stops on failure."
     )
     if circuit.state is not State.CLOSED:
-        session.terminal.say(
+        session.terminal.plan(
             f"The circuit is {circuit.state.value}: canaries come first. `redrive close` forces it, if you are sure."
         )
     session.terminal.confirm("Drain?")
@@ -97,7 +99,10 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
 
 
 def _progress(elapsed: timedelta, first: int, left: int, state: str) -> str:
+    told = f"{left:,} left of {first:,}"
     drained = first - left
-    rate = drained / elapsed.total_seconds() if elapsed else 0.0
-    remaining = f", about {span(timedelta(seconds=left / rate))} to go" if rate > 0 and left else ""
-    return f"{left:,} left of {first:,}, {rate:.1f} a second{remaining}; circuit {state}"
+    if drained > 0 and elapsed:
+        rate = drained / elapsed.total_seconds()
+        told += f", {rate:.1f} a second" if rate >= 1 else f", {60 * rate:.1f} a minute"
+        told += f", about {span(timedelta(seconds=left / rate))} to go" if left else ""
+    return f"{told}; circuit {state}"

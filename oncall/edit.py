@@ -47,13 +47,17 @@ def edit(
     before = found.letter
     after = read_form(edited(write_form(before)), before)
     if (after.body, after.attributes) == (before.body, dict(before.attributes)):
-        raise Refused("Nothing was edited, so nothing was changed. `redrive replay` sends it as it is.")
+        raise Refused(
+            "Nothing was edited, so nothing was changed. `redrive replay` sends it as it is."
+        )
     _check_size(session, after)
     for line in difference(before, after):
-        session.terminal.say(printable_line(line))
+        session.terminal.plan(printable_line(line))
     if check and (fault := check(after)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
-    session.terminal.confirm(f"Send the edited copy to {session.place.queue}, and remove the original?")
+    session.terminal.confirm(
+        f"Send the edited copy to {session.place.queue}, and remove the original?"
+    )
     was = fingerprint(before)
     note = f"edited and replayed by {session.who}, before it was sha256 {was}"
     exactly = Choice(ids=frozenset({before.message_id}))
@@ -61,7 +65,7 @@ def edit(
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
     with recorded(session, what, reason) as ended:
         tally = Work(session, origin, exactly, mended, limit=1).run()
-        ended += told(tally, "sent the edited copy of")
+        ended.extend(told(tally, "sent the edited copy of"))
     return finish(session, tally, exactly, "sent the edited copy of")
 
 

@@ -23,7 +23,9 @@ def read_form(text: str, before: Letter) -> Letter:
     """The letter that the edited form describes. Raises Refused saying what is wrong."""
     above, line, body = text.partition(f"\n{_LINE}\n")
     if not line:
-        raise Refused(f"The line {_LINE!r} is gone, so nobody can tell body from attributes. Nothing was changed.")
+        raise Refused(
+            f"The line {_LINE!r} is gone, so nobody can tell body from attributes. Nothing was changed."
+        )
     try:
         attributes = attributes_from_json(json.loads(above))
     except ValueError as fault:

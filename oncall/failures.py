@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
+from oncall.exits import Exit, Refused
+from redrive.errors import RedriverError
 from redrive.faults import CallFailed
 
-_NO_CREDENTIALS = (
-    "No AWS credentials were found. Log in (for example `aws sso login`), or name a profile with --profile."
-)
+_NO_CREDENTIALS = "No AWS credentials were found. Log in (for example `aws sso login`), or name a profile with --profile."
 _UNREACHABLE = "AWS could not be reached. Check your network, --region and --endpoint-url."
 
 _ADVICE = {
@@ -50,6 +53,22 @@ _THROTTLED = frozenset(
 )
 
 
+def explain(fault: Exception) -> tuple[str, Exit]:
+    """What to tell a person about whatever ended a command, and the exit code."""
+    if isinstance(fault, Refused):
+        return str(fault), fault.code
+    if isinstance(fault, CallFailed):
+        return advice(fault), Exit.REFUSED
+    if isinstance(fault, RedriverError):
+        return f"{fault}. Deploy the stack anew.", Exit.REFUSED
+    where = traceback.extract_tb(fault.__traceback__)[-1]
+    return (
+        f"This is a bug: {type(fault).__name__}: {fault} ({Path(where.filename).name}:{where.lineno}). "
+        "What was done stays done; report it with this line.",
+        Exit.REFUSED,
+    )
+
+
 def advice(failed: CallFailed) -> str:
     """One paragraph for a person: what failed, and what to do next."""
     if failed.code in _DENIED:
@@ -58,7 +77,9 @@ def advice(failed: CallFailed) -> str:
             "changing RedriveOperator (docs/oncall.md says how to deploy them)."
         )
     if failed.code in _THROTTLED:
-        return f"AWS is throttling {failed.call}. Run it again in a moment; what was done stays done."
+        return (
+            f"AWS is throttling {failed.call}. Run it again in a moment; what was done stays done."
+        )
     known = _ADVICE.get(failed.code)
     if known is not None:
         return known

@@ -11,7 +11,9 @@ from oncall.words import stamp
 def history(session: Session, *, days: int) -> Exit:
     """Print the audit trail of the last days, oldest first. Raises CallFailed and Refused."""
     lines = session.audit.read(session.clock().date(), days)
-    session.terminal.result({"queue": session.place.queue, "changes": [one.to_json() for one in lines]})
+    session.terminal.result(
+        {"queue": session.place.queue, "changes": [one.to_json() for one in lines]}
+    )
     if not lines:
         session.terminal.say(f"Nobody changed anything by hand in the last {days} days.")
     for line in lines:

@@ -86,7 +86,7 @@ def _attribute_to_json(attribute: Attribute) -> dict[str, str]:
 
 def _attribute_from_json(name: str, value: Any) -> Attribute:
     if not isinstance(value, dict) or not isinstance(value.get("DataType"), str):
-        raise ValueError(f"attribute {name} has no DataType")
+        raise ValueError(f"attribute {name} has no DataType")  # noqa: TRY004 - one kind of fault for all
     if isinstance(encoded := value.get("BinaryBase64"), str):
         try:
             binary = base64.b64decode(encoded, validate=True)

@@ -31,6 +31,7 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
             "queue": session.place.queue,
             "depth": depth,
             "seen": look.seen,
+            "receives": look.receives,
             "letters": [_to_json(one, with_body=with_body) for one in found],
         }
     )

@@ -66,15 +66,17 @@ class Look:
             if not fresh:
                 return
 
+    @property
+    def receives(self) -> int:
+        """What the look cost so far, in calls."""
+        return self.session.aws.calls["ReceiveMessage"] - self._receives
+
     def cost(self) -> str:
         """What the look cost, in words."""
-        calls = self.session.aws.calls["ReceiveMessage"] - self._receives
+        receives = f"This look cost {self.receives} receive{'' if self.receives == 1 else 's'}"
         if not self.seen:
-            return f"This look cost {calls} receive(s) and met no letter."
-        return (
-            f"This look cost {calls} receive(s); the receive count of {letters(self.seen)} rose by one. "
-            "All are visible again."
-        )
+            return f"{receives} and met no letter."
+        return f"{receives}; the receive count of {letters(self.seen)} rose by one. All are visible again."
 
 
 def reader(session: Session, queues: Queues) -> Rounds:

@@ -23,7 +23,7 @@ def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
     """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused."""
     until = session.clock() + lasts if lasts else None
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
-    session.terminal.say(
+    session.terminal.plan(
         f"Plan: pause {session.place.queue} {end}. Its letters stay in the DLQ; those near expiry are still parked."
     )
     session.terminal.confirm("Pause?")
@@ -37,7 +37,9 @@ def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
 
 def resume(session: Session, reason: str) -> Exit:
     """Let passes work again. Raises CallFailed and Refused."""
-    session.terminal.say(f"Plan: resume {session.place.queue}. The next pass goes on where it was.")
+    session.terminal.plan(
+        f"Plan: resume {session.place.queue}. The next pass goes on where it was."
+    )
     session.terminal.confirm("Resume?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
@@ -55,14 +57,18 @@ def force(session: Session, state: State, reason: str) -> Exit:
         effect = "nothing is redriven until the cool-down is over; then canaries decide"
     else:
         effect = "redrives begin with a window of 1 and double with each batch that succeeds"
-    session.terminal.say(f"Plan: force the circuit of {session.place.queue} {state.value}: {effect}.")
+    session.terminal.plan(
+        f"Plan: force the circuit of {session.place.queue} {state.value}: {effect}."
+    )
     session.terminal.confirm(f"Force it {state.value}?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
         told = f"forced by {session.who}" + (f": {reason}" if reason else "")
         return breaker.force(circuit, state, told, now)
 
-    return _ordered(session, f"force {state.value}", reason, change, f"The circuit is {state.value}.")
+    return _ordered(
+        session, f"force {state.value}", reason, change, f"The circuit is {state.value}."
+    )
 
 
 def change_circuit(session: Session, change: Change) -> Circuit:

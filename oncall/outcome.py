@@ -38,7 +38,9 @@ def _record_end(session: Session, what: str, why: str) -> None:
     try:
         record(session, what, why)
     except CallFailed as failed:
-        session.terminal.warn(f"How it ended could not be written to the audit trail: {failed.code}.")
+        session.terminal.warn(
+            f"How it ended could not be written to the audit trail: {failed.code}."
+        )
 
 
 def told(tally: Tally, done_word: str) -> list[str]:
@@ -61,7 +63,9 @@ def finish(session: Session, tally: Tally, choice: Choice, done_word: str) -> Ex
     for part in rest:
         session.terminal.warn(part[0].upper() + part[1:] + ".")
     for message_id in missing:
-        session.terminal.warn(f"Not there: {message_id}. `redrive show {message_id}` tells where it is.")
+        session.terminal.warn(
+            f"Not there: {message_id}. `redrive show {message_id}` tells where it is."
+        )
     left = bool(missing or tally.skipped or tally.failed or tally.was_interrupted)
     done = tally.done or tally.discarded
     code = Exit.DONE if not left else Exit.PARTLY if done else Exit.REFUSED

@@ -87,10 +87,12 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     """Those whose body passes, which only receiving them can tell."""
     left = {entry.current_id: entry for entry in entries}
     found: list[Entry] = []
-    with Look(session=session, queues=session.parking_lot, limit=session.parking_lot.dead_letter_queue().depth) as look:
-        found = [
-            left[one.letter.message_id] for one in _known(look, left) if choice.takes(one)
-        ]
+    with Look(
+        session=session,
+        queues=session.parking_lot,
+        limit=session.parking_lot.dead_letter_queue().depth,
+    ) as look:
+        found = [left[one.letter.message_id] for one in _known(look, left) if choice.takes(one)]
     session.terminal.warn("The ledger keeps no bodies. " + look.cost())
     return found
 

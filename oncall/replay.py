@@ -84,7 +84,7 @@ def replay(session: Session, order: Replay) -> Exit:
         session.terminal.progress("Replaying", plan.count or None) as advance,
     ):
         tally = work.run(advance)
-        ended += told(tally, "replayed")
+        ended.extend(told(tally, "replayed"))
     return finish(session, tally, order.choice, "replayed")
 
 
@@ -100,14 +100,19 @@ def _plan(session: Session, order: Replay) -> Plan:
         is_exact = bool(ids) or order.choice.filter.is_empty
         return Plan(ids or depth, Counter({"in the DLQ": ids or depth}), rate, is_exact)
     groups: Counter[str] = Counter()
+    listed = 0
     for entry in parked_entries(session):
+        listed += 1
         if order.choice.takes_entry(entry):
             groups[" · ".join(label(entry))] += 1
-    unlisted = depth - groups.total()
     is_all = order.choice.filter.is_empty and not order.choice.ids
-    if is_all and unlisted > 0:
+    unlisted = max(0, depth - listed)
+    if unlisted and (is_all or not groups):
         groups["not in the ledger"] = unlisted
-    return Plan(groups.total(), groups, rate, not order.choice.filter.needs_body)
+    if not groups:
+        raise Refused("No parked letter matches. `redrive parked --list` shows what there is.")
+    is_exact = is_all or not (unlisted or order.choice.filter.needs_body)
+    return Plan(groups.total(), groups, rate, is_exact)
 
 
 def _origin(session: Session, order: Replay) -> Queues:
@@ -115,7 +120,7 @@ def _origin(session: Session, order: Replay) -> Queues:
 
 
 def _tell_plan(session: Session, order: Replay, plan: Plan) -> None:
-    say = session.terminal.say
+    say = session.terminal.plan
     most = "" if plan.is_exact else "at most "
     pace = "as fast as it goes"
     if plan.rate:
@@ -129,4 +134,6 @@ def _tell_plan(session: Session, order: Replay, plan: Plan) -> None:
         say(f"Each body is given to `{order.validate}` first; those it refuses stay.")
     say("Each keeps its trail and starts with no strikes.")
     if order.from_dlq:
-        say("What is replayed from the DLQ is no evidence to the circuit breaker; `redrive drain` is.")
+        say(
+            "What is replayed from the DLQ is no evidence to the circuit breaker; `redrive drain` is."
+        )

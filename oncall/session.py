@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from oncall.audit import AuditTrail
     from oncall.deployment import Place
     from redrive.queues import Queues
-    from redrive.settings import Deployment, Settings
+    from redrive.settings import Settings
     from redrive.state_store import StateStore
 
 
@@ -31,7 +31,7 @@ def wall_clock() -> datetime:
 class Session:
     """One run of one command. Everything that can fail does so when it is first asked for.
 
-    `known_place` is where there is no stack to ask: a simulation, with default settings.
+    `known_place` is the queue that was chosen already.
     """
 
     aws: Aws
@@ -44,28 +44,32 @@ class Session:
 
     @cached_property
     def place(self) -> Place:
-        """The deployment. Raises Refused and CallFailed."""
-        from oncall.deployment import find_place
+        """The one queue's deployment. Raises Refused, where the stack has several and none is named, and CallFailed."""
+        from oncall.deployment import choose_place
 
-        return self.known_place or find_place(
-            self.aws.client("cloudformation"), self.stack, self.queue
-        )
+        return self.known_place or choose_place(self._places, self.queue)
+
+    def each_queue(self) -> list[Session]:
+        """A session for each queue that is meant: the one that is named, else all. Raises Refused and CallFailed."""
+        from oncall.deployment import choose_places
+
+        if self.known_place is not None:
+            return [self]
+        places = choose_places(self._places, self.queue)
+        return [replace(self, known_place=place) for place in places]
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        from oncall.deployment import find_places
+
+        return find_places(self.aws.client("cloudformation"), self.stack)
 
     @cached_property
     def queues(self) -> Queues:
-        """DLQ, source queues and parking lot. Raises as `deployment` does."""
+        """DLQ, source queues and parking lot. Raises as `place` does."""
         from redrive.queues import Queues
 
-        return Queues(self.aws.sqs, self.deployment)
-
-    @cached_property
-    def deployment(self) -> Deployment:
-        """The queues as the function knows them: no output tells of the sources that share a DLQ with the first."""
-        from redrive.settings import Deployment
-
-        if self.known_place is not None:
-            return self.known_place.deployment
-        return Deployment.from_env(self._environment)
+        return Queues(self.aws.sqs, self.place.deployment)
 
     @cached_property
     def parking_lot(self) -> Queues:
@@ -102,14 +106,8 @@ class Session:
         """The function's settings, as its environment has them. Raises as `function_configuration` does."""
         from redrive.settings import Settings
 
-        return Settings() if self.known_place is not None else Settings.from_env(self._environment)
-
-    @property
-    def _environment(self) -> Mapping[str, str]:
-        environment: Mapping[str, str] = self.function_configuration.get("Environment", {}).get(
-            "Variables", {}
-        )
-        return environment
+        environment = self.function_configuration.get("Environment", {})
+        return Settings.from_env(environment.get("Variables", {}))
 
     @cached_property
     def who(self) -> str:

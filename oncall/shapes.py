@@ -10,7 +10,14 @@ from redrive.cause import error_of
 from redrive.letter import Letter
 
 _KEYS_SHOWN = 6
-_TYPES = {dict: "object", list: "array", str: "text", bool: "yes/no", int: "number", float: "number"}
+_TYPES = {
+    dict: "object",
+    list: "array",
+    str: "text",
+    bool: "yes/no",
+    int: "number",
+    float: "number",
+}
 
 
 def cause_of(letter: Letter) -> str:

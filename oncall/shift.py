@@ -47,7 +47,9 @@ def _acquired(session: Session, owner: str) -> Lease:
         if session.store.acquire_lease(lease, now):
             return lease
         if not is_told:
-            session.terminal.warn("Another pass or person is at work on this queue; waiting for it to end.")
+            session.terminal.warn(
+                "Another pass or person is at work on this queue; waiting for it to end."
+            )
             is_told = True
         session.sleep(_ASK_AGAIN_SECONDS)
     raise Refused("The queue has been at work for five minutes. `redrive status` says with what.")

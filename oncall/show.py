@@ -56,9 +56,7 @@ def show(session: Session, message_id: str, *, limit: int) -> Exit:
     return Exit.DONE
 
 
-def _look_for(
-    session: Session, choice: Choice, entry: Entry | None, limit: int
-) -> Examined | None:
+def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Examined | None:
     """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it."""
     if entry is not None and entry.status not in (Status.PARKED, Status.RETURNED, Status.REDRIVEN):
         return None
@@ -98,7 +96,9 @@ def _tell(session: Session, entry: Entry | None, letter: Letter | None) -> None:
     elif letter:
         say(f"{letter.message_id} is {_where(None)}.")
     if letter is None:
-        say("Its body is not at hand: it was not looked for there, or not found. --look N looks further.")
+        say(
+            "Its body is not at hand: it was not looked for there, or not found. --look N looks further."
+        )
         return
     say(f"  Attributes ({len(letter.attributes)}):")
     for name, attribute in attributes_to_json(letter.attributes).items():

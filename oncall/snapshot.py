@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 from oncall.asking import Answer, Asking
 from oncall.last_pass import LastPass, last_pass
 from oncall.session import Session
-from oncall.words import stamp
+from oncall.words import letters, stamp
 from redrive import breaker
 from redrive.circuit import Circuit, State
 from redrive.queue_facts import QueueFacts
+from redrive.settings import Settings
 
 _AGE = "ApproximateAgeOfOldestMessage"
 
@@ -88,11 +90,12 @@ def take_snapshot(session: Session) -> Snapshot:
     """Ask for everything at once. Raises CallFailed and Refused only where the stack itself can't be read."""
     _ = session.place, session.queues, session.store
     # One client after another: botocore builds them slowly, and not at the same time.
-    for service in ("dynamodb", "cloudwatch", "logs"):
+    for service in ("dynamodb", "cloudwatch", "logs", "lambda"):
         session.aws.client(service)
     now = session.clock()
     with Asking() as ask:
-        asked = {
+        asked: dict[str, Callable[[], Answer[Any]]] = {
+            "settings": ask(lambda: session.settings),
             "circuit": ask(session.store.load_circuit),
             "source queue": ask(lambda: session.queues.source_queues().each[0]),
             "DLQ": ask(session.queues.dead_letter_queue),
@@ -104,10 +107,13 @@ def take_snapshot(session: Session) -> Snapshot:
         answers: dict[str, Answer[Any]] = {what: wait() for what, wait in asked.items()}
     unknown = {what: answer.fault for what, answer in answers.items() if answer.fault}
     circuit = answers["circuit"].value
-    if circuit is None and "circuit" not in unknown:
-        circuit = breaker.new_circuit(session.place.queue, session.settings, now)
-    dlq = answers["DLQ"].value
-    step, at = next_step(session, circuit, dlq, now) if circuit else ("", None)
+    settings, dlq = answers["settings"].value, answers["DLQ"].value
+    step, at = "", None
+    if settings:
+        if circuit is None and "circuit" not in unknown:
+            circuit = breaker.new_circuit(session.place.queue, settings, now)
+        if circuit:
+            step, at = next_step(settings, circuit, dlq, now)
     return Snapshot(
         queue=session.place.queue,
         at=now,
@@ -125,15 +131,16 @@ def take_snapshot(session: Session) -> Snapshot:
 
 
 def next_step(
-    session: Session, circuit: Circuit, dlq: QueueFacts | None, now: datetime
+    settings: Settings, circuit: Circuit, dlq: QueueFacts | None, now: datetime
 ) -> tuple[str, datetime | None]:
     """What the re-driver will do next, and from when on."""
-    orders, settings = circuit.orders, session.settings
+    orders = circuit.orders
     if settings.mode.value != "automatic":
         return f"nothing: the setting `mode` is {settings.mode.value}", None
     if orders.pauses(now):
-        return "paused; goes on by itself" if orders.paused_until else "paused until `redrive resume`", (
-            orders.paused_until
+        return (
+            "paused; goes on by itself" if orders.paused_until else "paused until `redrive resume`",
+            (orders.paused_until),
         )
     if circuit.state is State.OPEN:
         return "a canary, once the cool-down is over", (
@@ -141,16 +148,16 @@ def next_step(
         )
     if circuit.pending:
         first = min(circuit.pending, key=lambda one: one.due_at)
-        return f"the verdict on batch {first.id} ({first.size} letters)", first.due_at
+        return f"the verdict on batch {first.id} ({letters(first.size)})", first.due_at
     if dlq is not None and not dlq.depth:
         return "nothing: the DLQ is empty", None
     permit = breaker.allow(circuit, settings, now)
-    return f"redrive up to {permit.limit} letters ({permit.reason}) with the next pass", None
+    return f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass", None
 
 
 def _oldest(session: Session, now: datetime) -> timedelta | None:
     """The age of the DLQ's oldest letter, since it came there."""
-    name = session.deployment.dlq_url.rpartition("/")[2]
+    name = session.place.deployment.dlq_url.rpartition("/")[2]
     query = {
         "Id": "oldest",
         "MetricStat": {
@@ -173,10 +180,20 @@ def _oldest(session: Session, now: datetime) -> timedelta | None:
     return timedelta(seconds=values[0]) if values else None
 
 
+def alarm_prefix(session: Session) -> str:
+    """How the names of the queue's alarms begin.
+
+    CloudFormation names them after the stack, and those of a queue among several after the stack nested for it.
+    """
+    place = session.place
+    nested = f"Adopted{place.prefix}Alarms" if place.prefix else ""
+    return f"{place.stack}-{nested}"
+
+
 def _alarms(session: Session) -> list[str]:
-    """The stack's alarms that are in ALARM; CloudFormation names them after the stack."""
+    """The queue's alarms that are in ALARM."""
     answer = session.aws.client("cloudwatch").describe_alarms(
-        AlarmNamePrefix=f"{session.place.stack}-",
+        AlarmNamePrefix=alarm_prefix(session),
         StateValue="ALARM",
         AlarmTypes=["MetricAlarm", "CompositeAlarm"],
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from oncall.exits import Exit
 from oncall.session import Session
@@ -22,29 +24,45 @@ _UNKNOWN = "not known"
 
 
 def status(session: Session) -> Exit:
-    """Print one snapshot. Raises CallFailed and Refused."""
-    snapshot = take_snapshot(session)
-    session.terminal.result(snapshot.to_json())
-    session.terminal.say("\n".join(screen(snapshot)))
+    """Print one snapshot of each queue. Raises CallFailed and Refused."""
+    _tell(session, [take_snapshot(one) for one in session.each_queue()])
     return Exit.DONE
+
+
+def _tell(session: Session, snapshots: Sequence[Snapshot]) -> None:
+    session.terminal.result({"queues": [one.to_json() for one in snapshots]})
+    session.terminal.say(_pages(snapshots))
 
 
 def watch(session: Session, *, every_seconds: float, times: int | None = None) -> Exit:
     """The same, again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
+    queues = session.each_queue()
+    with suppress(KeyboardInterrupt), _show(session) as show:
+        for count in itertools.count(1):
+            show([take_snapshot(one) for one in queues])
+            if count == times:
+                break
+            session.sleep(every_seconds)
+    return Exit.DONE
+
+
+@contextmanager
+def _show(session: Session) -> Iterator[Callable[[Sequence[Snapshot]], None]]:
+    """On a terminal each screen takes the last one's place; elsewhere one follows the other."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    count = 0
     console = Console(file=session.terminal.out)
-    with Live(console=console, auto_refresh=False, screen=console.is_terminal) as live:
-        while times is None or count < times:
-            if count:
-                session.sleep(every_seconds)
-            lines = screen(take_snapshot(session))
-            live.update(Text("\n".join(lines)), refresh=True)
-            count += 1
-    return Exit.DONE
+    if session.terminal.is_json or not console.is_terminal:
+        yield lambda snapshots: _tell(session, snapshots)
+        return
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        yield lambda snapshots: live.update(Text(_pages(snapshots)), refresh=True)
+
+
+def _pages(snapshots: Sequence[Snapshot]) -> str:
+    return "\n\n".join("\n".join(screen(one)) for one in snapshots)
 
 
 def screen(snapshot: Snapshot) -> Iterator[str]:
@@ -52,7 +70,7 @@ def screen(snapshot: Snapshot) -> Iterator[str]:
     yield f"{snapshot.queue}, {stamp(snapshot.at)}"
     yield ""
     for name, fact in _facts(snapshot):
-        yield f"{name + ':':<{_WIDTH}} {printable(fact)}"
+        yield f"{name + ':' if name else '':<{_WIDTH}} {printable(fact)}"
     for what, why in snapshot.unknown.items():
         yield f"{'Not read:':<{_WIDTH}} {what} ({why})"
 
@@ -62,25 +80,36 @@ def _facts(now: Snapshot) -> Iterator[tuple[str, str]]:
     if circuit:
         yield "Circuit", f"{circuit.state.value}, {_MEANING[circuit.state]}"
         yield "", f"since {ago(circuit.changed_at, now.at)}: {circuit.reason}"
-        yield "Next", now.next_step + (
-            f", {ago(now.next_at, now.at) if now.next_at > now.at else 'with the next pass'}"
-            if now.next_at
-            else ""
+        yield (
+            "Next",
+            now.next_step
+            + (
+                f", {ago(now.next_at, now.at) if now.next_at > now.at else 'with the next pass'}"
+                if now.next_at
+                else ""
+            ),
         )
         yield from _orders(circuit, now)
         yield "Window", f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
         for batch in circuit.pending:
             due = ago(batch.due_at, now.at) if batch.due_at > now.at else "with the next pass"
-            yield "", f"batch {batch.id}: {letters(batch.size)}, {batch.returned} returned, verdict {due}"
+            yield (
+                "",
+                f"batch {batch.id}: {letters(batch.size)}, {batch.returned} returned, verdict {due}",
+            )
     yield "Source", _depth(now.source)
     oldest = f", the oldest there for {span(now.oldest)}" if now.oldest else ""
     yield "DLQ", _depth(now.dlq) + (oldest if now.dlq and now.dlq.depth else "")
     yield "Parking lot", _depth(now.parking_lot) + _wait(now.parking_lot)
     if now.least_to_expiry is not None and now.dlq and now.dlq.depth:
-        yield "Expiry", f"the first letter of the DLQ expires in {span(now.least_to_expiry)} at the least"
+        yield (
+            "Expiry",
+            f"the first letter of the DLQ expires in {span(now.least_to_expiry)} at the least",
+        )
     yield "Last pass", _last_pass(now)
     if "alarms" not in now.unknown:
-        yield "Alarms", ", ".join(now.alarms) or "none"
+        for number, alarm in enumerate(now.alarms or ["none"]):
+            yield "" if number else "Alarms", alarm
 
 
 def _orders(circuit: Circuit, now: Snapshot) -> Iterator[tuple[str, str]]:
@@ -97,7 +126,8 @@ def _depth(facts: QueueFacts | None) -> str:
     parts = [f"{facts.in_flight:,} in flight" if facts.in_flight else ""]
     parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
     told = ", ".join(part for part in parts if part)
-    return f"{facts.depth:,} messages" + (f" ({told})" if told else "")
+    messages = "message" if facts.depth == 1 else "messages"
+    return f"{facts.depth:,} {messages}" + (f" ({told})" if told else "")
 
 
 def _wait(facts: QueueFacts | None) -> str:

@@ -1,5 +1,5 @@
-"""What a command says and asks. In text mode everything is for people; with `--json` standard output holds the
-result and nothing else, and what is said to people goes to standard error.
+"""What a command says and asks. With `--json` standard output holds the result and nothing else; what a person has
+to know before they answer goes to standard error.
 """
 
 from __future__ import annotations
@@ -28,17 +28,22 @@ class Terminal:
     answers: TextIO = field(default_factory=lambda: sys.stdin)
 
     def say(self, text: str = "") -> None:
-        """Tell people."""
-        print(text, file=self.err if self.is_json else self.out)  # noqa: T201 - the terminal
+        """Tell people what `result` tells programs."""
+        if not self.is_json:
+            print(text, file=self.out)
+
+    def plan(self, text: str) -> None:
+        """Tell people what is about to happen."""
+        print(text, file=self.err if self.is_json else self.out)
 
     def warn(self, text: str) -> None:
         """Tell people what went wrong or was skipped."""
-        print(text, file=self.err)  # noqa: T201 - the terminal
+        print(text, file=self.err)
 
     def result(self, value: Any) -> None:
         """The result, for programs; nothing in text mode, where `say` has told it."""
         if self.is_json:
-            print(json.dumps(value, indent=2, default=str, ensure_ascii=False), file=self.out)  # noqa: T201 - the terminal
+            print(json.dumps(value, indent=2, default=str, ensure_ascii=False), file=self.out)
 
     def confirm(self, question: str, *, expected: str = "yes") -> None:
         """Go on only when a person types `expected`, or said `--yes` beforehand. Raises Refused."""

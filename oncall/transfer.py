@@ -70,7 +70,9 @@ def import_letters(session: Session, file: Path, destination: Destination, reaso
     """Send the letters of `file`; those that are still about are skipped. Raises CallFailed and Refused."""
     total = sum(1 for _ in _read(file))  # the whole file is checked before the first letter is sent
     where = "the parking lot" if destination is Destination.PARKING_LOT else session.place.queue
-    session.terminal.say(f"Plan: send {letters(total)} of {file} to {where}, but for those still about.")
+    session.terminal.plan(
+        f"Plan: send {letters(total)} of {file} to {where}, but for those still about."
+    )
     session.terminal.confirm("Import them?")
     importing = _Import(session, destination, reason)
     with (
@@ -82,7 +84,7 @@ def import_letters(session: Session, file: Path, destination: Destination, reaso
             with shift(session, f"oncall-import-{session.who}"):
                 importing.send(few)
             advance(len(few))
-        ended += told(importing.tally, "imported")
+        ended.extend(told(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
 
 
@@ -169,7 +171,9 @@ class _Import:
             now=now,
             error=entry.error,
         )
-        return replace(parked, history=(*parked.history[:-1], f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}"))
+        return replace(
+            parked, history=(*parked.history[:-1], f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}")
+        )
 
 
 def _read(file: Path) -> Iterator[tuple[Letter, str | None]]:
@@ -182,6 +186,8 @@ def _read(file: Path) -> Iterator[tuple[Letter, str | None]]:
                 try:
                     yield letter_from_json(json.loads(line))
                 except ValueError as fault:
-                    raise Refused(f"{file}, line {number}: {fault}. Nothing was imported.") from fault
+                    raise Refused(
+                        f"{file}, line {number}: {fault}. Nothing was imported."
+                    ) from fault
     except (OSError, UnicodeDecodeError) as fault:
         raise Refused(f"{file} can't be read: {fault}.") from fault

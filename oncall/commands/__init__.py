@@ -1,0 +1,1 @@
+"""What can be typed: arguments, options, help and examples. What the commands do is elsewhere in `oncall`."""

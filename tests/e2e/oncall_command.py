@@ -1,0 +1,67 @@
+"""The `redrive` command in a process of its own, at a deployed stack, on the stack's virtual clock."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from demo.orders import Order
+from demo.stack import DeployedStack
+from emulator.driving import CLOCK_FILE
+from emulator.environments import ROOT
+
+_MINUTE = 60.0
+#: Virtual minutes within which a poison pill has been parked.
+_PATIENCE = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What one command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class OnCall:
+    """A person with the command and the credentials of the local AWS."""
+
+    def __init__(self, stack: DeployedStack) -> None:
+        self.stack = stack
+
+    def __call__(self, *arguments: str, **environment: str) -> Ran:
+        """Type `redrive` with these arguments."""
+        folders = (ROOT / "emulator" / "site", ROOT, ROOT / "lambdas")
+        variables = self.stack.aws.environment() | {
+            "PYTHONPATH": ":".join(map(str, folders)),
+            "LOCAL_AWS_CLOCK": str(self.stack.aws.work_dir / CLOCK_FILE),
+        }
+        finished = subprocess.run(
+            [sys.executable, "-m", "oncall.cli", *arguments],
+            env=variables | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(code=finished.returncode, out=finished.stdout, err=finished.stderr)
+
+    def park_poison(self, count: int) -> list[str]:
+        """Let the deployed consumer fail on poison pills and succeed on others until passes have parked the pills.
+
+        Their ids, in the order of their numbers.
+        """
+        pills = [Order(number=number, is_poison=True) for number in range(1, count + 1)]
+        sent = self.stack.send(pills)
+        for minute in range(_PATIENCE):
+            self.stack.send([Order(number=1000 + minute)])
+            self.stack.aws.pass_time(_MINUTE)
+            if self.stack.depths().parked == count:
+                return sorted(sent, key=lambda message_id: sent[message_id].number)
+        raise AssertionError(f"not parked within {_PATIENCE} minutes: {self.stack.depths()}")

@@ -1,0 +1,149 @@
+"""Real poison pills, parked by the deployed stack, and the real command to deal with them. A pill for each test."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.orders import Order
+from demo.stack import deploy
+from emulator import cdk
+from emulator.process import LocalAws
+from tests.e2e.oncall_command import OnCall
+
+#: Parked, and left alone by every test.
+LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED = range(6)
+_MINUTES_TO_PROCESS = 3
+
+
+@pytest.fixture(scope="module")
+def on_call() -> Iterator[OnCall]:
+    """A stack whose consumer works, and which parks a letter at its first strike."""
+    with LocalAws() as aws:
+        cdk.bootstrap(aws)
+        yield OnCall(deploy(aws, with_sample_consumer="true", max_attempts="1"))
+
+
+@pytest.fixture(scope="module")
+def pills(on_call: OnCall) -> list[str]:
+    """Ids of the pills, parked."""
+    return on_call.park_poison(6)
+
+
+def test_status_tells_of_the_parked_letters_and_the_last_pass(
+    on_call: OnCall, pills: list[str]
+) -> None:
+    ran = on_call("status", "--json")
+
+    (told,) = ran.json["queues"]
+    assert ran.code == 0, ran.err
+    assert told["queue"] == on_call.stack.queue_name
+    assert told["depths"]["parked"] == on_call.stack.depths().parked
+    assert told["circuit"]["state"] == on_call.stack.circuit().state
+    assert told["last_pass"]["outcome"] in ("DONE", "IDLE", "WAITING")
+    assert told["unknown"] == {}
+
+
+def test_parked_lists_the_pills_with_their_reason(on_call: OnCall, pills: list[str]) -> None:
+    told = on_call("parked", "--list", "--json").json
+
+    listed = {one["original_id"]: one for one in told["letters"]}
+    assert pills[LISTED] in listed
+    assert set(listed) <= set(pills)
+    assert listed[pills[LISTED]]["reason"] == "MAX_ATTEMPTS"
+    assert listed[pills[LISTED]]["strikes"] >= 1
+
+
+def test_show_tells_the_journey_and_the_content(on_call: OnCall, pills: list[str]) -> None:
+    told = on_call("show", pills[SHOWN], "--json").json
+
+    order = Order(number=SHOWN + 1, is_poison=True)
+    history = " ".join(told["ledger"]["history"])
+    assert told["where"] == "in the parking lot"
+    assert told["message"]["body"] == order.body
+    assert told["message"]["attributes"]["Signature"] == {
+        "DataType": "Binary",
+        "BinaryBase64": "AP8C",
+    }
+    assert "redriven in batch" in history
+    assert "parked MAX_ATTEMPTS" in history
+
+
+def test_an_edited_pill_is_processed(on_call: OnCall, pills: list[str]) -> None:
+    editor = {"EDITOR": 'sed -i \'s/"poison": true/"poison": false/\''}
+
+    ran = on_call("edit", pills[EDITED], "--yes", "--reason", "mended by hand", **editor)
+    on_call.stack.aws.pass_time(60.0 * _MINUTES_TO_PROCESS)
+
+    assert ran.code == 0, ran.err
+    assert '+{"order": 3, "item": "crème brûlée", "poison": false}' in ran.out
+    assert pills[EDITED] in on_call.stack.processed()
+    assert pills[EDITED] not in parked(on_call)
+
+
+def test_a_pill_that_the_validation_refuses_stays(on_call: OnCall, pills: list[str]) -> None:
+    ran = on_call("replay", pills[VALIDATED], "--yes", "--validate", "grep -v poison")
+
+    assert ran.code == 1
+    assert "Skipped 1: not valid" in ran.err
+    assert pills[VALIDATED] in parked(on_call)
+
+
+def test_a_replayed_pill_starts_afresh(on_call: OnCall, pills: list[str]) -> None:
+    ran = on_call("replay", pills[REPLAYED], "--yes", "--reason", "try again")
+
+    assert ran.code == 0, ran.err
+    entry = on_call.stack.state_item(f"MESSAGE#{pills[REPLAYED]}")
+    assert entry is not None
+    assert (entry["Status"], entry["Strikes"]) == ("REPLAYED", 0)
+    assert pills[REPLAYED] not in parked(on_call)
+
+
+def test_a_deleted_pill_is_in_the_file_and_nowhere_else(
+    on_call: OnCall, pills: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "deleted.jsonl"
+
+    ran = on_call("delete", pills[DELETED], "--yes", "--export", str(file))
+
+    assert ran.code == 0, ran.err
+    (line,) = file.read_text().splitlines()
+    assert json.loads(line)["body"] == Order(number=DELETED + 1, is_poison=True).body
+    assert pills[DELETED] not in parked(on_call)
+
+
+def test_a_pause_by_command_holds_the_deployed_function(on_call: OnCall) -> None:
+    try:
+        paused = on_call("pause", "--reason", "migration", "--yes")
+        report = on_call("run", "--yes", "--json").json
+    finally:
+        resumed = on_call("resume", "--yes")
+
+    assert (paused.code, resumed.code) == (0, 0)
+    assert report["outcome"] == "PAUSED"
+    assert report["reason"].endswith(": migration")
+
+
+def test_history_has_every_change(on_call: OnCall) -> None:
+    on_call("pause", "--reason", "for the record", "--yes")
+    on_call("resume", "--yes")
+
+    changes = on_call("history", "--json").json["changes"]
+
+    whys = [one["why"] for one in changes if one["what"].startswith("pause")]
+    assert "for the record" in whys
+    assert all(one["who"].startswith("arn:aws:") for one in changes)
+
+
+def test_the_doctor_finds_nothing_wrong_but_that_nobody_is_subscribed(on_call: OnCall) -> None:
+    (told,) = on_call("doctor", "--json").json["queues"]
+
+    wrong = [one for one in told["findings"] if one["level"] != "good"]
+    assert len(told["findings"]) > 15
+    assert all("Nobody is subscribed" in one["what"] for one in wrong), wrong
+
+
+def parked(on_call: OnCall) -> set[str]:
+    told = on_call("parked", "--list", "--json").json
+    return {one["original_id"] for one in told["letters"]}

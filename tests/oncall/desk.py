@@ -1,0 +1,210 @@
+"""One person on call: a simulated deployment with its letters, and the command to look after it."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from oncall.aws import Aws
+from oncall.cli import app
+from oncall.commands.command import Asked
+from oncall.session import Session
+from oncall.terminal import Terminal
+from redrive.ledger import Entry
+from redrive.queues import Queues
+from redrive.report import Report
+from redrive.rounds import Rounds
+from redrive.settings import Deployment, Settings
+from redrive.state_store import StateStore
+from redrive.triage import Park, ParkReason
+from simulator.consumers import Consumer
+from simulator.faults import Script, Wire, nothing
+from simulator.sqs_message import Rest
+from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
+from tests.faults.scenes import WatchedRedriver
+from tests.oncall.fakes import (
+    STACK,
+    FakeAlarms,
+    FakeCloudFormation,
+    FakeFunction,
+    FakeIam,
+    FakeKms,
+    FakeLogs,
+    FakeScheduler,
+    FakeSns,
+    FakeSts,
+    FakeTable,
+    OneAtATime,
+    outputs_of,
+)
+
+LARGEST = 1_048_576
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What one command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+
+def park_all(queues: Queues, store: StateStore, now: datetime, reason: ParkReason) -> None:
+    """Park every letter of the DLQ, as a pass does."""
+    rounds = Rounds(
+        queues,
+        store,
+        Report(queue=SOURCE, mode="automatic"),
+        lambda _event, **_fields: None,
+        source_limits={},
+        parking_lot_limit=LARGEST,
+    )
+    while found := rounds.gather(100, hidden_for=timedelta(minutes=5)):
+        rounds.apply_parks([(one, Park(reason=reason, strikes=5)) for one in found], now)
+
+
+class _Nobody:
+    """A policy that redrives nothing: passes are the command's."""
+
+    every = timedelta(days=1)
+
+    def tick(self) -> None:
+        pass
+
+
+class Desk:
+    """A deployment of one queue in virtual time."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.world = World(seed=1, consumer=Consumer(), stale_counts_seconds=0)
+        self.redriver = WatchedRedriver(self.world, settings)
+        self.deployment = Deployment(
+            queue_name=SOURCE,
+            table_name=TABLE,
+            dlq_url=self.world.url(DLQ),
+            source_queue_url=self.world.url(SOURCE),
+            parking_lot_url=self.world.url(PARKING_LOT),
+        )
+        logs = FakeLogs(self.world.clock)
+        self.alarms = FakeAlarms(self.world.cloudwatch)
+        self.clients: dict[str, Any] = {
+            "sqs": self.world.sqs,
+            "dynamodb": FakeTable(self.world.dynamodb),
+            "cloudwatch": self.alarms,
+            "cloudformation": FakeCloudFormation({STACK: outputs_of(self.deployment)}),
+            "sts": FakeSts(),
+            "lambda": FakeFunction(self.redriver, self.deployment, logs),
+            "logs": logs,
+            "scheduler": FakeScheduler(),
+            "iam": FakeIam(),
+            "kms": FakeKms(),
+            "sns": FakeSns(),
+        }
+        self.queues = Queues(self.world.sqs, self.deployment)
+        self.store = StateStore(self.world.dynamodb, TABLE, SOURCE)
+        self.calls: list[str] = []
+        #: All that was asked of AWS so far, and of which resource.
+        self.asked: set[tuple[str, str]] = set()
+        self.is_consumer_up = False
+
+    # What a person types.
+
+    def __call__(self, *arguments: str, answer: str = "", script: Script = nothing) -> Ran:
+        """Type `redrive` with these arguments, and `answer` when asked. Raises what the script has happen."""
+        wire = Wire(script)
+        terminal = Terminal(
+            out=io.StringIO(), err=io.StringIO(), answers=io.StringIO(answer + "\n")
+        )
+
+        def open_session(asked: Asked) -> Session:
+            terminal.is_json, terminal.assume_yes = asked.json, asked.yes
+            return self.session(wire, terminal, asked)
+
+        try:
+            app(list(arguments), prog_name="redrive", obj=open_session)
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        finally:
+            self.calls = [call.operation for call in wire.calls]
+        out, err = terminal.out, terminal.err
+        assert isinstance(out, io.StringIO)
+        assert isinstance(err, io.StringIO)
+        return Ran(code=code, out=out.getvalue(), err=err.getvalue())
+
+    def session(self, wire: Wire, terminal: Terminal, asked: Asked | None = None) -> Session:
+        """What the command works with, over this wire."""
+        asked = asked or Asked()
+        return Session(
+            aws=Aws(lambda one: OneAtATime(one, wire.to(self.clients[one]), self.asked)),
+            terminal=terminal,
+            stack=asked.stack,
+            queue=asked.queue,
+            clock=self.world.clock.now,
+            sleep=self.sleep,
+        )
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, with the consumer at work where there is one."""
+        if self.is_consumer_up:
+            self.world.run(_Nobody(), until=self.world.elapsed + timedelta(seconds=seconds))
+        else:
+            self.world.clock.advance(seconds)
+
+    # What happened before.
+
+    def dead_letters(self, *bodies: str, **fields: Any) -> list[str]:
+        """Let messages with these bodies fail until SQS has moved them to the DLQ; their ids."""
+        ids = []
+        for body in bodies:
+            sent = self.world.sqs.send_message(
+                QueueUrl=self.deployment.source_queue_url, MessageBody=body, **fields
+            )
+            ids.append(sent["MessageId"])
+            self.world.sent.add(body)
+        while self.world.depth(SOURCE):
+            self.consumer_fails()
+        return ids
+
+    def consumer_fails(self) -> None:
+        """One delivery of all that is visible, without success."""
+        while self.world.sqs.receive_message(
+            QueueUrl=self.deployment.source_queue_url, MaxNumberOfMessages=10
+        ).get("Messages"):
+            pass
+        self.world.clock.advance(31)
+
+    def park(
+        self, *bodies: str, reason: ParkReason = ParkReason.MAX_ATTEMPTS, **fields: Any
+    ) -> list[str]:
+        """Let such letters fail and a pass park them; their original ids."""
+        ids = self.dead_letters(*bodies, **fields)
+        park_all(self.queues, self.store, self.world.clock.now(), reason)
+        return ids
+
+    # What is there now.
+
+    def bodies(self, queue: str) -> list[str]:
+        """Every body in a queue, sorted."""
+        return sorted(message.body for message in self.world.sqs.inspect.messages(queue))
+
+    def visible(self, queue: str) -> int:
+        return len(self.world.sqs.inspect.messages(queue, Rest.VISIBLE))
+
+    def entry(self, original_id: str) -> Entry:
+        return self.store.read_ledger([original_id]).entries[original_id]
+
+    def history(self) -> list[str]:
+        """What the audit trail says was done."""
+        return [line["what"] for line in self("history", "--json").json["changes"]]

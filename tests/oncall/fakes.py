@@ -1,0 +1,261 @@
+# ruff: noqa: N803 - the parameters have boto3's names
+"""What the command asks of AWS beyond queues and tables, on top of a simulated world."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from redrive.settings import Deployment
+from simulator.smart_policy import SmartRedriver
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+
+STACK = "SmartRedriver"
+FUNCTION = "redriver-function"
+FUNCTION_ARN = f"arn:aws:lambda:us-east-1:123456789012:function:{FUNCTION}"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:paging"
+LOG_GROUP = "/aws/lambda/redriver"
+
+
+class OneAtATime:
+    """A client that several threads may share, as boto3's may be: the fakes are not made for it.
+
+    It notes what it was asked as `service:Operation`, and of what.
+    """
+
+    _lock = RLock()
+
+    def __init__(self, service: str, client: Any, asked: set[tuple[str, str]]) -> None:
+        self._service = service
+        self._client = client
+        self._asked = asked
+
+    def __getattr__(self, method: str) -> Any:
+        act = getattr(self._client, method)
+        operation = "".join(word.capitalize() for word in method.split("_"))
+
+        def call(**request: Any) -> Any:
+            with self._lock:
+                self._asked.add((f"{self._service}:{operation}", place_of(request)))
+                return act(**request)
+
+        return call
+
+
+#: Which of a request's parameters names a resource, and what kind it is.
+_KINDS = {
+    "TableName": "table",
+    "RequestItems": "table",
+    "StackName": "stack",
+    "FunctionName": "function",
+    "logGroupName": "log",
+    "PolicySourceArn": "role",
+    "TopicArn": "topic",
+}
+_QUEUES = {SOURCE: "source", DLQ: "dlq", PARKING_LOT: "lot"}
+
+
+def place_of(request: dict[str, Any]) -> str:
+    """What a request is about."""
+    if "QueueUrl" in request:
+        name = request["QueueUrl"].rpartition("/")[2]
+        return _QUEUES.get(name, name)
+    return next((kind for name, kind in _KINDS.items() if name in request), "anything")
+
+
+@dataclass
+class FakeCloudFormation:
+    """Stacks by name, each with its outputs."""
+
+    stacks: dict[str, dict[str, str]]
+
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:
+        if StackName not in self.stacks:
+            raise ClientError({"Error": {"Code": "ValidationError"}}, "DescribeStacks")
+        outputs = self.stacks[StackName].items()
+        told = [{"OutputKey": key, "OutputValue": value} for key, value in outputs]
+        return {"Stacks": [{"StackName": StackName, "Outputs": told}]}
+
+
+@dataclass
+class FakeSts:
+    """Says who is at the keyboard."""
+
+    arn: str = "arn:aws:iam::123456789012:user/kim"
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"Arn": self.arn}
+
+
+@dataclass
+class FakeFunction:
+    """The deployed function: an invocation is a pass in the world."""
+
+    redriver: SmartRedriver
+    deployment: Deployment
+    logs: FakeLogs
+    #: By the ARN of the queue that they consume.
+    mappings: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+
+    def get_function_configuration(self, **_: str) -> dict[str, Any]:
+        variables = self.deployment.to_env() | self.redriver.settings.to_env()
+        return {
+            "Environment": {"Variables": variables},
+            "LoggingConfig": {"LogGroup": LOG_GROUP},
+            "FunctionArn": FUNCTION_ARN,
+            "Role": "arn:aws:iam::123456789012:role/redriver",
+            "Timeout": 240,
+        }
+
+    def list_event_source_mappings(self, *, EventSourceArn: str) -> dict[str, Any]:
+        return {"EventSourceMappings": self.mappings.get(EventSourceArn, [])}
+
+    def invoke(self, **_: Any) -> dict[str, Any]:
+        self.redriver.tick()
+        report = self.redriver.reports[-1].to_json()
+        self.logs.note(report)
+        return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(report).encode())}
+
+
+@dataclass
+class FakeLogs:
+    """The function's log: the reports of the passes that were invoked."""
+
+    clock: Any
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def note(self, report: dict[str, Any]) -> None:
+        line = json.dumps({"message": "pass.finished", **report})
+        self.events.append({"timestamp": int(self.clock.now().timestamp() * 1000), "message": line})
+
+    def filter_log_events(self, *, startTime: int, endTime: int, **_: Any) -> dict[str, Any]:
+        found = [one for one in self.events if startTime <= one["timestamp"] < endTime]
+        return {"events": found}
+
+
+@dataclass
+class FakeAlarms:
+    """CloudWatch: the simulated queues' metrics, and alarms that a test sets."""
+
+    cloudwatch: Any
+    in_alarm: list[str] = field(default_factory=list)
+    silenced: list[str] = field(default_factory=list)
+
+    def get_metric_data(self, **request: Any) -> Any:
+        return self.cloudwatch.get_metric_data(**request)
+
+    def describe_alarms(
+        self,
+        *,
+        AlarmNamePrefix: str,
+        StateValue: str | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        quiet = [] if StateValue else [f"{STACK}-Quiet"]
+        found = [name for name in (*self.in_alarm, *quiet) if name.startswith(AlarmNamePrefix)]
+        return {
+            "MetricAlarms": [
+                {
+                    "AlarmName": name,
+                    "AlarmActions": [TOPIC],
+                    "ActionsEnabled": name not in self.silenced,
+                }
+                for name in found
+            ]
+        }
+
+
+@dataclass
+class FakeTable:
+    """The simulated table, and what it says of itself."""
+
+    dynamodb: Any
+    time_to_live: str = "ENABLED"
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self.dynamodb, method)
+
+    def describe_table(self, *, TableName: str) -> dict[str, Any]:
+        return {"Table": {"TableArn": f"arn:aws:dynamodb:us-east-1:123456789012:table/{TableName}"}}
+
+    def describe_time_to_live(self, **_: str) -> dict[str, Any]:
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": self.time_to_live}}
+
+
+@dataclass
+class FakeScheduler:
+    """The schedules of the account."""
+
+    state: str | None = "ENABLED"
+
+    def list_schedules(self, **_: str) -> dict[str, Any]:
+        schedules = [{"Target": {"Arn": FUNCTION_ARN}, "State": self.state}] if self.state else []
+        return {"Schedules": [{"Target": {"Arn": "another"}, "State": "ENABLED"}, *schedules]}
+
+
+@dataclass
+class FakeIam:
+    """IAM's simulator, for a role that may do all but what is denied."""
+
+    denied: set[str] = field(default_factory=set)
+
+    def simulate_principal_policy(self, *, ActionNames: list[str], **_: Any) -> dict[str, Any]:
+        return {
+            "EvaluationResults": [
+                {
+                    "EvalActionName": one,
+                    "EvalDecision": "implicitDeny" if one in self.denied else "allowed",
+                }
+                for one in ActionNames
+            ]
+        }
+
+
+@dataclass
+class FakeKms:
+    """Keys by their state."""
+
+    states: dict[str, str] = field(default_factory=dict)
+
+    def describe_key(self, *, KeyId: str) -> dict[str, Any]:
+        return {"KeyMetadata": {"KeyState": self.states[KeyId]}}
+
+
+@dataclass
+class FakeSns:
+    """A topic that CloudWatch may publish to, and one subscriber."""
+
+    policy: str = json.dumps(
+        {
+            "Statement": [
+                {
+                    "Effect": "Allow",
+                    "Principal": {"Service": "cloudwatch.amazonaws.com"},
+                    "Action": "sns:Publish",
+                }
+            ]
+        }
+    )
+    subscribers: int = 1
+
+    def get_topic_attributes(self, **_: str) -> dict[str, Any]:
+        confirmed = str(self.subscribers)
+        return {"Attributes": {"Policy": self.policy, "SubscriptionsConfirmed": confirmed}}
+
+
+def outputs_of(deployment: Deployment, prefix: str = "") -> dict[str, str]:
+    """What a stack publishes of one queue."""
+    own = {
+        "SourceQueueUrl": deployment.source_queue_url,
+        "DeadLetterQueueUrl": deployment.dlq_url,
+        "ParkingLotQueueUrl": deployment.parking_lot_url,
+        "RedriveFunctionName": FUNCTION,
+    }
+    return {prefix + name: value for name, value in own.items()} | {
+        "StateTableName": deployment.table_name
+    }

@@ -1,0 +1,230 @@
+"""The command line itself: what is accepted, how it ends, help, completion, and what it says when AWS refuses."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from oncall.aws import Aws, Caller, connect_as
+from oncall.cli import app
+from oncall.commands.command import Asked, open_session
+from oncall.exits import Refused
+from oncall.failures import explain
+from oncall.terminal import Terminal
+from redrive.errors import Fault, SettingsError
+from redrive.faults import CallFailed
+from simulator.faults import on, refuse
+from tests.faults.errors import refusal
+from tests.oncall.desk import Desk
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+CHANGING = {
+    "replay", "edit", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
+}  # fmt: skip
+PROMISED = CHANGING | {
+    "status", "watch", "letters", "parked", "show", "export", "history", "doctor",
+}  # fmt: skip
+
+
+def test_the_commands_are_exactly_the_promised_ones() -> None:
+    assert set(COMMANDS) == PROMISED
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_every_command_has_help_with_an_example(desk: Desk, name: str, capsys) -> None:
+    assert desk(name, "--help").code == 0
+
+    shown = capsys.readouterr().out
+    assert f"For example:\n    redrive {name}" in shown
+    assert COMMANDS[name].help
+
+
+@pytest.mark.parametrize("name", sorted(PROMISED))
+def test_every_command_takes_the_options_that_say_whose_queue(name: str) -> None:
+    options = {one for parameter in COMMANDS[name].params for one in parameter.opts}
+
+    shared = {"--stack", "--queue", "--profile", "--region", "--endpoint-url", "--json"}
+    assert shared <= options
+    assert ("--yes" in options) == (name in CHANGING)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("no-such-command",),
+        ("status", "--no-such-option"),
+        ("show",),
+        ("letters", "--limit", "0"),
+        ("letters", "--limit", "many"),
+        ("letters", "--since", "yesterday"),
+        ("letters", "--where", "a["),
+        ("import", "file", "--to", "nowhere"),
+        ("history", "--days", "0"),
+        ("edit", "id", "--validate", "'unclosed"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_ends_with_2_before_anything_is_asked_of_aws(
+    desk: Desk, arguments: tuple[str, ...]
+) -> None:
+    assert desk(*arguments).code == 2
+    assert desk.calls == []
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("AccessDenied", "Looking needs the managed policy RedriveViewer"),
+        ("ThrottlingException", "AWS is throttling GetQueueAttributes"),
+        ("QueueDoesNotExist", "names a queue that is gone"),
+        ("ExpiredToken", "These credentials have expired"),
+        ("InternalFailure", "GetQueueAttributes failed: InternalFailure: as scripted"),
+    ],
+)
+def test_a_refusal_becomes_a_sentence_that_says_what_to_do(
+    desk: Desk, code: str, said: str
+) -> None:
+    refused = on("GetQueueAttributes", refuse(refusal("GetQueueAttributes", code)))
+
+    ran = desk("letters", script=refused)
+
+    assert ran.code == 1
+    assert said in ran.err
+    assert "Traceback" not in ran.said
+
+
+def test_settings_that_a_person_broke_by_hand_become_a_sentence(desk: Desk) -> None:
+    fault = SettingsError([Fault(setting="MAX_RATE", seen="fast", accepted="a number")])
+
+    sentence, code = explain(fault)
+
+    assert code == 1
+    assert "MAX_RATE: saw 'fast', accepted is a number" in sentence
+
+
+def test_a_bug_becomes_a_sentence_with_its_place(desk: Desk) -> None:
+    desk.clients["cloudformation"] = object()
+
+    ran = desk("status")
+
+    assert ran.code == 1
+    assert ran.err.startswith("This is a bug: AttributeError: ")
+    assert re.search(r"\(\w+\.py:\d+\)", ran.err)
+
+
+def test_a_stack_that_is_not_there_is_told(desk: Desk) -> None:
+    ran = desk("status", "--stack", "Other")
+
+    assert ran.code == 1
+    assert "There is no stack 'Other' here. Name yours with --stack" in ran.err
+
+
+def test_a_stack_that_is_no_redriver_is_told(desk: Desk) -> None:
+    desk.clients["cloudformation"].stacks["Other"] = {"Url": "https://example.com"}
+
+    assert "it is no smart re-driver" in desk("status", "--stack", "Other").err
+
+
+def test_nobody_at_the_keyboard_is_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
+
+    with pytest.raises(Refused, match="Nobody is here to answer: say --yes"):
+        Terminal(err=io.StringIO()).confirm("Send them back?")
+
+
+def test_an_aws_that_can_not_be_reached_is_told() -> None:
+    finished = redrive("replay", "--all", "--endpoint-url", "http://127.0.0.1:9")
+
+    assert finished.returncode == 1
+    assert "AWS could not be reached" in finished.stderr
+
+
+def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, without any AWS."""
+    variables = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "eu-west-1",
+        "AWS_MAX_ATTEMPTS": "1",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "oncall.cli", *arguments],
+        env=variables | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"AWS_REGION": ""}, "No region is set. Name one with --region"),
+        ({"AWS_PROFILE": "nobody"}, "That profile does not exist"),
+    ],
+)
+def test_what_is_wrong_with_the_callers_environment_is_told(
+    environment: dict[str, str], said: str
+) -> None:
+    aws = Aws(connect_as(Caller()))
+    assert aws.calls == {}
+
+    finished = redrive("status", **environment)
+
+    assert finished.returncode == 1
+    assert said in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_the_options_reach_the_session() -> None:
+    session = open_session(Asked(stack="Mine", queue="mails", json=True, yes=True))
+
+    assert (session.stack, session.queue) == ("Mine", "mails")
+    assert session.terminal.is_json
+    assert session.terminal.assume_yes
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    commands = redrive(_REDRIVE_COMPLETE="complete_bash", COMP_WORDS="redrive re", COMP_CWORD="1")
+    options = redrive(
+        _REDRIVE_COMPLETE="complete_bash", COMP_WORDS="redrive replay --val", COMP_CWORD="2"
+    )
+
+    assert commands.stdout.split() == ["replay", "resume"]
+    assert options.stdout.split() == ["--validate"]
+
+
+def test_help_imports_neither_botocore_nor_rich() -> None:
+    program = (
+        "import sys\n"
+        "from oncall.cli import app\n"
+        "try:\n    app(['--help'], prog_name='redrive')\n"
+        "except SystemExit:\n    pass\n"
+        "print([name for name in ('botocore', 'boto3', 'rich', 'jmespath') if name in sys.modules])"
+    )
+
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert finished.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_call_that_failed_names_itself() -> None:
+    sentence, _ = explain(CallFailed("GetItem", "SomethingNew", "details"))
+
+    assert sentence.startswith("GetItem failed: SomethingNew: details. Run `redrive doctor`")

@@ -1,0 +1,258 @@
+"""`doctor`: nothing to mend in a deployment that is well, and a remedy for each thing that is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from oncall.check_alarms import judge_topic, lets_publish
+from oncall.check_passes import judge_report
+from oncall.check_queues import judge_consumer, judge_source
+from oncall.checkup import Level
+from simulator.faults import on, refuse
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.faults.errors import refusal
+from tests.oncall.desk import Desk
+from tests.oncall.fakes import STACK
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
+
+
+@pytest.fixture
+def well(desk: Desk) -> Desk:
+    """A deployment in which a pass has just run."""
+    desk("run", "--yes")
+    return desk
+
+
+def set_attributes(desk: Desk, queue: str, **attributes: Any) -> None:
+    plain = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in attributes.items()
+    }
+    desk.world.sqs.set_queue_attributes(QueueUrl=desk.world.url(queue), Attributes=plain)
+
+
+def arn(queue: str) -> str:
+    return f"arn:aws:sqs:us-east-1:123456789012:{queue}"
+
+
+def let_a_lambda_consume(queue: str, state: str = "Enabled") -> Callable[[Desk], None]:
+    mapping = {"FunctionArn": "another", "State": state, "UUID": "1234"}
+    return lambda desk: desk.clients["lambda"].mappings.update({arn(queue): [mapping]})
+
+
+def pause(desk: Desk) -> None:
+    desk("pause", "--reason", "migration", "--yes")
+
+
+FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
+    "a DLQ on the DLQ": (
+        lambda desk: desk.world.let_dead_letters_end_in(PARKING_LOT, of=DLQ, after=3),
+        "orders-dlq has a DLQ of its own",
+        "Remove RedrivePolicy from orders-dlq.",
+    ),
+    "a source that dies elsewhere": (
+        lambda desk: desk.world.let_dead_letters_end_in(PARKING_LOT, of=SOURCE, after=3),
+        "The failed messages of orders do not go to orders-dlq",
+        f"Set RedrivePolicy of orders to deadLetterTargetArn {arn(DLQ)}.",
+    ),
+    "a short retention": (
+        lambda desk: set_attributes(desk, DLQ, MessageRetentionPeriod="3600"),
+        "orders-dlq keeps letters 3600 s, orders 1209600 s",
+        "Set MessageRetentionPeriod of orders-dlq to 1209600",
+    ),
+    "a short retention of the parking lot": (
+        lambda desk: set_attributes(desk, PARKING_LOT, MessageRetentionPeriod="3600"),
+        "orders-parking-lot keeps letters for a shorter time",
+        "Set MessageRetentionPeriod of orders-parking-lot to 1209600",
+    ),
+    "a consumer that takes too long": (
+        let_a_lambda_consume(SOURCE),
+        "A message can be delivered again while its consumer still works on it",
+        "Set VisibilityTimeout of orders to 1440",
+    ),
+    "a consumer that is off": (
+        let_a_lambda_consume(SOURCE, "Disabled"),
+        "The consumer of orders is switched off.",
+        "Enable event source mapping 1234",
+    ),
+    "somebody else at the DLQ": (
+        let_a_lambda_consume(DLQ),
+        "A Lambda consumes orders-dlq",
+        "Remove that function's event source mapping.",
+    ),
+    "a table that forgets nothing": (
+        lambda desk: setattr(desk.clients["dynamodb"], "time_to_live", "DISABLED"),
+        "time to live is off",
+        "Enable time to live of redriver-state",
+    ),
+    "a pause without an end": (
+        pause,
+        "Paused without an end, by arn:aws:iam::123456789012:user/kim: migration.",
+        "`redrive resume` ends it.",
+    ),
+    "a schedule that is off": (
+        lambda desk: setattr(desk.clients["scheduler"], "state", "DISABLED"),
+        "The schedule is off.",
+        "Enable it in EventBridge Scheduler.",
+    ),
+    "no schedule": (
+        lambda desk: setattr(desk.clients["scheduler"], "state", None),
+        "There is no schedule for the function.",
+        "Deploy the stack anew.",
+    ),
+    "an old pass": (
+        lambda desk: desk.world.clock.advance(1000),
+        "The last pass was 16 min 40 s ago, of one each 5 min.",
+        "`redrive run` runs one now",
+    ),
+    "no pass": (
+        lambda desk: desk.world.clock.advance(2 * 86_400),
+        "No pass has ended within the last day.",
+        "`redrive run` runs one now",
+    ),
+    "a role that lost a permission": (
+        lambda desk: desk.clients["iam"].denied.add("sqs:DeleteMessage"),
+        "The function may not call sqs:DeleteMessage on orders-dlq.",
+        "Deploy the stack anew",
+    ),
+    "alarms that were silenced": (
+        lambda desk: desk.clients["cloudwatch"].silenced.append(f"{STACK}-Quiet"),
+        "Somebody switched off the actions of SmartRedriver-Quiet.",
+        "enable-alarm-actions",
+    ),
+    "a topic that refuses alarms": (
+        lambda desk: setattr(desk.clients["sns"], "policy", "{}"),
+        "Alarms may not publish to paging",
+        "Allow cloudwatch.amazonaws.com sns:Publish",
+    ),
+    "nobody to hear": (
+        lambda desk: setattr(desk.clients["sns"], "subscribers", 0),
+        "Nobody is subscribed to paging.",
+        "Deploy with -c paging_emails=",
+    ),
+}
+
+
+def test_a_deployment_that_is_well_has_nothing_to_mend(well: Desk) -> None:
+    ran = well("doctor")
+
+    assert ran.code == 0, ran.out
+    assert "Nothing to mend." in ran.out
+    assert "WRONG" not in ran.out
+    assert " ? " not in ran.out
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found_and_comes_with_its_remedy(well: Desk, fault: str) -> None:
+    cause, what, remedy = FAULTS[fault]
+    cause(well)
+
+    ran = well("doctor", "--json")
+
+    (told,) = ran.json["queues"]
+    wrong = [one for one in told["findings"] if one["level"] == "wrong"]
+    assert ran.code == 1
+    assert any(what in one["what"] and remedy in one["remedy"] for one in wrong), wrong
+
+
+@pytest.mark.parametrize(
+    ("operation", "what"),
+    [
+        ("GetQueueAttributes", "The queues could not be checked: GetQueueAttributes: AccessDenied"),
+        ("GetItem", "The state table could not be checked: GetItem: AccessDenied"),
+    ],
+)
+def test_what_can_not_be_checked_is_told_and_the_rest_is_checked(
+    well: Desk, operation: str, what: str
+) -> None:
+    ran = well("doctor", script=on(operation, refuse(refusal(operation, "AccessDenied"))))
+
+    assert what in ran.out
+    assert "ok     The schedule is on." in ran.out
+
+
+def test_the_key_of_an_encrypted_queue_is_looked_at(well: Desk) -> None:
+    set_attributes(well, DLQ, KmsMasterKeyId=KEY)
+    well.clients["kms"].states[KEY] = "PendingDeletion"
+
+    ran = well("doctor")
+
+    assert f"The key {KEY} is PendingDeletion" in ran.out
+    assert "cancel its deletion" in ran.out
+
+
+def test_a_fault_of_the_last_pass_is_told_with_its_call() -> None:
+    (finding,) = judge_report({"faults": {"SendMessageBatch:AccessDenied": 3}})
+
+    assert finding.what == "AWS refused the last pass SendMessageBatch 3 times: AccessDenied."
+    assert "may not call SendMessageBatch" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_allowed"),
+    [
+        ({}, True),
+        ({"redrivePermission": "allowAll"}, True),
+        ({"redrivePermission": "denyAll"}, False),
+        ({"redrivePermission": "byQueue", "sourceQueueArns": [arn("other")]}, False),
+        ({"redrivePermission": "byQueue", "sourceQueueArns": [arn(SOURCE)]}, True),
+    ],
+)
+def test_the_redrive_allow_policy_has_to_name_the_source(
+    policy: dict[str, Any], is_allowed: bool
+) -> None:
+    retention = {"MessageRetentionPeriod": "1209600"}
+    source = {
+        "QueueArn": arn(SOURCE),
+        "RedrivePolicy": json.dumps({"deadLetterTargetArn": arn(DLQ)}),
+    } | retention
+    dlq = {"QueueArn": arn(DLQ), "RedriveAllowPolicy": json.dumps(policy)} | retention
+
+    wrong = [one for one in judge_source(source, dlq) if one.level is Level.WRONG]
+
+    assert bool(wrong) is not is_allowed
+
+
+def test_a_fifo_queue_is_none_for_a_redriver() -> None:
+    retention = {"MessageRetentionPeriod": "1209600"}
+    source = {"QueueArn": arn("orders.fifo")} | retention
+
+    findings = list(judge_source(source, {"QueueArn": arn(DLQ)} | retention))
+
+    assert "is a FIFO queue" in findings[0].what
+
+
+@pytest.mark.parametrize(("visibility", "level"), [(29, Level.WRONG), (30, Level.GOOD)])
+def test_a_message_has_to_stay_hidden_while_its_consumer_works(
+    visibility: int, level: Level
+) -> None:
+    assert judge_consumer(SOURCE, visibility, 30).level is level
+
+
+@pytest.mark.parametrize(
+    ("principal", "action", "may"),
+    [
+        ({"Service": "cloudwatch.amazonaws.com"}, "sns:Publish", True),
+        ({"Service": ["events.amazonaws.com", "cloudwatch.amazonaws.com"]}, ["SNS:*"], True),
+        ("*", "sns:Publish", True),
+        ({"Service": "events.amazonaws.com"}, "sns:Publish", False),
+        ({"Service": "cloudwatch.amazonaws.com"}, "sns:Subscribe", False),
+    ],
+)
+def test_a_policy_is_read_as_aws_reads_it(principal: Any, action: Any, may: bool) -> None:
+    statement = {"Effect": "Allow", "Principal": principal, "Action": action}
+
+    assert lets_publish(json.dumps({"Statement": [statement]}), "sns:publish") is may
+
+
+def test_a_topic_with_a_key_that_cloudwatch_may_not_use_pages_nobody() -> None:
+    topic = {"Policy": "{}", "KmsMasterKeyId": KEY, "SubscriptionsConfirmed": "1"}
+
+    findings = {one.what: one.level for one in judge_topic("paging", topic, "{}")}
+
+    assert findings["Alarms may not use the key of paging, so that nothing arrives."] is Level.WRONG

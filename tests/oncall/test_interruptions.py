@@ -1,0 +1,282 @@
+"""`replay`, `edit` and `delete` die, or meet Ctrl-C, at any one of their AWS calls, and are started again.
+
+Exhaustive: every command, every call that it makes, both sides of the call, death and one or two Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from oncall.choice import Choice, Filter
+from oncall.delete import Delete, delete
+from oncall.edit import edit
+from oncall.exits import Exit, Refused
+from oncall.replay import Replay, replay
+from oncall.session import Session
+from oncall.terminal import Terminal
+from redrive.ledger import Status
+from simulator.faults import (
+    Act,
+    Call,
+    Crash,
+    Mishap,
+    Response,
+    Script,
+    Wire,
+    at,
+    die_after,
+    die_before,
+    nothing,
+)
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.faults.cases import Cases
+from tests.faults.scenes import ONE_CALL, SOME, TEN
+from tests.oncall.desk import Desk
+
+ALL = Choice()
+
+
+@dataclass
+class Case:
+    """A desk before a command, and what has to come of it.
+
+    Attributes:
+        stays: bodies that the command must leave where they are, `gone` those that it deletes.
+        edited: the bodies that an edit makes of others.
+
+    """
+
+    desk: Desk
+    command: Callable[[Session], Exit]
+    stays: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    edited: dict[str, str] = field(default_factory=dict)
+    file: Path | None = None
+
+    def run(self, script: Script = nothing) -> tuple[Wire, Exit | None]:
+        """The command over this wire; None when it was killed or broken off."""
+        wire = Wire(script)
+        self.desk.redriver.witness.note_what_the_ledger_knows()
+        terminal = Terminal(assume_yes=True, out=io.StringIO(), err=io.StringIO())
+        try:
+            return wire, self.command(self.desk.session(wire, terminal))
+        except (Crash, KeyboardInterrupt):
+            return wire, None
+        except Refused as refused:
+            return wire, refused.code
+
+    def complaints(self, *, repeats_allowed: int) -> list[str]:
+        """Start the command again, let the re-driver and the consumer do their work, and hear what went wrong."""
+        found = self._lost()
+        if self.edited and self._is_replay_recorded():
+            repeats_allowed = 0
+        self.desk.world.clock.advance(600)
+        self.run()
+        world = self.desk.world
+        left = {*self.desk.bodies(PARKING_LOT), *self.desk.bodies(DLQ)}
+        found += [f"left where they were: {left - self.stays}"] if left - self.stays else []
+        world.run(
+            self.desk.redriver,
+            until=world.elapsed + timedelta(hours=12),
+            stop=lambda: world.is_drained,
+        )
+        witness = self.desk.redriver.witness
+        # The witness knows letters by their bodies: a mended one is new to it, and its second copy unrecorded.
+        recorded = set(witness.recorded_repeats) - set(self.edited.values())
+        told = [
+            ("repeated", witness.repeats - len(self.edited) > repeats_allowed),
+            (f"repeated although recorded: {recorded}", recorded),
+            (f"altered: {witness.altered}", witness.altered),
+        ]
+        found += [what for what, is_wrong in told if is_wrong]
+        return found + self._lost() + self._wrongly_done()
+
+    def _is_replay_recorded(self) -> bool:
+        entries = self.desk.redriver.witness.ledger().values()
+        return any(entry.status is Status.REPLAYED for entry in entries)
+
+    def _lost(self) -> list[str]:
+        desk = self.desk
+        seen = {*desk.world.deliveries.done, *self._kept()}
+        seen |= {body for queue in (SOURCE, DLQ, PARKING_LOT) for body in desk.bodies(queue)}
+        seen |= {before for before, after in self.edited.items() if after in seen}
+        lost = desk.world.sent - seen
+        return [f"lost: {sorted(lost)}"] if lost else []
+
+    def _kept(self) -> set[str]:
+        if self.file is None or not self.file.exists():
+            return set()
+        return {json.loads(line)["body"] for line in self.file.read_text().splitlines()}
+
+    def _wrongly_done(self) -> list[str]:
+        done = set(self.desk.world.deliveries.done)
+        wrong = done & (self.stays | self.gone | self.edited.keys())
+        missing = set(self.edited.values()) - done
+        return [f"wrongly done: {wrong}"] * bool(wrong) + [f"not done: {missing}"] * bool(missing)
+
+
+def a_replay(_: Path) -> Case:
+    desk = Desk()
+    desk.park("a", "b", MessageAttributes=SOME)
+    desk.park("no room for a trail", MessageAttributes=TEN)
+    return Case(desk, lambda session: replay(session, Replay(choice=ALL, workers=1)))
+
+
+def a_replay_of_more_than_a_call(_: Path) -> Case:
+    desk = Desk()
+    desk.park(*(f"letter {n}" for n in range(12)))
+    return Case(desk, lambda session: replay(session, Replay(choice=ALL, rate=0, workers=1)))
+
+
+def a_replay_by_filter(_: Path) -> Case:
+    desk = Desk()
+    desk.park("good 1", "bad 1", "good 2", "bad 2")
+    choice = Choice(filter=Filter(contains="good"))
+    return Case(
+        desk,
+        lambda session: replay(session, Replay(choice=choice, workers=1)),
+        stays={"bad 1", "bad 2"},
+    )
+
+
+def a_replay_from_the_dlq(_: Path) -> Case:
+    desk = Desk()
+    desk.dead_letters("a", "b", "c", MessageAttributes=SOME)
+    order = Replay(choice=ALL, from_dlq=True, workers=1)
+    return Case(desk, lambda session: replay(session, order))
+
+
+def an_edit(_: Path) -> Case:
+    desk = Desk()
+    (message_id,) = desk.park("broken", MessageAttributes=SOME)
+    desk.park("another")
+    return Case(
+        desk,
+        lambda session: edit(session, message_id),
+        stays={"another"},
+        edited={"broken": "mended"},
+    )
+
+
+def an_edit_of_a_letter_without_room(_: Path) -> Case:
+    desk = Desk()
+    (message_id,) = desk.park("broken", MessageAttributes=TEN)
+    return Case(desk, lambda session: edit(session, message_id), edited={"broken": "mended"})
+
+
+def a_delete(tmp_path: Path) -> Case:
+    desk = Desk()
+    bodies = {f"letter {n}" for n in range(12)}
+    desk.park(*sorted(bodies), MessageAttributes=SOME)
+    file = tmp_path / "deleted.jsonl"
+    file.unlink(missing_ok=True)
+    order = Delete(choice=ALL, file=file)
+    return Case(desk, lambda session: delete(session, order), gone=bodies, file=file)
+
+
+def a_delete_by_filter(tmp_path: Path) -> Case:
+    desk = Desk()
+    desk.park("good 1", "bad 1", "good 2", "bad 2")
+    file = tmp_path / "deleted.jsonl"
+    file.unlink(missing_ok=True)
+    order = Delete(choice=Choice(filter=Filter(contains="bad")), file=file)
+    return Case(
+        desk,
+        lambda session: delete(session, order),
+        stays={"good 1", "good 2"},
+        gone={"bad 1", "bad 2"},
+        file=file,
+    )
+
+
+CASES = (
+    a_replay,
+    a_replay_of_more_than_a_call,
+    a_replay_by_filter,
+    a_replay_from_the_dlq,
+    an_edit,
+    an_edit_of_a_letter_without_room,
+    a_delete,
+    a_delete_by_filter,
+)
+
+Build = Callable[[Path], Case]
+
+
+def ctrl_c(times: int, *, before: bool) -> Mishap:
+    """Somebody presses Ctrl-C so often while the call is made."""
+
+    def mishap(call: Call, act: Act) -> Response:
+        answer: Response = {} if before else act(**call.request)
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        return act(**call.request) if before else answer
+
+    return mishap
+
+
+def everywhere(
+    build: Build, folder: Path, mishaps: dict[str, Mishap]
+) -> Iterator[tuple[str, Script]]:
+    wire, code = build(folder).run()
+    assert code is Exit.DONE
+    for call in wire.calls:
+        for name, mishap in mishaps.items():
+            yield f"{name} {call}", at({call.number: mishap})
+
+
+@pytest.fixture(autouse=True)
+def editor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
+
+
+@pytest.mark.parametrize("build", CASES, ids=lambda build: build.__name__)
+def test_a_command_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_most(
+    build: Build, cases: Cases, tmp_path: Path
+) -> None:
+    for where, script in everywhere(build, tmp_path, {"before": die_before, "after": die_after}):
+        case = build(tmp_path)
+
+        _, code = case.run(script)
+        found = case.complaints(repeats_allowed=ONE_CALL)
+
+        assert code is None, f"it survived a crash {where}"
+        cases.add("crash points of replay, edit and delete", where, found)
+
+    assert not cases.wrong, str(cases)
+
+
+@pytest.mark.parametrize("build", CASES, ids=lambda build: build.__name__)
+@pytest.mark.parametrize(
+    ("times", "repeats_allowed"),
+    [
+        pytest.param(1, 0, id="once: it ends after the letters in hand"),
+        # Whoever insists breaks off the call itself, and nobody knows whether its letters were sent.
+        pytest.param(2, ONE_CALL, id="twice: it ends at once"),
+    ],
+)
+def test_ctrl_c_at_any_call_loses_nothing(
+    build: Build, times: int, repeats_allowed: int, cases: Cases, tmp_path: Path
+) -> None:
+    mishaps = {
+        "Ctrl-C before": ctrl_c(times, before=True),
+        "Ctrl-C after": ctrl_c(times, before=False),
+    }
+    for where, script in everywhere(build, tmp_path, mishaps):
+        case = build(tmp_path)
+
+        case.run(script)
+        found = case.complaints(repeats_allowed=repeats_allowed)
+
+        cases.add("Ctrl-C points of replay, edit and delete", where, found)
+
+    assert not cases.wrong, str(cases)

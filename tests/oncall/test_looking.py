@@ -1,0 +1,340 @@
+"""`status`, `watch`, `letters`, `parked`, `show`, `history`: they tell what is, and change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from oncall.audit import LINES_PER_ITEM, Line
+from oncall.shapes import shape_of
+from oncall.terminal import Terminal
+from redrive.breaker import force, new_circuit
+from redrive.circuit import State
+from simulator.faults import Wire, on, refuse
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.faults.errors import refusal
+from tests.oncall.desk import Desk
+from tests.oncall.fakes import STACK, outputs_of
+
+VALUE_ERROR = {"ErrorType": {"DataType": "String", "StringValue": "ValueError"}}
+
+LOOKS = (
+    ("status",),
+    ("watch", "--times", "2"),
+    ("letters", "--body"),
+    ("parked", "--list"),
+    ("parked", "--contains", "a"),
+    ("show", "ID"),
+    ("history",),
+    ("run", "--dry-run"),
+    ("replay", "--all", "--dry-run"),
+)
+CHANGING_CALLS = {
+    "SendMessage",
+    "SendMessageBatch",
+    "DeleteMessage",
+    "DeleteMessageBatch",
+    "PutItem",
+    "UpdateItem",
+    "DeleteItem",
+    "BatchWriteItem",
+    "Invoke",
+}
+
+
+@pytest.mark.parametrize("arguments", LOOKS, ids=" ".join)
+def test_looking_changes_nothing_and_leaves_every_letter_visible(
+    desk: Desk, arguments: tuple[str, ...]
+) -> None:
+    (message_id, *_) = desk.park("a", "b")
+    desk.dead_letters("c", "d")
+    before = {queue: desk.bodies(queue) for queue in (SOURCE, DLQ, PARKING_LOT)}
+
+    ran = desk(*(message_id if one == "ID" else one for one in arguments))
+
+    assert ran.code == 0, ran.said
+    assert not CHANGING_CALLS & set(desk.calls)
+    assert before == {queue: desk.bodies(queue) for queue in (SOURCE, DLQ, PARKING_LOT)}
+    assert desk.visible(DLQ) == 2
+    assert desk.visible(PARKING_LOT) == 2
+
+
+def test_status_tells_the_circuit_why_it_is_so_and_what_comes_next(desk: Desk) -> None:
+    desk.dead_letters("a")
+    circuit = new_circuit(SOURCE, desk.redriver.settings, desk.world.clock.now())
+    desk.store.save_circuit(
+        force(circuit, State.OPEN, "3 failed batches in a row", desk.world.clock.now())
+    )
+    desk.alarms.in_alarm = [f"{STACK}-CircuitOpen", "Another-Alarm"]
+    desk.world.clock.advance(20)
+
+    ran = desk("status")
+
+    assert "OPEN, nothing is redriven" in ran.out
+    assert "since 20 s ago: 3 failed batches in a row" in ran.out
+    assert "a canary, once the cool-down is over, in 40 s" in ran.out
+    assert "Alarms:      SmartRedriver-CircuitOpen\n" in ran.out
+
+
+def test_status_tells_of_the_last_pass(desk: Desk) -> None:
+    desk.dead_letters("a", "b")
+    desk("run", "--yes")
+    desk.world.clock.advance(90)
+
+    ran = desk("status")
+
+    assert "1 min 30 s ago, DONE: 2 redriven, 0 parked, 0 returned" in ran.out
+
+
+def test_status_as_json_has_one_shape_for_one_queue_and_for_many(desk: Desk) -> None:
+    desk.park("a")
+    desk.dead_letters("b", "c")
+
+    (told,) = desk("status", "--json").json["queues"]
+
+    assert told["queue"] == SOURCE
+    assert told["circuit"]["state"] == "CLOSED"
+    assert told["depths"] == {"source": 0, "dead_letters": 2, "parked": 1}
+    assert told["unknown"] == {}
+
+
+def test_status_shows_every_queue_of_a_stack_unless_one_is_named(desk: Desk) -> None:
+    mails = replace(
+        desk.deployment,
+        queue_name="mails",
+        source_queue_url=desk.world.sqs.create_queue(QueueName="mails")["QueueUrl"],
+    )
+    desk.clients["cloudformation"].stacks[STACK] = {
+        **outputs_of(desk.deployment, "MyOrders"),
+        **outputs_of(mails, "Mails"),
+    }
+
+    both = desk("status", "--json").json["queues"]
+    by_source_name = desk("status", "--json", "--queue", "mails").json["queues"]
+    by_list_name = desk("status", "--json", "--queue", "my-orders").json["queues"]
+
+    assert [one["queue"] for one in both] == ["mails", "orders"]
+    assert [one["queue"] for one in by_source_name] == ["mails"]
+    assert [one["queue"] for one in by_list_name] == ["orders"]
+
+
+def test_a_command_about_one_queue_asks_which_where_there_are_several(desk: Desk) -> None:
+    desk.clients["cloudformation"].stacks[STACK] = {
+        **outputs_of(desk.deployment, "Orders"),
+        **outputs_of(desk.deployment, "Mails"),
+    }
+
+    ran = desk("parked")
+
+    assert ran.code == 1
+    assert "Choose one with --queue: Mails, Orders." in ran.err
+
+
+def test_status_tells_what_it_could_not_read_and_shows_the_rest(desk: Desk) -> None:
+    denied = on("GetItem", refuse(refusal("GetItem", "AccessDeniedException")))
+    desk.dead_letters("a")
+
+    ran = desk("status", script=denied)
+
+    assert ran.code == 0
+    assert "Not read:    circuit (GetItem: AccessDeniedException)" in ran.out
+    assert "DLQ:         1 message" in ran.out
+
+
+def test_watch_shows_status_again_and_again(desk: Desk) -> None:
+    ran = desk("watch", "--times", "3", "--every", "7")
+
+    assert ran.out.count("Circuit:") == 3
+    assert "2026-01-01T00:00:14Z" in ran.out
+
+
+def test_letters_groups_by_the_error_on_the_message_else_by_the_body(desk: Desk) -> None:
+    desk.dead_letters('{"id": 1, "price": 2}', '{"price": 3, "id": 4}', "plain")
+    desk.dead_letters('{"id": 5}', MessageAttributes=VALUE_ERROR)
+
+    ran = desk("letters")
+
+    assert "2 letters: JSON {id, price}" in ran.out
+    assert "1 letter: text, no JSON" in ran.out
+    assert "1 letter: ValueError" in ran.out
+
+
+def test_letters_tells_what_looking_cost(desk: Desk) -> None:
+    desk.dead_letters("a", "b")
+
+    text, told = desk("letters"), desk("letters", "--json").json
+
+    assert "This look cost 1 receive; the receive count of 2 letters rose by one." in text.out
+    assert (told["seen"], told["receives"], told["depth"]) == (2, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--contains", "DE", ['{"country": "DE"}']),
+        ("--where", "country == 'FR'", ['{"country": "FR"}']),
+        ("--since", "5m", ['{"country": "FR"}']),
+        ("--limit", "1", None),
+    ],
+)
+def test_letters_shows_only_what_is_asked_for(
+    desk: Desk, option: str, value: str, expected: list[str] | None
+) -> None:
+    desk.dead_letters('{"country": "DE"}')
+    desk.world.clock.advance(600)
+    desk.dead_letters('{"country": "FR"}')
+
+    told = desk("letters", "--json", "--body", option, value).json
+
+    bodies = [one["body"] for one in told["letters"]]
+    assert bodies == expected if expected else len(bodies) == 1
+
+
+def test_bodies_are_shown_only_when_asked_for(desk: Desk) -> None:
+    desk.dead_letters("secret")
+
+    assert "secret" not in desk("letters").said
+    assert "secret" not in desk("letters", "--json").said
+    assert "secret" in desk("letters", "--body").out
+
+
+def test_what_a_stranger_wrote_can_not_command_the_terminal(desk: Desk) -> None:
+    desk.dead_letters("\u009b2Jhidden\r\tafter")
+
+    ran = desk("letters", "--body")
+
+    assert "hidden" in ran.out
+    assert not {"\u009b", "\r"} & set(ran.out)
+
+
+def test_parked_counts_by_reason_and_error_without_receiving_anything(desk: Desk) -> None:
+    desk.park("a", "b")
+    desk.world.clock.advance(60)
+    desk.park("c", MessageAttributes=VALUE_ERROR)
+
+    told = desk("parked", "--json").json
+
+    assert "ReceiveMessage" not in desk.calls
+    assert told["count"] == 3
+    groups = [(one["reason"], one["error"], one["count"]) for one in told["groups"]]
+    assert groups == [("MAX_ATTEMPTS", None, 2), ("MAX_ATTEMPTS", "ValueError", 1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--error", "valueerror"), ["c"]),
+        (("--parked-as", "max_attempts"), ["a", "b", "c"]),
+        (("--parked-as", "EXPIRING"), []),
+        (("--contains", "b"), ["b"]),
+        (("--since", "4m"), ["c"]),
+    ],
+)
+def test_parked_lists_only_what_is_asked_for(
+    desk: Desk, arguments: tuple[str, ...], expected: list[str]
+) -> None:
+    ids = dict(zip(desk.park("a", "b"), ("a", "b"), strict=True))
+    desk.world.clock.advance(300)
+    ids |= dict(zip(desk.park("c", MessageAttributes=VALUE_ERROR), ("c",), strict=True))
+
+    told = desk("parked", "--list", "--json", *arguments).json
+
+    assert sorted(ids[one["original_id"]] for one in told["letters"]) == expected
+
+
+def test_show_finds_a_letter_by_any_id_it_ever_had(desk: Desk) -> None:
+    (original_id,) = desk.park("a body", MessageAttributes=VALUE_ERROR)
+    current_id = desk.entry(original_id).current_id
+
+    by_original, by_current = desk("show", original_id), desk("show", current_id)
+
+    for ran in (by_original, by_current):
+        assert f"{original_id} is in the parking lot." in ran.out
+        assert "parked MAX_ATTEMPTS" in ran.out
+        assert "ErrorType (String): ValueError" in ran.out
+        assert "a body" in ran.out
+
+
+def test_show_tells_what_became_of_a_letter_that_is_gone(desk: Desk) -> None:
+    (original_id,) = desk.park("a body")
+    desk("replay", original_id, "--yes", "--reason", "fixed")
+
+    ran = desk("show", original_id)
+
+    assert "sent back to its source queue by a person" in ran.out
+    assert "replayed by arn:aws:iam::123456789012:user/kim: fixed" in ran.out
+    assert "a body" not in ran.out
+
+
+def test_show_knows_a_letter_on_its_first_visit_to_the_dlq(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("a body")
+
+    told = desk("show", message_id, "--json").json
+
+    assert told["where"] == "in the DLQ, on its first visit"
+    assert told["message"]["body"] == "a body"
+
+
+def test_show_says_so_when_nobody_knows_the_id(desk: Desk) -> None:
+    ran = desk("show", "no-such-id")
+
+    assert ran.code == 1
+    assert "Nobody knows no-such-id" in ran.err
+
+
+def test_history_is_empty_until_somebody_changes_something(desk: Desk) -> None:
+    assert "Nobody changed anything by hand in the last 30 days." in desk("history").out
+
+
+def test_history_prints_who_did_what_and_why(desk: Desk) -> None:
+    desk("pause", "--reason", "migration", "--yes")
+    desk.world.clock.advance(60)
+    desk("resume", "--yes")
+
+    lines = desk("history").out.splitlines()
+
+    assert lines[0] == (
+        "2026-01-01T00:00:00Z arn:aws:iam::123456789012:user/kim "
+        "pause until `redrive resume`: begun (migration)"
+    )
+    assert lines[-1].endswith("user/kim resume: done")
+
+
+def test_history_goes_back_as_far_as_asked(desk: Desk) -> None:
+    for _ in range(3):
+        desk("pause", "--reason", "again", "--yes")
+        desk.world.clock.advance(86_400)
+
+    two_days = desk("history", "--days", "2", "--json").json["changes"]
+    all_days = desk("history", "--json").json["changes"]
+
+    assert len(two_days) == 2
+    assert len(all_days) == 6
+
+
+def test_a_day_with_more_changes_than_an_item_holds_is_told_whole(desk: Desk) -> None:
+    trail = desk.session(Wire(), Terminal()).audit
+    now = desk.world.clock.now()
+    for number in range(2 * LINES_PER_ITEM + 5):
+        trail.write(Line(at=now + timedelta(seconds=number), who="kim", what=f"change {number}"))
+
+    changes = desk("history", "--json").json["changes"]
+
+    assert [one["what"] for one in changes] == [f"change {n}" for n in range(205)]
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        ('{"b": 1, "a": [2]}', "JSON {a, b}"),
+        ("[1, 2]", "JSON array"),
+        ("true", "JSON yes/no"),
+        ("null", "JSON null"),
+        ("plain", "text, no JSON"),
+        ("[" * 100_000, "text, no JSON"),
+    ],
+)
+def test_a_body_has_a_shape(body: str, shape: str) -> None:
+    assert shape_of(body) == shape

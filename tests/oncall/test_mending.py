@@ -1,0 +1,450 @@
+"""`replay`, `edit`, `delete`, `export`, `import`: letters go where a person sends them, whole, and only after a yes."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from redrive.ledger import Status
+from redrive.letter import TRAIL_ATTRIBUTE
+from redrive.state_store import Lease
+from redrive.triage import ParkReason
+from simulator.faults import fail_entries, meanwhile, nth, on, refuse
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.faults.errors import refusal
+from tests.faults.scenes import SOME, TEN
+from tests.oncall.desk import Desk
+
+
+@pytest.fixture(autouse=True)
+def editor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
+
+
+# Replay.
+
+
+def test_a_replayed_letter_keeps_body_and_attributes_and_starts_with_no_strikes(desk: Desk) -> None:
+    (original_id,) = desk.park("a", MessageAttributes=SOME, MessageGroupId="tenant-7")
+
+    ran = desk("replay", original_id, "--yes", "--reason", "fixed in 1.2")
+
+    assert ran.code == 0
+    (message,) = desk.world.sqs.inspect.messages(SOURCE)
+    own = {name: one for name, one in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    assert (message.body, own, message.group_id) == ("a", SOME, "tenant-7")
+    assert json.loads(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])["id"] == original_id
+    entry = desk.entry(original_id)
+    assert (entry.status, entry.strikes, entry.redrive_count) == (Status.REPLAYED, 0, 1)
+    assert entry.forgiven_redrives == 1
+    assert entry.history[-1].endswith("user/kim: fixed in 1.2")
+
+
+def test_replayed_letters_leave_the_list(desk: Desk) -> None:
+    first, _ = desk.park("a", "b")
+
+    desk("replay", first, "--yes")
+
+    assert desk("parked", "--json").json["count"] == 1
+    assert desk.bodies(PARKING_LOT) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--all",), ["good 1", "good 2", "ugly"]),
+        (("--contains", "good"), ["good 1", "good 2"]),
+        (("--parked-as", "EXPIRING"), ["ugly"]),
+        (("--error", "no such error"), []),
+    ],
+)
+def test_replay_takes_what_is_chosen_and_leaves_the_rest_visible(
+    desk: Desk, arguments: tuple[str, ...], expected: list[str]
+) -> None:
+    desk.park("good 1", "good 2")
+    desk.park("ugly", reason=ParkReason.EXPIRING)
+
+    ran = desk("replay", *arguments, "--yes")
+
+    assert desk.bodies(SOURCE) == expected
+    assert desk.visible(PARKING_LOT) == 3 - len(expected)
+    assert ran.code == (0 if expected else 1)
+
+
+def test_replay_shows_its_plan_and_does_nothing_without_a_yes(desk: Desk) -> None:
+    desk.park("a", "b")
+
+    ran = desk("replay", "--all", answer="no")
+
+    assert ran.code == 1
+    assert "Plan: replay 2 letters to orders, 100 a second" in ran.out
+    assert "2  MAX_ATTEMPTS · no error given" in ran.out
+    assert "Nothing was changed." in ran.err
+    assert desk.bodies(SOURCE) == []
+    assert desk.history() == []
+
+
+def test_replay_goes_on_after_a_yes(desk: Desk) -> None:
+    desk.park("a", "b")
+
+    assert desk("replay", "--all", answer="yes").code == 0
+    assert desk.bodies(SOURCE) == ["a", "b"]
+    assert desk.history() == ["replay all: begun", "replay all: replayed 2 letters"]
+
+
+def test_a_dry_run_tells_the_plan_as_json(desk: Desk) -> None:
+    desk.park("a", "b")
+
+    told = desk("replay", "--all", "--dry-run", "--json", "--rate", "7").json
+
+    assert told == {
+        "plan": {
+            "count": 2,
+            "is_exact": True,
+            "rate": 7.0,
+            "groups": {"MAX_ATTEMPTS · no error given": 2},
+        }
+    }
+
+
+def test_the_rate_is_kept(desk: Desk) -> None:
+    desk.park(*(f"letter {n}" for n in range(40)))
+    started = desk.world.clock.now()
+
+    desk("replay", "--all", "--yes", "--rate", "2")
+
+    took = (desk.world.clock.now() - started).total_seconds()
+    assert 15 <= took <= 20  # the first ten go at once
+
+
+def test_bodies_that_the_validation_refuses_stay_and_it_says_why(desk: Desk) -> None:
+    desk.park("good", "bad")
+
+    ran = desk(
+        "replay", "--all", "--yes", "--validate", "sh -c 'grep good || (echo no good; false)'"
+    )
+
+    assert ran.code == 3
+    assert desk.bodies(SOURCE) == ["good"]
+    assert desk.visible(PARKING_LOT) == 1
+    assert "Skipped 1: not valid: no good." in ran.err
+
+
+def test_a_validation_that_does_not_exist_is_misuse(desk: Desk) -> None:
+    desk.park("a")
+
+    ran = desk("replay", "--all", "--yes", "--validate", "no-such-command")
+
+    assert ran.code == 2
+    assert "there is no such command" in ran.err
+
+
+def test_an_id_that_is_not_there_makes_it_partly_done(desk: Desk) -> None:
+    (known,) = desk.park("a")
+
+    ran = desk("replay", known, "gone", "--yes", "--json")
+
+    assert ran.code == 3
+    assert ran.json["done"] == 1
+    assert ran.json["missing"] == ["gone"]
+
+
+def test_letters_of_the_dlq_are_replayed_when_asked_for(desk: Desk) -> None:
+    desk.dead_letters("a")
+
+    ran = desk("replay", "--all", "--from-dlq", "--yes")
+
+    assert ran.code == 0
+    assert desk.bodies(SOURCE) == ["a"]
+    assert desk.bodies(DLQ) == []
+
+
+def test_a_letter_with_ten_attributes_is_replayed_untouched_and_keeps_its_trail(desk: Desk) -> None:
+    (original_id,) = desk.park("full", MessageAttributes=TEN)
+
+    desk("replay", "--all", "--yes")
+
+    (message,) = desk.world.sqs.inspect.messages(SOURCE)
+    assert message.attributes == TEN
+    kept = desk.store.read_ledger([message.message_id]).trails
+    assert kept[message.message_id].original_id == original_id
+
+
+def test_what_the_queue_refuses_stays_and_is_told(desk: Desk) -> None:
+    desk.park("a", "b")
+
+    ran = desk(
+        "replay",
+        "--all",
+        "--yes",
+        script=nth("SendMessageBatch", 0, fail_entries([0], "InternalError")),
+    )
+
+    assert ran.code == 3
+    assert len(desk.bodies(SOURCE)) == 1
+    assert desk.visible(PARKING_LOT) == 1
+    assert "Refused 1: SendMessageBatch: InternalError." in ran.err
+
+
+def test_replay_waits_while_a_pass_is_at_work(desk: Desk) -> None:
+    desk.park("a")
+    desk.dead_letters("b")
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.extend(desk("run", "--yes", "--json").json["outcome"].split())
+
+    ran = desk("replay", "--all", "--yes", script=nth("SendMessageBatch", 0, meanwhile(look)))
+
+    assert ran.code == 0
+    assert seen == ["LEASE_HELD"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("an-id", "--all")])
+def test_nothing_and_everything_are_never_mixed_up(desk: Desk, arguments: tuple[str, ...]) -> None:
+    desk.park("a")
+
+    for verb in ("replay", "delete"):
+        assert desk(verb, *arguments, "--yes").code == 2
+    assert desk.bodies(PARKING_LOT) == ["a"]
+
+
+# Edit.
+
+
+def test_an_edited_letter_is_sent_and_the_original_removed(desk: Desk) -> None:
+    (original_id,) = desk.park("broken", MessageAttributes=SOME)
+
+    ran = desk("edit", original_id, "--yes", "--reason", "typo")
+
+    assert ran.code == 0, ran.said
+    assert "-broken" in ran.out
+    assert "+mended" in ran.out
+    assert desk.bodies(SOURCE) == ["mended"]
+    assert desk.bodies(PARKING_LOT) == []
+    note = desk.entry(original_id).history[-1]
+    assert "edited and replayed by arn:aws:iam::123456789012:user/kim" in note
+    assert len(note.rpartition("sha256 ")[2]) == 64
+    assert "sha256" in desk.history()[-1]
+
+
+def test_attributes_can_be_edited_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDITOR", 'sed -i \'s/"String.json"/"String.text"/\'')
+    (original_id,) = desk.park("a", MessageAttributes=SOME)
+
+    assert desk("edit", original_id, "--yes").code == 0
+    (message,) = desk.world.sqs.inspect.messages(SOURCE)
+    assert message.attributes["kind"]["DataType"] == "String.text"
+    assert message.attributes["blob"] == SOME["blob"]
+
+
+@pytest.mark.parametrize(
+    ("editor", "said"),
+    [
+        ("true", "Nothing was edited"),
+        ("false", "The editor ended with 1"),
+        ("no-such-editor", "could not be started"),
+        ("sed -i /----/d", "is gone, so nobody can tell body from attributes"),
+        ("sed -i s/StringValue/Value/", "attribute kind has neither StringValue nor BinaryBase64"),
+        ("sed -i /broken/d", "The body is empty"),
+    ],
+)
+def test_an_edit_that_went_wrong_changes_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, editor: str, said: str
+) -> None:
+    monkeypatch.setenv("EDITOR", editor)
+    (original_id,) = desk.park("broken", MessageAttributes=SOME)
+
+    ran = desk("edit", original_id, "--yes")
+
+    assert ran.code == 1
+    assert said in ran.err
+    assert desk.bodies(SOURCE) == []
+    assert desk.visible(PARKING_LOT) == 1
+
+
+def test_an_edit_asks_and_takes_no_for_an_answer(desk: Desk) -> None:
+    (original_id,) = desk.park("broken")
+
+    assert desk("edit", original_id, answer="no").code == 1
+    assert desk.bodies(PARKING_LOT) == ["broken"]
+
+
+def test_an_edited_body_is_validated(desk: Desk) -> None:
+    (original_id,) = desk.park("broken")
+
+    ran = desk("edit", original_id, "--yes", "--validate", "grep broken")
+
+    assert ran.code == 1
+    assert "not valid" in ran.err
+    assert desk.bodies(PARKING_LOT) == ["broken"]
+
+
+# Delete.
+
+
+def test_deleted_letters_are_in_the_file_and_nowhere_else(desk: Desk, tmp_path: Path) -> None:
+    first, second, _ = desk.park("a", "b", "c", MessageAttributes=SOME)
+    file = tmp_path / "gone.jsonl"
+
+    ran = desk("delete", first, second, "--export", str(file), answer="2")
+
+    assert ran.code == 0, ran.said
+    assert desk.bodies(PARKING_LOT) == ["c"]
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(line["body"] for line in lines) == ["a", "b"]
+    assert lines[0]["attributes"]["blob"] == {"DataType": "Binary", "BinaryBase64": "AP8="}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert desk.entry(first).status is Status.DELETED
+    assert desk("parked", "--json").json["count"] == 1
+
+
+@pytest.mark.parametrize("answer", ["yes", "", "1", "22"])
+def test_delete_wants_the_count_typed_out(desk: Desk, tmp_path: Path, answer: str) -> None:
+    desk.park("a", "b")
+
+    ran = desk("delete", "--all", "--export", str(tmp_path / "gone.jsonl"), answer=answer)
+
+    assert ran.code == 1
+    assert "Type 2 to go on" in ran.err
+    assert desk.visible(PARKING_LOT) == 2
+
+
+def test_nothing_is_deleted_when_the_file_can_not_be_written(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a")
+
+    ran = desk("delete", "--all", "--yes", "--export", str(tmp_path / "no" / "file.jsonl"))
+
+    assert ran.code == 1
+    assert "can't be written" in ran.err
+    assert desk.bodies(PARKING_LOT) == ["a"]
+
+
+def test_what_arrives_after_the_count_is_not_deleted(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a", "b")
+    late = meanwhile(lambda: desk.park("late"))
+
+    ran = desk(
+        "delete",
+        "--all",
+        "--yes",
+        "--export",
+        str(tmp_path / "gone.jsonl"),
+        script=nth("PutItem", 0, late),
+    )
+
+    assert ran.code == 0
+    assert len(desk.bodies(PARKING_LOT)) == 1
+
+
+# Export and import.
+
+
+def test_an_export_leaves_everything_where_it_is(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a", "b")
+    file = tmp_path / "parked.jsonl"
+
+    ran = desk("export", str(file), "--json")
+
+    assert ran.json == {"file": str(file), "count": 2, "is_complete": True}
+    assert desk.visible(PARKING_LOT) == 2
+
+
+@pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])
+def test_what_was_deleted_comes_back_whole_by_an_import(
+    desk: Desk, tmp_path: Path, to: str, queue: str
+) -> None:
+    (original_id,) = desk.park("crème", MessageAttributes=SOME, MessageGroupId="tenant-7")
+    file = tmp_path / "gone.jsonl"
+    desk("delete", "--all", "--yes", "--export", str(file))
+
+    ran = desk("import", str(file), "--to", to, "--yes")
+
+    assert ran.code == 0, ran.said
+    (message,) = desk.world.sqs.inspect.messages(queue)
+    own = {name: one for name, one in message.attributes.items() if name != TRAIL_ATTRIBUTE}
+    assert (message.body, own, message.group_id) == ("crème", SOME, "tenant-7")
+    assert json.loads(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])["id"] == original_id
+    assert desk("parked", "--json").json["count"] == (queue == PARKING_LOT)
+
+
+def test_letters_that_are_still_about_are_not_imported_again(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a")
+    file = tmp_path / "parked.jsonl"
+    desk("export", str(file))
+
+    ran = desk("import", str(file), "--yes")
+
+    assert ran.code == 1
+    assert "Skipped 1: the ledger says it is still about." in ran.err
+    assert desk.bodies(PARKING_LOT) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2"),
+        ("[]", "a line is one JSON object"),
+        ('{"version": 9}', "version 9 is not known"),
+        ('{"version": 1}', "message_id is missing"),
+    ],
+)
+def test_a_file_with_a_wrong_line_is_not_imported_at_all(
+    desk: Desk, tmp_path: Path, line: str, said: str
+) -> None:
+    desk.park("a")
+    file = tmp_path / "gone.jsonl"
+    desk("delete", "--all", "--yes", "--export", str(file))
+    file.write_text(file.read_text() + line + "\n")
+
+    ran = desk("import", str(file), "--yes")
+
+    assert ran.code == 1
+    assert said in ran.err
+    assert desk.bodies(PARKING_LOT) == []
+
+
+# The lease.
+
+
+def test_a_lease_that_a_dead_pass_left_is_waited_for(desk: Desk) -> None:
+    desk.park("a")
+    hold_lease(desk, seconds=100)
+
+    ran = desk("replay", "--all", "--yes")
+
+    assert ran.code == 0
+    assert "Another pass or person is at work on this queue; waiting for it to end." in ran.err
+    assert desk.bodies(SOURCE) == ["a"]
+
+
+def test_a_queue_that_is_at_work_for_too_long_is_left_alone(desk: Desk) -> None:
+    desk.park("a")
+    hold_lease(desk, seconds=3600)
+
+    ran = desk("replay", "--all", "--yes")
+
+    assert ran.code == 1
+    assert "The queue has been at work for five minutes." in ran.err
+    assert desk.bodies(PARKING_LOT) == ["a"]
+
+
+def test_a_lease_that_can_not_be_given_back_ends_by_itself(desk: Desk) -> None:
+    desk.park("a")
+    refused = on("DeleteItem", refuse(refusal("DeleteItem", "ThrottlingException")))
+
+    ran = desk("replay", "--all", "--yes", script=refused)
+
+    assert ran.code == 0
+    assert "The lease could not be given back (ThrottlingException)" in ran.err
+
+
+def hold_lease(desk: Desk, *, seconds: int) -> None:
+    now = desk.world.clock.now()
+    lease = Lease(owner="somebody else", expires_at=now + timedelta(seconds=seconds))
+    assert desk.store.acquire_lease(lease, now)

@@ -1,0 +1,203 @@
+"""The two managed policies against the calls that the commands really make: nothing missing, nothing more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk.assertions import Template
+
+from stacks.nag import add_checks
+from stacks.redriver_stack import make_stack
+from stacks.settings import read_context
+from tests.faults.scenes import SOME
+from tests.infrastructure.conftest import make_app
+from tests.oncall.desk import Desk
+from tests.oncall.test_looking import LOOKS
+
+#: What a call is called in a policy, where that is not its own name.
+ACTIONS = {
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+    "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+    "lambda:Invoke": "lambda:InvokeFunction",
+}
+#: AWS lets everybody ask who they are.
+FREE = {"sts:GetCallerIdentity"}
+#: Where the CDK's names of resources are the words of this test.
+PLACES = {
+    "QueuesSource": "source",
+    "QueuesDeadLetter": "dlq",
+    "QueuesParkingLot": "lot",
+    "StateTable": "table",
+    "RedriverFunction": "function",
+    "RedriverLogs": "log",
+    "RedriverRole": "role",
+    "MonitoringWarning": "topic",
+    "MonitoringPaging": "topic",
+    "MonitoringKey": "topic's key",
+}
+
+Allowed = set[tuple[str, str]]
+
+
+def policies(**context: Any) -> dict[str, Allowed]:
+    """Action and place of every permission, by the policy's name."""
+    app = make_app(oncall_policies="true", **context)
+    template = Template.from_stack(make_stack(app, read_context(app.node)))
+    found = template.find_resources("AWS::IAM::ManagedPolicy")
+    return {
+        name.removeprefix("OnCall")[:-8]: {
+            pair
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            for pair in pairs(statement)
+        }
+        for name, policy in found.items()
+    }
+
+
+def pairs(statement: dict[str, Any]) -> Allowed:
+    actions, resources = statement["Action"], statement["Resource"]
+    return {
+        (action, place_of(resource))
+        for action in ([actions] if isinstance(actions, str) else actions)
+        for resource in (resources if isinstance(resources, list) else [resources])
+    }
+
+
+def place_of(resource: Any) -> str:
+    if resource == "*":
+        return "anything"
+    if resource == {"Ref": "AWS::StackId"}:
+        return "stack"
+    if isinstance(resource, str):
+        return resource
+    logical_id: str = resource["Fn::GetAtt"][0] if "Fn::GetAtt" in resource else resource["Ref"]
+    known = (place for name, place in PLACES.items() if logical_id.startswith(name))
+    return next(known, logical_id)
+
+
+@pytest.fixture(scope="module")
+def granted() -> dict[str, Allowed]:
+    return policies()
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Allowed]:
+    """Action and place of every call that the commands make, by who is to be allowed it."""
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/a/b/")
+    return {
+        "RedriveViewer": calls_of_looking(tmp_path),
+        "RedriveOperator": calls_of_changing(tmp_path),
+    }
+
+
+def calls_of_looking(folder: Path) -> Allowed:
+    desk = Desk()
+    desk("run", "--yes")
+    (message_id, *_) = desk.park("a", "b")
+    desk.dead_letters("c")
+    desk.asked.clear()
+    looks = (
+        *LOOKS,
+        ("doctor",),
+        ("export", str(folder / "a")),
+        ("export", str(folder / "b"), "--from-dlq"),
+    )
+    for arguments in looks:
+        desk(*(message_id if one == "ID" else one for one in arguments))
+    return permissions(desk)
+
+
+def calls_of_changing(folder: Path) -> Allowed:
+    desk = Desk()
+    parked = desk.park("a", "b", "c", "d", MessageAttributes=SOME)
+    dead = desk.dead_letters("e", "f", "a g", MessageAttributes=SOME)
+    desk.asked.clear()
+    file = str(folder / "gone.jsonl")
+    for arguments in (
+        ("replay", parked[0]),
+        ("replay", "--contains", "b"),
+        ("replay", dead[0], "--from-dlq"),
+        ("edit", dead[2], "--from-dlq"),
+        ("delete", parked[2], "--export", file),
+        ("delete", dead[1], "--from-dlq", "--export", file),
+        ("import", file),
+        ("import", file, "--to", "source"),
+        ("pause", "--reason", "x"),
+        ("resume",),
+        ("open", "--reason", "x"),
+        ("close", "--reason", "x"),
+        ("run",),
+        ("drain",),
+    ):
+        ran = desk(*arguments, "--yes")
+        assert ran.code in (0, 1), ran.said
+    return permissions(desk)
+
+
+def permissions(desk: Desk) -> Allowed:
+    calls = {(ACTIONS.get(call, call), place) for call, place in desk.asked}
+    return {(action, place) for action, place in calls if action not in FREE}
+
+
+@pytest.mark.parametrize("policy", ["RedriveViewer", "RedriveOperator"])
+def test_a_policy_allows_exactly_what_its_commands_ask_for(
+    policy: str, granted: dict[str, Allowed], asked: dict[str, Allowed]
+) -> None:
+    assert asked[policy] - granted[policy] == set()
+    assert granted[policy] - asked[policy] == ONLY_WITH_KEYS[policy]
+
+
+#: The topics of the stack have a key, the topics of the desk have none.
+ONLY_WITH_KEYS = {"RedriveViewer": {("kms:GetKeyPolicy", "topic's key")}, "RedriveOperator": set()}
+
+
+def test_there_are_no_policies_unless_they_are_asked_for() -> None:
+    app = make_app()
+
+    template = Template.from_stack(make_stack(app, read_context(app.node)))
+
+    template.resource_count_is("AWS::IAM::ManagedPolicy", 0)
+
+
+def test_the_policies_are_synthesized_without_a_finding() -> None:
+    app = make_app(oncall_policies="true")
+    make_stack(app, read_context(app.node))
+    add_checks(app)
+
+    app.synth()  # raises where a finding is left
+
+
+def test_keys_of_queues_may_be_used_as_looking_and_sending_need_it() -> None:
+    allowed = policies(queues=[adopted(0)])
+
+    keys = {name: {pair for pair in found if pair[1] == KEY} for name, found in allowed.items()}
+    assert keys["RedriveViewer"] == {("kms:Decrypt", KEY), ("kms:DescribeKey", KEY)}
+    assert keys["RedriveOperator"] == {("kms:Decrypt", KEY), ("kms:GenerateDataKey", KEY)}
+
+
+def test_many_queues_are_spread_over_policies_that_iam_takes() -> None:
+    allowed = policies(queues=[adopted(number) for number in range(6)])
+
+    assert set(allowed) == {
+        "RedriveViewer", "RedriveOperator", "RedriveViewer2", "RedriveOperator2",
+    }  # fmt: skip
+    sources = [action for action, place in allowed["RedriveViewer2"] if place.endswith("queue-5")]
+    assert sources == ["sqs:GetQueueAttributes"]
+
+
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/5a8b1f0e-0000-4000-8000-0123456789ab"
+
+
+def adopted(number: int) -> dict[str, str]:
+    queue = f"arn:aws:sqs:eu-west-1:123456789012:queue-{number}"
+    return {
+        "name": f"queue-{number}",
+        "source_arn": queue,
+        "dead_letter_arn": f"{queue}-dlq",
+        "source_key_arn": KEY,
+        "dead_letter_key_arn": KEY,
+    }

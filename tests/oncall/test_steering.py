@@ -1,0 +1,163 @@
+"""`pause`, `resume`, `open`, `close`, `drain`, `run`: what people order is what passes do."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from simulator.faults import meanwhile, nth
+from simulator.world import DLQ, SOURCE
+from tests.oncall.desk import Desk
+
+
+def test_a_paused_queue_is_left_alone_and_the_report_says_by_whom(desk: Desk) -> None:
+    desk.dead_letters("a")
+
+    ran = desk("pause", "--reason", "migration", "--yes")
+    report = desk("run", "--yes", "--json").json
+
+    assert ran.code == 0
+    assert report["outcome"] == "PAUSED"
+    assert report["reason"] == "paused by arn:aws:iam::123456789012:user/kim: migration"
+    assert "Paused:      by arn:aws:iam::123456789012:user/kim: migration" in desk("status").out
+    assert desk.bodies(DLQ) == ["a"]
+
+
+def test_a_pause_with_an_end_ends_by_itself(desk: Desk) -> None:
+    desk.dead_letters("a")
+
+    until = desk.world.clock.now() + timedelta(minutes=90)
+    ran = desk("pause", "--reason", "migration", "--for", "1h30m", "--yes", "--json")
+    before = desk("run", "--yes", "--json").json["outcome"]
+    desk.world.clock.advance(5400)
+    after = desk("run", "--yes", "--json").json["outcome"]
+
+    assert ran.json["paused_until"] == f"{until:%Y-%m-%dT%H:%M:%SZ}"
+    assert (before, after) == ("PAUSED", "DONE")
+
+
+def test_resume_ends_a_pause(desk: Desk) -> None:
+    desk.dead_letters("a")
+    desk("pause", "--reason", "migration", "--yes")
+
+    assert desk("resume", "--yes").code == 0
+    assert desk("run", "--yes", "--json").json["redriven"] == 1
+
+
+@pytest.mark.parametrize(("verb", "state"), [("open", "OPEN"), ("close", "CLOSED")])
+def test_the_circuit_can_be_forced_and_tells_by_whom(desk: Desk, verb: str, state: str) -> None:
+    other = "close" if verb == "open" else "open"
+    desk(other, "--reason", "before", "--yes")
+
+    ran = desk(verb, "--reason", "I checked", "--yes", "--json")
+
+    assert ran.json["circuit"] == state
+    told = desk("status", "--json").json["queues"][0]["circuit"]
+    assert told["state"] == state
+    assert told["reason"] == "forced by arn:aws:iam::123456789012:user/kim: I checked"
+
+
+@pytest.mark.parametrize("verb", ["pause", "open", "close"])
+def test_whoever_stops_or_forces_anything_has_to_say_why(desk: Desk, verb: str) -> None:
+    assert desk(verb, "--yes").code == 2
+    assert desk.store.load_circuit() is None
+
+
+@pytest.mark.parametrize("verb", ["pause", "open", "close", "resume", "drain", "run"])
+def test_an_order_shows_its_plan_and_takes_no_for_an_answer(desk: Desk, verb: str) -> None:
+    reason = () if verb in ("resume", "drain", "run") else ("--reason", "x")
+
+    ran = desk(verb, *reason, answer="no")
+
+    assert ran.code == 1
+    assert ran.out.startswith("Plan: ")
+    assert desk.store.load_circuit() is None
+    assert desk.history() == []
+
+
+def test_an_order_is_not_lost_when_a_pass_writes_the_circuit_at_the_same_time(desk: Desk) -> None:
+    desk.dead_letters("a")
+    another_pass = nth("PutItem", 0, meanwhile(desk.redriver.tick))
+
+    ran = desk("pause", "--reason", "migration", "--yes", script=another_pass)
+
+    circuit = desk.store.load_circuit()
+    assert ran.code == 0
+    assert circuit is not None
+    assert circuit.orders.is_paused
+    assert circuit.pending  # what the pass wrote
+
+
+def test_a_drain_runs_passes_until_the_dlq_is_empty(desk: Desk) -> None:
+    desk.dead_letters(*(f"letter {n}" for n in range(60)))
+    desk.is_consumer_up = True
+
+    ran = desk("drain", "--for", "2h", "--yes", "--reason", "fixed")
+
+    assert ran.code == 0, ran.said
+    assert (
+        "let 50 letters of orders await a verdict at once (now 5), at up to 200 a second" in ran.out
+    )
+    assert "60 letters are in the DLQ" in ran.out
+    assert "10 left of 60" in ran.out
+    assert "The DLQ is empty" in ran.out
+    assert desk.bodies(DLQ) == []
+
+
+def test_a_drain_stops_when_the_circuit_opens(desk: Desk) -> None:
+    desk.dead_letters(*(f"letter {n}" for n in range(60)))
+    desk("drain", "--for", "1h", "--yes", "--no-follow")
+    desk("run", "--yes")
+
+    def open_it() -> None:
+        desk("open", "--reason", "not again", "--yes")
+
+    ran = desk(
+        "drain", "--window", "50", "--yes", "--json", script=nth("Invoke", 1, meanwhile(open_it))
+    )
+
+    assert ran.json["circuit"] == "OPEN"
+    assert "the consumer is not well" in ran.json["end"]
+    assert ran.code == 1  # this drain sent nothing
+
+
+def test_a_drain_can_be_ordered_without_waiting_for_it(desk: Desk) -> None:
+    desk.dead_letters("a")
+
+    ran = desk("drain", "--window", "40", "--rate", "7", "--no-follow", "--yes", "--json")
+
+    assert ran.json == {"window": 40, "rate": 7.0, "depth": 1}
+    circuit = desk.store.load_circuit()
+    assert circuit is not None
+    assert (circuit.window, circuit.orders.drain_rate) == (40, 7.0)
+    assert desk.bodies(DLQ) == ["a"]
+
+
+def test_a_run_prints_the_report_of_its_pass(desk: Desk) -> None:
+    desk.dead_letters("a", "b")
+
+    ran = desk("run", "--yes")
+
+    assert ran.code == 0
+    assert (
+        "DONE: circuit CLOSED, window 5; 2 examined, 2 redriven; 2 letters were in the DLQ."
+        in ran.out
+    )
+    assert desk.bodies(SOURCE) == ["a", "b"]
+
+
+def test_a_dry_run_prints_each_decision_and_its_reason(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("a")
+
+    ran = desk("run", "--dry-run")
+
+    assert any(line.split() == [message_id, "redrive", "DUE"] for line in ran.out.splitlines())
+    assert desk.visible(DLQ) == 1
+
+
+def test_a_duration_that_is_none_is_misuse(desk: Desk) -> None:
+    ran = desk("pause", "--reason", "x", "--for", "two hours", "--yes")
+
+    assert ran.code == 2
+    assert "'two hours' is no duration. Write for example 90s, 20m, 2h, 1d or 1h30m." in ran.err
