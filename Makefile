@@ -46,7 +46,8 @@ bench: .venv/.ready
 .venv/.ready: requirements/uv.lock requirements/dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.13")'
 	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
-	$(BIN)/uv pip install --quiet --python .venv --require-hashes -r requirements/dev.lock && touch $@
+	$(BIN)/uv pip install --quiet --python .venv --require-hashes -r requirements/dev.lock
+	$(BIN)/uv pip install --quiet --python .venv --no-deps --no-build-isolation --editable . && touch $@
 
 .venv-emulator/.ready: requirements/emulator.lock .venv/.ready
 	$(PYTHON) -m venv .venv-emulator

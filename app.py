@@ -4,22 +4,20 @@ import sys
 
 import aws_cdk as cdk
 
-from stacks.bundling import BundlingError, find_uv
+from stacks.bundling import BundlingError
 from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import SettingsError, read_context
 
 
 def main() -> None:
-    """Build and synthesize the app; exit 1 with one message if its settings are wrong."""
+    """Build and synthesize the app; exit 1 with one message if settings or tools are wrong."""
     app = cdk.App()
     try:
-        context = read_context(app.node)
-        find_uv()
+        make_stack(app, read_context(app.node))
     except (SettingsError, BundlingError) as error:
         sys.exit(str(error))
 
-    make_stack(app, context)
     add_checks(app)
     app.synth()
 

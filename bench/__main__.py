@@ -6,11 +6,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import ceiling, cold_start, drain, engine, scenario_table
+from bench import ceiling, cold_start, drain, engine, scenario_soak, scenario_table
 from bench.request import Request
 
 BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "scenarios": scenario_table.run,
+    "scenario-soak": scenario_soak.bench,
     "engine": engine.bench,
     "cold-start": cold_start.bench,
     "ceiling": ceiling.bench,

@@ -47,13 +47,20 @@ class Played:
 
 
 def play_all(console: Console, *, is_quick: bool) -> list[Played]:
-    """Every run, in the order of scenarios, policies and seeds, whichever was ready first."""
-    jobs = [
-        Job(scenario=scenario.name, policy=policy, seed=seed)
-        for scenario in SCENARIOS
-        for policy in POLICIES
-        for seed in range(1 if is_quick else scenario.seeds)
-    ]
+    """Every scenario with every policy over the scenario's seeds."""
+    return play_jobs(
+        [
+            Job(scenario=scenario.name, policy=policy, seed=seed)
+            for scenario in SCENARIOS
+            for policy in POLICIES
+            for seed in range(1 if is_quick else scenario.seeds)
+        ],
+        console,
+    )
+
+
+def play_jobs(jobs: Sequence[Job], console: Console) -> list[Played]:
+    """These runs in this order, whichever was ready first."""
     played = {result.job: result for result in _in_parallel(jobs, console)}
     return [played[job] for job in jobs]
 

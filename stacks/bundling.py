@@ -4,16 +4,20 @@ The same sources and lock file give the same bytes, hence the same asset hash on
 deployment without a change changes nothing.
 """
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
 
 from stacks import LAMBDAS
 
@@ -33,12 +37,15 @@ class BundlingError(Exception):
     """Raised when a function's code can't be put together; says what to do about it."""
 
 
-def package_code(package: str) -> lambda_.Code:
+def package_code(scope: Construct, package: str) -> lambda_.Code:
     """Code asset of one package under ``lambdas/``, with its dependencies beside it.
 
-    boto3 is not in it: the Lambda runtime brings its own. Synth fails with the BundlingError's
-    message if uv is missing or can't install.
+    boto3 is not in it: the Lambda runtime brings its own. Raises BundlingError if uv is missing or
+    can't install.
     """
+    if cdk.Stack.of(scope).bundling_required:
+        # Now, not when the CDK asks for the bundle: an error there comes wrapped in two tracebacks.
+        install_dependencies(LOCK_FILE)
     return lambda_.Code.from_asset(
         str(LAMBDAS / package),
         # Counts where bundling is skipped, and the hash is then that of the sources.
@@ -71,7 +78,7 @@ def bundle(package: str, output: Path) -> None:
 
     Raises BundlingError with uv's own words if the dependencies can't be installed.
     """
-    _install_dependencies(output)
+    shutil.copytree(install_dependencies(LOCK_FILE), output, dirs_exist_ok=True)
     ignore = shutil.ignore_patterns(*_LEFT_OUT)
     shutil.copytree(LAMBDAS / package, output / package, ignore=ignore)
     for path in output.rglob("*"):
@@ -82,9 +89,16 @@ def bundle(package: str, output: Path) -> None:
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _install_dependencies(output: Path) -> None:
+@functools.cache
+def install_dependencies(lock_file: Path) -> Path:
+    """Install what ``lock_file`` names; the directory, which all functions copy from.
+
+    Raises BundlingError with uv's own words if that fails.
+    """
+    output = Path(tempfile.mkdtemp(prefix="lambda-packages-"))
+    atexit.register(shutil.rmtree, output, ignore_errors=True)
     command = [find_uv(), "pip", "install", "--quiet", "--target", str(output)]
-    command += ["--requirements", str(LOCK_FILE), "--require-hashes", "--only-binary", ":all:"]
+    command += ["--requirements", str(lock_file), "--require-hashes", "--only-binary", ":all:"]
     command += ["--python-version", _PYTHON_VERSION, "--python-platform", _PLATFORM]
     command += ["--python", sys.executable, "--no-compile-bytecode"]
     # Copies, as the modes are changed and a hard link would change them in uv's cache, too.
@@ -92,9 +106,12 @@ def _install_dependencies(output: Path) -> None:
     # Every word of the command is ours.
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        raise BundlingError(f"uv could not install {LOCK_FILE.name}:\n{done.stderr}")
+        raise BundlingError(
+            f"uv could not install {lock_file.name}, which the functions need:\n{done.stderr.strip()}"
+        )
     # Console scripts: of no use in a function, and their first line names this machine's Python.
     shutil.rmtree(output / "bin", ignore_errors=True)
+    return output
 
 
 @jsii.implements(cdk.ILocalBundling)

@@ -36,7 +36,7 @@ def python_function(
         scope,
         "Function",
         description=description,
-        code=package_code(package),
+        code=package_code(scope, package),
         handler=f"{package}.handler.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,

@@ -13,6 +13,15 @@ from redrive.settings import Settings, misspelt
 #: The context key, and the name of the array of tables in a TOML file.
 QUEUES = "queues"
 
+#: A stack has at most 200 outputs. Five are of each queue, three are shared. The next limit, 500 resources of
+#: which a queue takes eleven, is near. Alarms are in nested stacks and count there.
+#: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+MAX_QUEUES = (200 - 3) // 5
+
+#: As many as a DLQ can name in its redrive allow policy. Their URLs share the function's environment of 4 KB.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+MAX_SOURCES = 10
+
 #: What only a source queue that the stack makes can be told.
 _FOR_MADE_QUEUES = (
     "source_visibility_timeout_seconds",
@@ -77,6 +86,9 @@ def read_queue_list(given: object, global_values: Mapping[str, Any]) -> tuple[Ad
         faults += reader.faults
         queues.append(queue)
     faults += _clashes(entries)
+    if len(entries) > MAX_QUEUES:
+        accepted = f"at most {MAX_QUEUES}, since a stack has at most 200 outputs"
+        faults.append(Fault(setting=QUEUES, seen=len(entries), accepted=accepted))
     if faults:
         raise SettingsError(faults)
     return tuple(queue for queue in queues if queue)
@@ -159,6 +171,8 @@ class _Entry:
             return [one] if one else []
         if is_needed and not value:
             self._add(key, value, f"at least {accepted}")
+        if len(value) > MAX_SOURCES:
+            self._add(key, f"{len(value)} of them", f"at most {MAX_SOURCES}")
         for index, each in enumerate(value):
             if not isinstance(each, str) or not pattern.fullmatch(each):
                 self._add(f"{key}[{index}]", each, accepted)

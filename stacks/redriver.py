@@ -31,7 +31,6 @@ _LONGEST_PASS_SECONDS = 240
 #: What a pass leaves free before the next tick.
 _GAP_SECONDS = 10
 
-
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _EMPTY = (
     "sqs:ReceiveMessage",
@@ -50,7 +49,6 @@ _ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 _KEEP_STATE = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
-    "dynamodb:UpdateItem",
     "dynamodb:DeleteItem",
     "dynamodb:BatchGetItem",
     "dynamodb:BatchWriteItem",

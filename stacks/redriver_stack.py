@@ -12,6 +12,7 @@ from stacks.nag import (
     acknowledge_sample_consumer,
     acknowledge_topics,
 )
+from stacks.oncall_policies import OnCallPolicies
 from stacks.queue_list import AdoptedQueue
 from stacks.queues import Queues
 from stacks.redriver import SmartRedriver
@@ -45,6 +46,7 @@ class RedriverStack(cdk.Stack):
             description="Redrives SQS dead letters with a circuit breaker",
             env=_home(queues),
         )
+        self.redrivers: list[SmartRedriver] = []
         self._settings = settings
         self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
         self._monitoring = monitoring or MonitoringSettings()
@@ -116,6 +118,7 @@ class RedriverStack(cdk.Stack):
         self._publish_redriver(adopted.id, redriver)
 
     def _publish_redriver(self, prefix: str, redriver: SmartRedriver) -> None:
+        self.redrivers.append(redriver)
         acknowledge_redriver(redriver)
         first, *further = redriver.source_queues
         outputs = {
@@ -149,7 +152,7 @@ class RedriverStack(cdk.Stack):
 
 def make_stack(scope: Construct, context: Context) -> RedriverStack:
     """The stack that the context describes, under its one name."""
-    return RedriverStack(
+    stack = RedriverStack(
         scope,
         "SmartRedriver",
         settings=context.settings,
@@ -158,6 +161,9 @@ def make_stack(scope: Construct, context: Context) -> RedriverStack:
         deletion_protection=context.deletion_protection,
         queues=context.queues,
     )
+    if context.oncall_policies:
+        OnCallPolicies(stack, "OnCall", redrivers=stack.redrivers)
+    return stack
 
 
 def _home(queues: tuple[AdoptedQueue, ...]) -> cdk.Environment | None:

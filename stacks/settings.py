@@ -1,5 +1,7 @@
 """Reads the CDK context: the settings of the function, and what only the app needs to know."""
 
+import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,8 @@ __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 RETAIN = "retain"
 #: Whether the state table can't be deleted at all; as ``retain`` says where it is not given.
 DELETION_PROTECTION = "deletion_protection"
+#: Whether there are managed policies for the people who run the `redrive` command.
+ONCALL_POLICIES = "oncall_policies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +31,15 @@ class Context:
     retain: bool
     monitoring: MonitoringSettings = MonitoringSettings()
     deletion_protection: bool | None = None
+    oncall_policies: bool = False
     queues: tuple[AdoptedQueue, ...] = ()
 
 
 def read_context(node: Node) -> Context:
     """Read the flat context keys (``cdk deploy -c max_attempts=3``) of an app.
 
-    Raises SettingsError listing all wrong values and misspelt keys at once. Keys that resemble
-    no setting are others' and are left alone, as are those of the CDK itself.
+    Raises SettingsError listing all wrong values and misspelt keys at once. Keys that are not
+    spelt almost like a setting are others' and are left alone, as are those of the CDK itself.
     """
     return parse_context(node.get_all_context())
 
@@ -48,7 +53,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     except SettingsError as error:
         faults += error.faults
     switches: dict[str, bool] = {}
-    for name in (RETAIN, DELETION_PROTECTION):
+    for name in (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES):
         try:
             if name in values:
                 switches[name] = YES_OR_NO.parse(values[name])
@@ -73,11 +78,16 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         retain=switches.get(RETAIN, True),
         monitoring=MonitoringSettings(**watched),
         deletion_protection=switches.get(DELETION_PROTECTION),
+        oncall_policies=switches.get(ONCALL_POLICIES, False),
         queues=queues,
     )
 
 
-_OTHERS = (RETAIN, DELETION_PROTECTION, QUEUES)
+_OTHERS = (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES, QUEUES)
+
+#: Context keys are everybody's, so one is only taken for ours when it is spelt almost like it.
+_LIKENESS = 0.9
+_UNITS = ("_seconds", "_minutes")
 
 
 def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
@@ -89,4 +99,14 @@ def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
             setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})"
         )
         for key, name in near.items()
+        if _is_slip(key, name)
     ]
+
+
+def _is_slip(key: str, name: str) -> bool:
+    """Whether ``key`` is ``name`` but for a letter, their order, case, hyphens, or the unit at the end."""
+    if "_" in key and any(name == key + unit for unit in _UNITS):
+        return True
+    typed, meant = (re.sub(r"[^a-z0-9]", "", one.lower()) for one in (key, name))
+    likeness = difflib.SequenceMatcher(None, typed, meant).ratio()
+    return likeness >= _LIKENESS or sorted(typed) == sorted(meant)

@@ -20,6 +20,7 @@ def install() -> None:
     _after_provisioning("AWS::DynamoDB::Table", _enable_ttl)
     _after_provisioning("AWS::DynamoDB::GlobalTable", _enable_ttl)
     _accept_metric_math()
+    _keep_attributes_in_nested_stacks()
     provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::CompositeAlarm"] = {
         "create": _create_composite_alarm,
         "update": _update_composite_alarm,
@@ -80,6 +81,35 @@ def _accept_metric_math() -> None:
             return describe(name, properties)
         placeholder = {"Metrics": None, "MetricName": "(metric math)", "Namespace": "(metric math)"}
         return {**describe(name, {**properties, **placeholder}), "Metrics": queries}
+
+
+def _keep_attributes_in_nested_stacks() -> None:
+    """A nested stack's update forgets the attributes of what it leaves unchanged: `Fn::GetAtt` then fails."""
+    known: dict[tuple[str, str | None], dict[str, str]] = {}
+
+    @wrap(provisioners, "_provision_resource")
+    def provision(
+        create: Any, kind: str, logical_id: str, properties: _Properties, stack: str, *args: Any
+    ) -> Any:
+        physical_id, attributes = create(kind, logical_id, properties, stack, *args)
+        known[stack, logical_id] = attributes
+        return physical_id, attributes
+
+    @wrap(provisioners, "_update_resource")
+    def update(
+        change: Any,
+        kind: str,
+        physical_id: str,
+        old: _Properties,
+        new: _Properties,
+        stack: str,
+        logical_id: str | None = None,
+        old_attributes: dict[str, str] | None = None,
+    ) -> Any:
+        remembered = old_attributes or known.get((stack, logical_id))
+        physical_id, attributes = change(kind, physical_id, old, new, stack, logical_id, remembered)
+        known[stack, logical_id] = attributes
+        return physical_id, attributes
 
 
 def _create_composite_alarm(

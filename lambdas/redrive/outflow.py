@@ -53,6 +53,7 @@ class Outflow:
 
     def run(self, looked: list[Examined]) -> None:
         """First the letters in hand, then round by round. Raises CallFailed and LostRace."""
+        looked = self._one_of_each(looked)
         first = [self._carried_out(looked, are_returns_marked=True)] if looked else []
         self._engine.run(lambda: first.pop() if first else self._next_round())
 
@@ -98,8 +99,7 @@ class Outflow:
             self._is_dlq_empty |= not examined
         if self._engine.failure is not None:
             return
-        # What SQS hands out twice may be in another round's hands.
-        examined = [one for one in examined if one.letter.message_id not in self._in_hand]
+        examined = self._one_of_each(examined)
         self._late_returns += count_returns(self._place, examined, self._keeper.version)
         yield from self._carried_out(examined, are_returns_marked=False)
 
@@ -127,7 +127,7 @@ class Outflow:
             one for one, what in decided if isinstance(what, Hold) and what.until <= now
         ]
         part, tally = self._apart(), Tally()
-        ids = {one.letter.message_id for one in examined}
+        ids = {one.letter.original_id for one in examined}
         self._in_hand |= ids
         marking = None if are_returns_marked else self._keeper.version
         try:
@@ -136,6 +136,14 @@ class Outflow:
             self._in_hand -= ids
             self._rounds.absorb(part)
             self._tally.absorb(tally)
+
+    def _one_of_each(self, examined: list[Examined]) -> list[Examined]:
+        """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.
+
+        SQS may hand a letter out twice, and a crash may leave two copies; the other may be in another round's hands.
+        """
+        first = {one.letter.original_id: one for one in reversed(examined)}
+        return [one for original_id, one in first.items() if original_id not in self._in_hand]
 
     def _registered_batch(self, now: datetime) -> Batch:
         """The batch of this pass, announced in the circuit before its first letter is sent."""

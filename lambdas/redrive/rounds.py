@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from redrive.backoff import MAX_SQS_DELAY
 from redrive.cause import error_of
 from redrive.circuit import Batch
 from redrive.forwarding import Forwarder, Going
@@ -210,7 +211,8 @@ class Rounds:
             self._report.renewed += 1
             self._tell("letter.renewed", one, decision.reason.value)
 
-        return self._to_parking_lot(parks, tell, now)
+        # Delayed, or the sweep that renews them would meet them again.
+        return self._to_parking_lot(parks, tell, now, delay=MAX_SQS_DELAY)
 
     def apply_holds(self, holds: Sequence[tuple[Examined, Hold]], now: datetime) -> None:
         """Leave letters in the DLQ, hidden until their time where that is later than now. Raises CallFailed after a ledger write was refused."""
@@ -294,6 +296,8 @@ class Rounds:
         parks: Sequence[tuple[Examined, Park]],
         tell: Callable[[Examined, Park], None],
         now: datetime,
+        *,
+        delay: timedelta = timedelta(),
     ) -> bool:
         def parked(one: Examined, decision: Park, new_id: str) -> Entry:
             tell(one, decision)
@@ -312,6 +316,7 @@ class Rounds:
                     letter=one.letter,
                     trail=self._trail(one, None),
                     size_limit=self._parking_lot_limit,
+                    delay=delay,
                 ),
                 partial(parked, one, decision),
             )
@@ -343,7 +348,12 @@ class Rounds:
     def _entry(self, one: Examined) -> Entry:
         """The letter's entry; a new one on its first visit, or from its trail where the ledger lost it."""
         if one.entry is not None:
-            return replace(one.entry, source_arn=one.letter.source_arn or one.entry.source_arn)
+            return replace(
+                one.entry,
+                source_arn=one.letter.source_arn or one.entry.source_arn,
+                # A record that was refused after its send is made good here.
+                redrive_count=count_redrives(one.letter, one.entry),
+            )
         trail = one.letter.trail
         return Entry(
             original_id=one.letter.original_id,

@@ -105,13 +105,8 @@ def weigh(
             )
         return Judgement(verdict=Verdict.NO_EVIDENCE, reason="the source queue stayed backed up")
     if weight == 0:
-        return Judgement(
-            verdict=Verdict.NO_EVIDENCE,
-            reason="only suspects were redriven, and all returned",
-            # In a time of doubt about the consumer a suspect's return proves nothing against the letter either.
-            is_strike=not (is_canary or batch.is_probe),
-            charged=hidden,
-        )
+        is_in_doubt = is_canary or batch.is_probe
+        return _only_suspects(batch, hidden, evidence, settings, is_in_doubt=is_in_doubt)
     if _lacks_proof(evidence):
         if now - batch.due_at < METRICS_LAG:
             return Judgement(verdict=None, reason="no success has been counted yet")
@@ -152,25 +147,63 @@ def _defended(
     Live messages join the evidence one by one, successes and failures alike, so that a handful can't outvote
     a batch of thousands.
     """
-    traffic = evidence.traffic
     reason = f"{failed} of {weight} returned"
-    if traffic is None:
+    if evidence.traffic is None:
         return Judgement(verdict=Verdict.FAILURE, reason=reason, wants_traffic=True, charged=hidden)
-    own_successes = max(0, batch.outstanding - hidden)
-    own_receives = own_successes + (batch.size - own_successes) * evidence.max_receive_count
-    live_successes = max(0, traffic.deleted - own_successes)
-    live_failures = (
-        max(0, traffic.received - own_receives - live_successes) / evidence.max_receive_count
-    )
-    share = (failed + live_failures) / (weight + live_successes + live_failures)
+    live = _live(batch, hidden, evidence, evidence.traffic)
+    share = (failed + live.failures) / (weight + live.successes + live.failures)
     if share >= settings.failure_rate:
         return Judgement(verdict=Verdict.FAILURE, reason=reason, charged=hidden)
+    return _acquitted(reason, live, hidden)
+
+
+def _only_suspects(
+    batch: Batch, hidden: int, evidence: Evidence, settings: Settings, *, is_in_doubt: bool
+) -> Judgement:
+    """A batch of which nothing could be expected but that it returned, and it did.
+
+    In a time of doubt about the consumer that proves nothing against the letters either, unless live messages
+    show that the consumer is well: without that, a few poison pills would keep each other's probes failing.
+    """
+    reason = "only suspects were redriven, and all returned"
+    if is_in_doubt and evidence.traffic is not None:
+        live = _live(batch, hidden, evidence, evidence.traffic)
+        if live.successes and live.failures < settings.failure_rate * (
+            live.successes + live.failures
+        ):
+            return _acquitted(reason, live, hidden)
+    return Judgement(
+        verdict=Verdict.NO_EVIDENCE,
+        reason=reason,
+        is_strike=not is_in_doubt,
+        wants_traffic=is_in_doubt and evidence.traffic is None,
+        charged=hidden,
+    )
+
+
+def _acquitted(reason: str, live: _Live, hidden: int) -> Judgement:
     return Judgement(
         verdict=Verdict.SUCCESS,
-        reason=f"{reason}, but {live_successes} live messages succeeded",
+        reason=f"{reason}, but {live.successes} live messages succeeded",
         is_strike=True,
         charged=hidden,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """Producers' messages that the consumer met while the batch was out."""
+
+    successes: int
+    failures: float
+
+
+def _live(batch: Batch, hidden: int, evidence: Evidence, traffic: Traffic) -> _Live:
+    own_successes = max(0, batch.outstanding - hidden)
+    own_receives = own_successes + (batch.size - own_successes) * evidence.max_receive_count
+    successes = max(0, traffic.deleted - own_successes)
+    failed_receives = max(0, traffic.received - own_receives - successes)
+    return _Live(successes, failed_receives / evidence.max_receive_count)
 
 
 def _untried_could_matter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 from hypothesis import Phase, settings
@@ -28,7 +29,7 @@ from simulator.faults import (
     nth,
     refuse,
 )
-from simulator.world import DLQ, SOURCE, World, hours, minutes
+from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours, minutes
 from tests.faults.errors import UNANSWERED, refusal
 from tests.faults.scenes import TEN, WatchedRedriver
 
@@ -167,13 +168,14 @@ class Story(RuleBasedStateMachine):
     # What holds.
 
     @invariant()
-    def no_letter_is_lost(self) -> None:
-        assert self.world.lost() == set()
+    def every_letter_is_somewhere_and_only_those_of_an_unrecorded_send_are_in_two_places(
+        self,
+    ) -> None:
+        copies, once = self.copies(), Counter(self.world.sent)
 
-    @invariant()
-    def only_letters_of_an_unrecorded_send_are_repeated(self) -> None:
+        assert once - copies == Counter()
+        assert (copies - once).total() <= self.repeats_allowed
         assert self.redriver.witness.recorded_repeats == []
-        assert self.redriver.witness.repeats <= self.repeats_allowed
 
     @invariant()
     def letters_stay_as_they_were(self) -> None:
@@ -191,18 +193,20 @@ class Story(RuleBasedStateMachine):
             return
         awaited = {batch.id for batch in circuit.pending}
         trails = self.redriver.witness.trails
-        sent = [
-            message
+        letters = {
+            trails[message.message_id].original_id
             for message in self.world.sqs.inspect.messages(SOURCE)
             if message.message_id in trails and trails[message.message_id].batch in awaited
-        ]
-        assert len(sent) <= SETTINGS.canary_size
+        }
+        assert len(letters) <= SETTINGS.canary_size
         assert circuit.outstanding <= SETTINGS.canary_size
         assert all(batch.generation == circuit.generation for batch in circuit.pending)
 
     @invariant()
     def the_ledger_counts_every_redrive_that_a_trail_counts(self) -> None:
-        assert self.redriver.witness.behind_the_trail() == []
+        """Once a record was lost only the trail has the true count, and decisions heed the higher of both."""
+        if not self.repeats_allowed:
+            assert self.redriver.witness.behind_the_trail() == []
 
     def teardown(self) -> None:
         """In the end the consumer is mended, and everything is done or parked."""
@@ -217,8 +221,7 @@ class Story(RuleBasedStateMachine):
         )
         assert self.world.is_drained
         assert not self.redriver.witness.unanswered
-        self.no_letter_is_lost()
-        self.only_letters_of_an_unrecorded_send_are_repeated()
+        self.every_letter_is_somewhere_and_only_those_of_an_unrecorded_send_are_in_two_places()
         self.letters_stay_as_they_were()
 
     # How.
@@ -241,6 +244,17 @@ class Story(RuleBasedStateMachine):
         if circuit is not None:
             forced = breaker.force(circuit, state, "by hand", self.world.clock.now())
             self.redriver.store.save_circuit(forced)
+
+    def copies(self) -> Counter[str]:
+        """Of each letter those at rest and those done, but not what the ledger says is only to be deleted."""
+        replaced = {one for e in self.redriver.witness.ledger().values() for one in e.replaced_ids}
+        at_rest = Counter(
+            message.body
+            for queue in (SOURCE, DLQ, PARKING_LOT)
+            for message in self.world.sqs.inspect.messages(queue)
+            if message.message_id not in replaced
+        )
+        return at_rest + self.world.deliveries.done
 
     def check_what_moved(self, before: Circuit | None, report: Report) -> None:
         """A circuit that a pass moved towards OPEN was moved by a batch of the circuit's own generation."""
@@ -275,8 +289,8 @@ TestStory = Story.TestCase
 TestStory.settings = settings(
     derandomize=True,
     deadline=None,
-    max_examples=60,
-    stateful_step_count=20,
+    max_examples=250,
+    stateful_step_count=25,
     database=None,
     phases=[Phase.generate],
     report_multiple_bugs=False,

@@ -5,17 +5,13 @@ Needs what a deployment needs: uv, and its cache or a package index.
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from stacks import bundling
 from stacks.bundling import BundlingError, bundle, find_uv
-
-ROOT = Path(__file__).resolve().parents[2]
-CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
+from tests.infrastructure.app_process import ROOT, run_app
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -70,12 +66,8 @@ def test_bundled_files_can_be_read_by_everyone_whatever_the_umask(tmp_path):
 
 def synth_in_its_own_process(outdir: Path) -> dict[str, str]:
     """Templates and asset manifests by name, as one whole synth with bundling writes them."""
-    context = {**CONTEXT, "with_sample_consumer": "true"}
-    env = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(outdir)}
-    subprocess.run(
-        [sys.executable, str(ROOT / "app.py")],
-        cwd=outdir.parent, env=env, check=True, capture_output=True,
-    )  # fmt: skip
+    done = run_app(outdir, {"with_sample_consumer": "true"})
+    assert done.returncode == 0, done.stderr
     return {path.name: path.read_text() for path in outdir.glob("SmartRedriver.*.json")}
 
 
@@ -110,3 +102,16 @@ def test_what_uv_could_not_install_is_told_in_its_own_words(tmp_path, monkeypatc
 
     with pytest.raises(BundlingError, match=r"uv could not install no-such\.lock"):
         bundle("redrive", tmp_path / "out")
+
+
+def test_a_synth_that_can_not_bundle_ends_with_one_message_and_no_traceback(tmp_path):
+    nothing_to_install_from = {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "empty")}
+
+    done = run_app(tmp_path / "out", {}, **nothing_to_install_from)
+
+    assert done.returncode == 1
+    message, *reasons = done.stderr.splitlines()
+    assert message == "uv could not install lambda.lock, which the functions need:"
+    assert any("aws-lambda-powertools" in reason for reason in reasons)
+    assert "Traceback" not in done.stderr
+    assert "jsii" not in done.stderr.lower()

@@ -1,29 +1,12 @@
 """What a person may write after ``cdk -c``, and what they are told when it is wrong."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from redrive.errors import SettingsError
-from redrive.settings import Mode
+from redrive.settings import Mode, Settings
+from stacks.monitoring_settings import MonitoringSettings
 from stacks.settings import parse_context
-
-ROOT = Path(__file__).resolve().parents[2]
-CDK_JSON = json.loads((ROOT / "cdk.json").read_text())
-
-
-def run_app(outdir: Path, **context) -> subprocess.CompletedProcess[str]:
-    """Run app.py as the CDK command line does."""
-    context = {**CDK_JSON["context"], "aws:cdk:bundling-stacks": [], **context}
-    env = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(outdir)}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "app.py")],
-        cwd=ROOT, env=env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+from tests.infrastructure.app_process import CDK_JSON, UNBUNDLED, findings, run_app
 
 
 def faults_of(values: dict) -> list[str]:
@@ -65,6 +48,56 @@ def test_a_misspelt_key_is_refused_with_the_nearest_name():
     assert "the name retain" in faults_of({"retian": "false"})[0]
 
 
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("maxAttempts", "max_attempts"),
+        ("MAX_ATTEMPTS", "max_attempts"),
+        ("max-attempts", "max_attempts"),
+        ("failure_treshold", "failure_threshold"),
+        ("cool_down", "cool_down_seconds"),
+        ("queue", "queues"),
+        ("alarm", "alarms"),
+        ("paging_email", "paging_emails"),
+        ("deletion-protection", "deletion_protection"),
+    ],
+)
+def test_a_slip_of_the_hand_is_taken_for_the_setting_it_comes_close_to(key, name):
+    [fault] = faults_of({key: "1"})
+
+    assert f"the name {name} " in fault
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "alarm_email",
+        "failure_mode",
+        "log_retention",
+        "max_capacity",
+        "model",
+        "node",
+        "queue_name",
+        "rate",
+        "retention",
+        "schedule",
+        "stage",
+        "topic_arn",
+    ],
+)
+def test_a_key_of_another_tool_is_left_alone_however_much_it_resembles_a_setting(key):
+    assert parse_context({key: "1"}) == parse_context({})
+
+
+def test_no_setting_is_taken_for_a_slip_of_another():
+    names = {*Settings.names(), *MonitoringSettings.names(), "retain"}
+    names |= {"deletion_protection", "oncall_policies"}
+    with pytest.raises(SettingsError) as caught:
+        parse_context(dict.fromkeys(names, "no such value"))
+
+    assert all("no setting is called" not in fault.accepted for fault in caught.value.faults)
+
+
 def test_wrong_values_and_misspelt_keys_are_told_together():
     faults = faults_of({"max_attempts": "0", "retain": "no", "cool_down": "5", "mode": "off"})
 
@@ -77,7 +110,7 @@ def test_wrong_values_and_misspelt_keys_are_told_together():
 
 
 def test_a_wrong_setting_ends_the_app_with_one_message_and_no_traceback(tmp_path):
-    done = run_app(tmp_path / "out", max_attempts="0", max_atempts="3")
+    done = run_app(tmp_path / "out", UNBUNDLED | {"max_attempts": "0", "max_atempts": "3"})
 
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
@@ -90,7 +123,7 @@ def test_a_wrong_setting_ends_the_app_with_one_message_and_no_traceback(tmp_path
 
 
 def test_the_app_synthesizes_without_findings_and_without_credentials(tmp_path):
-    done = run_app(tmp_path / "out", mode="paused", with_sample_consumer="true")
+    done = run_app(tmp_path / "out", UNBUNDLED | {"mode": "paused", "with_sample_consumer": "true"})
 
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "SmartRedriver.template.json").exists()
@@ -100,8 +133,3 @@ def test_the_app_synthesizes_without_findings_and_without_credentials(tmp_path):
 def test_every_recommended_flag_is_set():
     assert CDK_JSON["context"]["@aws-cdk/core:validateAgainstDefaultRules"] is True
     assert len(CDK_JSON["context"]) == 89
-
-
-def findings(outdir: Path) -> list:
-    report = json.loads((outdir / "validation-report.json").read_text())
-    return [violation for plugin in report["pluginReports"] for violation in plugin["violations"]]

@@ -58,7 +58,6 @@ def test_the_function_may_do_exactly_what_a_pass_does(template):
         TABLE: {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
-            "dynamodb:UpdateItem",
             "dynamodb:DeleteItem",
             "dynamodb:BatchGetItem",
             "dynamodb:BatchWriteItem",

@@ -40,6 +40,21 @@ def test_retain_false_destroys_all(synth):
     assert replica["DeletionProtectionEnabled"] is False
 
 
+@pytest.mark.parametrize(
+    ("retain", "deletion_protection", "protected"),
+    [("false", "true", True), ("true", "false", False), ("false", "false", False)],
+)
+def test_the_table_is_protected_from_deletion_as_the_setting_says(
+    synth, retain, deletion_protection, protected
+):
+    template = synth(retain=retain, deletion_protection=deletion_protection)
+
+    [replica] = properties(template, TABLE)["Replicas"]
+    assert replica["DeletionProtectionEnabled"] is protected
+    policy = "Retain" if retain == "true" else "Delete"
+    assert resource(template, TABLE)["DeletionPolicy"] == policy
+
+
 @pytest.mark.parametrize("logical_id", [DEAD_LETTER, PARKING_LOT])
 def test_dead_letters_are_kept_for_as_long_as_sqs_can(template, logical_id):
     assert properties(template, logical_id)["MessageRetentionPeriod"] == FOURTEEN_DAYS

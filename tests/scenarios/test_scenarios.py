@@ -1,5 +1,8 @@
 """Rows 1 to 9 of the design's section 8, each over seeds that were fixed before any of them was run.
 
+Row 7 is in `test_backed_up.py` besides, row 10 in `test_two_passes.py`, rows 11 and 12 are in `tests/faults`: every
+crash and every fault. What SQS's retention has to do with an outage is in `test_retention.py`.
+
 Chance plays in row 6: a letter that fails five times in a row there is parked, and rightly so by the rules. That has
 a probability of (1/8)^5 for a letter, 0.6 % for a run of 200. None of the seeds 0 to 4 meets it.
 """

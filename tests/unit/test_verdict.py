@@ -291,6 +291,18 @@ def test_a_canary_of_suspects_alone_speaks_against_nobody() -> None:
     assert not judgement.is_strike
 
 
+def test_a_probe_of_suspects_alone_is_a_strike_where_live_messages_show_the_consumer_well() -> None:
+    probe = a_batch(size=1, suspects=1, suspects_returned=1, is_probe=True)
+
+    unasked = judgement_on(probe, Evidence(saw_every_letter=True))
+    well = judgement_on(probe, live(received=8, deleted=5))
+    unwell = judgement_on(probe, live(received=33, deleted=0))
+
+    assert (unasked.verdict, unasked.wants_traffic) == (Verdict.NO_EVIDENCE, True)
+    assert (well.verdict, well.is_strike) == (Verdict.SUCCESS, True)
+    assert (unwell.verdict, unwell.is_strike) == (Verdict.NO_EVIDENCE, False)
+
+
 def test_a_success_of_its_own_can_be_overturned_and_a_defended_one_cannot() -> None:
     own = judgement_on(a_batch(size=5), SEEN, SETTINGS, NOW)
     defended = judgement_on(a_batch(returned=4), live(received=112, deleted=100), SETTINGS, NOW)

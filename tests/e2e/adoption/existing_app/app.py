@@ -11,7 +11,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
 from stacks.sample_consumer import SampleConsumer
 

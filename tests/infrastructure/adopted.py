@@ -1,0 +1,25 @@
+"""Lists of existing queues, as a person would write them."""
+
+from typing import Any
+
+ACCOUNT = "111122223333"
+REGION = "eu-west-1"
+
+
+def queue_arn(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+
+
+def key_arn(digit: int, account: str = ACCOUNT) -> str:
+    return f"arn:aws:kms:{REGION}:{account}:key/0000000{digit}-0000-4000-8000-000000000000"
+
+
+def entry(name: str, **more: Any) -> dict[str, Any]:
+    """One queue with a DLQ of its own."""
+    arns = {"source_arn": queue_arn(name), "dead_letter_arn": queue_arn(f"{name}-dlq")}
+    return {"name": name, **arns, **more}
+
+
+def shared_entry(name: str, *sources: str, **more: Any) -> dict[str, Any]:
+    """Several sources of one DLQ."""
+    return entry(name, **{"source_arn": [queue_arn(one) for one in sources], **more})

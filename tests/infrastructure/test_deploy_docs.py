@@ -1,0 +1,43 @@
+"""What docs/deploy.md says can be typed is what works, and its policy is the one that synth prints."""
+
+import json
+import re
+import tomllib
+
+from stacks.queue_list import MAX_QUEUES
+from stacks.settings import parse_context
+from tests.infrastructure.app_process import ROOT
+from tests.infrastructure.test_adoption import adopt, told_to_owners
+
+DOCS = (ROOT / "docs" / "deploy.md").read_text()
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", DOCS, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_the_list_of_queues_is_accepted(tmp_path):
+    path = tmp_path / "queues.toml"
+    path.write_text(block("toml"))
+
+    orders, refunds = parse_context({"queues": str(path)}).queues
+
+    assert (orders.name, refunds.name) == ("orders", "refunds")
+    assert len(refunds.source_arns) == 2
+    assert refunds.settings.max_attempts == 3
+
+
+def test_the_policy_of_the_key_is_the_one_that_synth_prints():
+    [orders, *_] = tomllib.loads(block("toml"))["queues"]
+
+    [statements] = told_to_owners(adopt(orders))
+
+    printed = json.dumps(statements[orders["source_key_arn"]])
+    printed = re.sub(r"arn:[^:]*AWS::Partition[^:]*:", "arn:aws:", printed)
+    assert json.loads(printed) == json.loads(block("json"))
+
+
+def test_the_limit_of_a_list_is_the_one_that_is_enforced():
+    assert f"| {MAX_QUEUES} queues a stack" in DOCS

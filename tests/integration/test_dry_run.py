@@ -1,0 +1,121 @@
+"""A dry run changes nothing that it can avoid changing: every call that it makes, and what it leaves behind.
+
+Looking is not free on SQS: a receive hides a letter and raises its count. So a dry run looks at few letters, and
+releases them at once.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from redrive.dry_run import DRY_RUN_LIMIT
+from redrive.report import Outcome
+from tests.integration.conftest import FORTNIGHT, Account
+
+READS = {"GetItem", "BatchGetItem", "GetQueueAttributes"}
+
+
+@pytest.fixture
+def calls(account: Account) -> Iterator[list[tuple[str, dict[str, Any]]]]:
+    """Every request that the account's clients make from here on."""
+    made: list[tuple[str, dict[str, Any]]] = []
+
+    def note(model: Any, params: dict[str, Any], **_: Any) -> None:
+        body = params["body"]
+        made.append((model.name, json.loads(body) if body else {}))
+
+    clients = (account.sqs, account.dynamodb)
+    for client in clients:
+        client.meta.events.register("before-call", note, unique_id="note")
+    yield made
+    for client in clients:
+        client.meta.events.unregister("before-call", unique_id="note")
+
+
+def test_it_reads_receives_and_releases_and_makes_no_other_call(
+    account: Account, calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    account.dead_letters("a", "b", "c")
+    calls.clear()
+
+    account.run_pass(mode="dry_run")
+
+    made = Counter(name for name, _ in calls)
+    assert set(made) == READS | {"ReceiveMessage", "ChangeMessageVisibilityBatch"}
+    assert made["ChangeMessageVisibilityBatch"] == 1
+    released = [
+        entry["VisibilityTimeout"]
+        for name, request in calls
+        if name == "ChangeMessageVisibilityBatch"
+        for entry in request["Entries"]
+    ]
+    assert released == [0, 0, 0]
+
+
+def test_an_empty_dlq_costs_three_reads(
+    account: Account, calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    account.run_pass(mode="dry_run")
+
+    assert sorted(name for name, _ in calls) == [
+        "GetItem",
+        "GetQueueAttributes",
+        "GetQueueAttributes",
+    ]
+
+
+def test_it_looks_at_ten_letters_of_many(account: Account) -> None:
+    account.dead_letters(*(f"letter {number}" for number in range(30)))
+
+    report = account.run_pass(mode="dry_run")
+
+    assert report.examined == len(report.decisions) == DRY_RUN_LIMIT == 10
+    account.advance(seconds=1)  # moto shows what was released from the next second on
+    assert account.counts(account.deployment.dlq_url) == (30, 0)
+
+
+def test_it_leaves_letters_lease_circuit_and_ledger_as_they_were(account: Account) -> None:
+    account.dead_letters("a", "b")
+    account.run_pass()
+    account.advance(minutes=5)  # their backoff
+    account.consumer_fails()
+    before = items(account)
+
+    report = account.run_pass(mode="dry_run")
+
+    assert report.outcome is Outcome.DRY_RUN
+    assert items(account) == before
+    account.advance(seconds=1)
+    assert len(account.receive(account.deployment.dlq_url)) == len(report.decisions) > 0
+
+
+def test_it_tells_of_letters_that_would_be_parked_before_they_expire(account: Account) -> None:
+    account.dead_letters("old", "too")
+    account.advance(seconds=int(FORTNIGHT) - timedelta(hours=12).total_seconds())
+
+    report = account.run_pass(mode="dry_run", initial_window=1)
+
+    assert Counter((one["decision"], one["reason"]) for one in report.decisions) == {
+        ("redrive", "DUE"): 1,
+        ("park", "EXPIRING"): 1,
+    }
+    assert account.parked() == []
+
+
+def test_it_tells_of_letters_that_the_circuit_holds(account: Account) -> None:
+    account.dead_letters(*(f"letter {number}" for number in range(8)))
+
+    report = account.run_pass(mode="dry_run", initial_window=5)
+
+    assert Counter(one["decision"] for one in report.decisions) == {"redrive": 5, "hold": 3}
+
+
+def items(account: Account) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = account.dynamodb.scan(TableName=account.deployment.table_name)[
+        "Items"
+    ]
+    return sorted(found, key=lambda item: str(item["PK"]))

@@ -1,0 +1,188 @@
+"""The circuit is OPEN for 20 days, six more than SQS keeps a letter: nothing expires, and looking costs little.
+
+The consumer is down for these days and well for 22 more, in which parked letters wait for a person. All letters were
+sent on day 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache
+
+import pytest
+
+from redrive.ledger import Status
+from redrive.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.retention import EXPIRY_MARGIN, SWEEPS_PER_MARGIN
+from redrive.settings import Mode, Settings
+from simulator.consumers import Consumer, down_until
+from simulator.smart_policy import SmartRedriver
+from simulator.world import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, World, minutes
+
+DAY = timedelta(days=1)
+OUTAGE, WATCHED = 20 * DAY, 42 * DAY
+#: More than a pass looks at when it awaits a return.
+LETTERS = 120
+#: More than become a canary in the days before they are near expiry, which gives a letter a new clock.
+MANY_LETTERS = 300
+POISON = 4
+#: What SQS keeps a message for by default. What arrives in the DLQ is as old as its source lets it become: with a
+#: source that keeps it for 14 days there is no day on which nothing could expire.
+FOUR_DAYS = 4 * 86_400
+
+SEEDS = range(2)
+
+#: One canary a day: all others lie in the DLQ untouched.
+PATIENT = Settings(cool_down_seconds=86_400, max_cool_down_seconds=86_400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What differs between the runs."""
+
+    settings: Settings
+    letters: int = LETTERS
+    source_retention: int = FOUR_DAYS
+    seed: int = 0
+
+
+BY_DEFAULT = Case(settings=Settings(), letters=MANY_LETTERS)
+UNTOUCHED = Case(settings=PATIENT)
+OLD_NEWCOMERS = Case(settings=PATIENT, source_retention=FOURTEEN_DAYS)
+PAUSED = Case(settings=replace(Settings(), mode=Mode.PAUSED))
+CASES = {
+    "by-default": BY_DEFAULT,
+    **{f"untouched-seed{seed}": replace(UNTOUCHED, seed=seed) for seed in SEEDS},
+    "old-newcomers": OLD_NEWCOMERS,
+    "paused": PAUSED,
+}
+EVERY_CASE = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A case that was played to its end."""
+
+    world: World
+    policy: SmartRedriver
+
+    def received(self, queue: str) -> Counter[int]:
+        """Messages handed out by day."""
+        metrics = self.world.sqs.inspect.metrics(queue)
+        assert metrics is not None
+        days: Counter[int] = Counter()
+        for minute, count in metrics.received_in.items():
+            days[(timedelta(minutes=minute) - self._began) // DAY] += count
+        return days
+
+    @property
+    def _began(self) -> timedelta:
+        return timedelta(seconds=self.world.started.timestamp())
+
+    @property
+    def least_to_live(self) -> timedelta:
+        """The least time to expiry in any report."""
+        told = [report.least_seconds_to_expiry for report in self.policy.reports]
+        return timedelta(seconds=min(seconds for seconds in told if seconds is not None))
+
+
+@cache
+def play(case: Case) -> Run:
+    world = World(seed=case.seed, consumer=Consumer(health=down_until(OUTAGE)), step=minutes(2.5))
+    world.sqs.set_queue_attributes(
+        QueueUrl=world.url(SOURCE),
+        Attributes={"MessageRetentionPeriod": str(case.source_retention)},
+    )
+    world.dead_letters(case.letters, poison=POISON)
+    policy = SmartRedriver(world, case.settings, seed=case.seed)
+    world.run(policy, until=WATCHED)
+    return Run(world=world, policy=policy)
+
+
+@EVERY_CASE
+def test_nothing_expires_and_nothing_is_lost(case: Case) -> None:
+    world = play(case).world
+
+    assert [world.sqs.inspect.expired(queue) for queue in (SOURCE, DLQ, PARKING_LOT)] == [[]] * 3
+    assert world.lost() == set()
+    assert set(world.deliveries.done.values()) <= {1}
+
+
+@EVERY_CASE
+def test_in_the_end_every_letter_is_done_or_waits_for_a_person(case: Case) -> None:
+    world = play(case).world
+
+    parked = Counter(world.parked())
+
+    assert world.is_drained
+    assert set(parked.values()) == {1}
+    assert parked.keys() | world.deliveries.done.keys() == world.letters
+    assert world.poison <= parked.keys()
+
+
+@pytest.mark.parametrize("case", [BY_DEFAULT, UNTOUCHED], ids=["by-default", "untouched"])
+def test_the_circuit_lets_nothing_but_canaries_through_for_20_days(case: Case) -> None:
+    """Else the tests here would prove nothing."""
+    policy = play(case).policy
+    opened_at = next(at for at, state in policy.states if state == "OPEN")
+
+    seen = {state for at, state in policy.states if opened_at <= at < OUTAGE}
+
+    assert seen == {"OPEN", "HALF_OPEN"}
+
+
+@EVERY_CASE
+def test_the_report_tells_that_a_letter_is_near_expiry_a_day_before_it_would_be_late(
+    case: Case,
+) -> None:
+    """The figure that pages, below two days, is in a report; and a day is what the guard leaves itself at least."""
+    slack = EXPIRY_MARGIN / SWEEPS_PER_MARGIN - timedelta(minutes=case.settings.schedule_minutes)
+
+    assert slack <= play(case).least_to_live < EXPIRY_MARGIN
+
+
+@EVERY_CASE
+def test_the_ledger_lists_what_is_parked_however_often_it_was_renewed(case: Case) -> None:
+    run = play(case)
+    parked = {
+        message.message_id: Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+        for message in run.world.sqs.inspect.messages(PARKING_LOT)
+    }
+    ledger = run.policy.store.read_ledger(trail.original_id for trail in parked.values()).entries
+
+    assert {(one.current_id, one.status) for one in ledger.values()} == {
+        (message_id, Status.PARKED) for message_id in parked
+    }
+
+
+@EVERY_CASE
+def test_parked_letters_are_renewed_twice_in_a_month_and_looked_at_twice_for_that(
+    case: Case,
+) -> None:
+    """A letter that was sent anew is received once more: only that tells the sweep that there are no others."""
+    run = play(case)
+    parked = len(run.world.parked())
+    renewed = sum(report.renewed for report in run.policy.reports)
+
+    assert parked <= renewed <= 2 * parked
+    assert run.received(PARKING_LOT).total() <= 2 * renewed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_dlq_is_looked_through_on_three_days_before_its_letters_are_near_expiry(
+    seed: int,
+) -> None:
+    """At first, when a newcomer could be near expiry, and when the oldest letter is."""
+    received = play(replace(UNTOUCHED, seed=seed)).received(DLQ)
+
+    whole = [day for day, count in received.items() if 0 <= day <= 12 and count >= LETTERS]
+
+    assert len(whole) <= 3
+
+
+def test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day() -> None:
+    received = play(OLD_NEWCOMERS).received(DLQ)
+
+    assert max(received.values()) < 2 * LETTERS
