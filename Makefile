@@ -1,11 +1,12 @@
-# Six verbs. Each sets up what it needs first, and only once: a second call is instant.
+# Seven verbs. Each sets up what it needs first, and only once: a second call is instant.
 #
 #   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running
 #   make test             all tests; ARGS="-k poison" picks some
 #   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
 #   make synth            the CloudFormation template, without an account
 #   make lint             ruff and mypy
-#   make bench            the scenarios in virtual time
+#   make bench            scenarios, speed, cost; ARGS=engine picks one
+#   make audit            known vulnerabilities in what the lock files pin; asks osv.dev and npm
 #
 # Needed beforehand: Python 3.11 or newer (PYTHON=... names another than python3), Node and npm.
 
@@ -17,7 +18,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test deploy synth lint bench
+.PHONY: help demo test deploy synth lint bench audit
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -39,8 +40,12 @@ lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy app.py lambdas $(dir $(wildcard */__init__.py))
 
-bench: .venv/.ready
+bench: .venv/.ready .venv-emulator/.ready
 	$(BIN)/python -m bench $(ARGS)
+
+audit: .venv/.ready node_modules/.ready
+	$(BIN)/uv tool run --quiet pip-audit@2.10.1 --strict --disable-pip --vulnerability-service osv $(foreach lock,dev emulator lambda,--requirement requirements/$(lock).lock)
+	npm audit
 
 # pip verifies uv, uv verifies everything else: each file against its hash in the lock.
 .venv/.ready: requirements/uv.lock requirements/dev.lock
