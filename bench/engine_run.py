@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.engine_aws import StandIn
 from bench.engine_policies import POLICIES
+from redrive.collector import set_up_collector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ def run(policy: str, letters: int, latency: float) -> Run:
 
 
 def _measure(policy: str, letters: int, latency: float) -> Run:
+    set_up_collector()
     aws = StandIn(letters, latency=latency)
     began, cpu_began = time.perf_counter(), time.process_time()
     POLICIES[policy](aws, letters)

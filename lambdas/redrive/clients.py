@@ -11,8 +11,8 @@ import botocore
 from botocore.config import Config
 
 #: Rounds that a pass has under way at once. A call to AWS takes ten milliseconds or so, of which Python works
-#: for less than one: thirty-two calls that wait keep one processor busy (docs/benchmarks).
-WORKERS = 32
+#: for less than one: two dozen calls that wait keep one processor busy (docs/benchmarks).
+WORKERS = 24
 
 #: A call that hangs must not eat the pass: three tries of at most seven seconds each.
 CONFIG = Config(

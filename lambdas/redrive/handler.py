@@ -15,6 +15,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from redrive import clients
+from redrive.collector import set_up_collector
 from redrive.live_traffic import LiveTraffic
 from redrive.metrics import emit, kept_metrics
 from redrive.queues import Queues
@@ -31,6 +32,7 @@ queues = Queues(clients.sqs_client(), deployment)
 store = StateStore(clients.dynamodb_client(), deployment.table_name, deployment.queue_name)
 live_traffic = LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client))
 kept = kept_metrics(os.environ)
+set_up_collector()
 
 
 @logger.inject_lambda_context

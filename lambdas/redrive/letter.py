@@ -113,10 +113,9 @@ class Letter:
             attribute_size(name, value) for name, value in self.attributes.items()
         )
 
-    def has_room_for(self, trail: Trail, *, size_limit: int) -> bool:
-        """Whether the message can carry its trail itself: below ten attributes and within `size_limit` bytes."""
-        carried = attribute_size(TRAIL_ATTRIBUTE, trail_attribute(trail))
-        return len(self.attributes) < MAX_MESSAGE_ATTRIBUTES and self.size + carried <= size_limit
+    def size_with(self, trail: Attribute) -> int:
+        """Bytes of the message once it carries its trail, too."""
+        return self.size + attribute_size(TRAIL_ATTRIBUTE, trail)
 
     def with_trail(self, trail: Trail) -> Letter:
         """This letter with a trail that was kept for it in the ledger."""

@@ -15,11 +15,11 @@ from typing import Any, Protocol, TypeVar
 
 from redrive.faults import EntryFault, answer_or_fault, naming
 from redrive.letter import (
+    MAX_MESSAGE_ATTRIBUTES,
     TRAIL_ATTRIBUTE,
     Attribute,
     Letter,
     Trail,
-    attribute_size,
     read_trail,
     trail_attribute,
     without_lineage,
@@ -73,7 +73,8 @@ class Outgoing:
     @cached_property
     def carries_trail(self) -> bool:
         """Whether the message has room for its trail; if not, it stays untouched and the ledger keeps the trail."""
-        return self.letter.has_room_for(self.trail, size_limit=self.size_limit)
+        has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
+        return has_place and self._size_with_trail <= self.size_limit
 
     @cached_property
     def trail_attribute(self) -> Attribute:
@@ -83,8 +84,11 @@ class Outgoing:
     @cached_property
     def size(self) -> int:
         """Bytes of the message, with its trail if it carries it."""
-        carried = self.trail_attribute if self.carries_trail else None
-        return self.letter.size + (attribute_size(TRAIL_ATTRIBUTE, carried) if carried else 0)
+        return self._size_with_trail if self.carries_trail else self.letter.size
+
+    @cached_property
+    def _size_with_trail(self) -> int:
+        return self.letter.size_with(self.trail_attribute)
 
 
 @dataclass(slots=True)

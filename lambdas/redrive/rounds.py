@@ -15,7 +15,7 @@ from redrive.backoff import MAX_SQS_DELAY
 from redrive.cause import error_of
 from redrive.circuit import Batch
 from redrive.forwarding import Forwarder, Going
-from redrive.journal import Journal
+from redrive.journal import Journal, Notes
 from redrive.ledger import Entry, Status
 from redrive.letter import Letter, Trail
 from redrive.queues import CONTENT_FAULTS, Outgoing, Queues
@@ -91,6 +91,7 @@ class Rounds:
         self._store = store
         self._report = report
         self._journal = journal
+        self._notes = Notes()
         self._source_limits = source_limits
         self._parking_lot_limit = parking_lot_limit
         self._forwarder = Forwarder(
@@ -104,20 +105,24 @@ class Rounds:
 
     def apart(self, *, is_one_of_many: bool) -> Rounds:
         """The same, with counts of its own: for one round that may run beside others. See `absorb`."""
-        return Rounds(
+        notes = Notes()
+        part = Rounds(
             self._queues,
             self._store,
             Report(queue=self._report.queue, mode=self._report.mode),
-            self._journal,
+            notes,
             source_limits=self._source_limits,
             parking_lot_limit=self._parking_lot_limit,
             waits_for_full_writes=is_one_of_many,
         )
+        part._notes = notes
+        return part
 
     def absorb(self, part: Rounds) -> None:
-        """Add the counts of a round that ran apart."""
+        """Add the counts of a round that ran apart, and tell what it noted."""
         self._report.absorb(part._report)
         self._forwarder.removed += part.removed
+        part._notes.tell(self._journal)
 
     def gather(self, limit: int, *, hidden_for: timedelta) -> list[Examined]:
         """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
@@ -169,18 +174,17 @@ class Rounds:
         now: datetime,
     ) -> None:
         """Send letters back to their source queue. Raises CallFailed after a ledger write was refused."""
-        going = [
-            Going(
-                Outgoing(
-                    letter=one.letter,
-                    trail=self._trail(one, batch),
-                    size_limit=self._source_limits[decision.destination],
-                    delay=decision.delay,
-                ),
-                partial(self._redriven, one, decision, batch, tally, now),
+        going = []
+        for one, decision in redrives:
+            entry = self._entry(one)
+            outgoing = Outgoing(
+                letter=one.letter,
+                trail=self._trail(entry, batch),
+                size_limit=self._source_limits[decision.destination],
+                delay=decision.delay,
             )
-            for one, decision in redrives
-        ]
+            record = partial(self._redriven, one, entry, decision, batch, tally, now)
+            going.append(Going(outgoing, record))
         faults = self._forwarder.forward(going, self._queues.redrive, now)
         undeliverable = {f.key for f in faults if f.code in CONTENT_FAULTS}
         refusals = [f for f in faults if f.key not in undeliverable]
@@ -271,6 +275,7 @@ class Rounds:
     def _redriven(
         self,
         one: Examined,
+        entry: Entry,
         decision: Redrive,
         batch: Batch,
         tally: Tally,
@@ -281,7 +286,7 @@ class Rounds:
         tally.add(decision)
         self._report.redriven += 1
         self._tell("letter.redriven", one, decision.reason, delay=decision.delay.seconds)
-        return self._entry(one).redriven(
+        return entry.redriven(
             replaced_id=one.letter.message_id,
             new_id=new_id,
             batch=batch.id,
@@ -299,9 +304,9 @@ class Rounds:
         *,
         delay: timedelta = timedelta(),
     ) -> bool:
-        def parked(one: Examined, decision: Park, new_id: str) -> Entry:
+        def parked(one: Examined, entry: Entry, decision: Park, new_id: str) -> Entry:
             tell(one, decision)
-            return self._entry(one).parked(
+            return entry.parked(
                 replaced_id=one.letter.message_id,
                 new_id=new_id,
                 reason=decision.reason.value,
@@ -310,18 +315,16 @@ class Rounds:
                 now=now,
             )
 
-        going = [
-            Going(
-                Outgoing(
-                    letter=one.letter,
-                    trail=self._trail(one, None),
-                    size_limit=self._parking_lot_limit,
-                    delay=delay,
-                ),
-                partial(parked, one, decision),
+        going = []
+        for one, decision in parks:
+            entry = self._entry(one)
+            outgoing = Outgoing(
+                letter=one.letter,
+                trail=self._trail(entry, None),
+                size_limit=self._parking_lot_limit,
+                delay=delay,
             )
-            for one, decision in parks
-        ]
+            going.append(Going(outgoing, partial(parked, one, entry, decision)))
         return not self._forwarder.forward(going, self._queues.park, now)
 
     def _look_up(self, letters: list[Letter]) -> list[Examined]:
@@ -367,13 +370,12 @@ class Rounds:
             source_arn=one.letter.source_arn,
         )
 
-    def _trail(self, one: Examined, batch: Batch | None) -> Trail:
+    def _trail(self, entry: Entry, batch: Batch | None) -> Trail:
         """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
-        entry = self._entry(one)
         return Trail(
             queue=self._queues.name_of(entry.source_arn),
-            original_id=one.letter.original_id,
-            redrive_count=count_redrives(one.letter, one.entry) + (batch is not None),
+            original_id=entry.original_id,
+            redrive_count=entry.redrive_count + (batch is not None),
             first_seen=entry.first_seen,
             batch=batch.id if batch else entry.batch or 0,
             generation=batch.generation if batch else entry.generation,

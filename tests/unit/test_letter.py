@@ -18,6 +18,7 @@ from redrive.letter import (
     trail_attribute,
     without_lineage,
 )
+from redrive.queues import Outgoing
 from tests.unit.examples import QUEUE, a_letter, a_trail
 
 TRAILS = st.builds(
@@ -221,7 +222,9 @@ def test_a_letters_size_is_its_body_and_all_its_attributes_in_bytes() -> None:
 def test_the_tenth_attribute_leaves_no_room_for_a_trail(count: int, has_room: bool) -> None:
     attributes = {f"a{n}": {"DataType": "String", "StringValue": "1"} for n in range(count)}
 
-    assert a_letter(attributes=attributes).has_room_for(a_trail(), size_limit=2_000) is has_room
+    letter = a_letter(attributes=attributes)
+
+    assert Outgoing(letter=letter, trail=a_trail(), size_limit=2_000).carries_trail is has_room
 
 
 @pytest.mark.parametrize(("spare", "has_room"), [(0, True), (-1, False)])
@@ -230,7 +233,7 @@ def test_a_trail_fits_to_the_last_byte_of_the_size_limit(spare: int, has_room: b
     letter = a_letter(body="x" * 500)
     limit = 500 + attribute_size(TRAIL_ATTRIBUTE, trail_attribute(trail)) + spare
 
-    assert letter.has_room_for(trail, size_limit=limit) is has_room
+    assert Outgoing(letter=letter, trail=trail, size_limit=limit).carries_trail is has_room
 
 
 @pytest.mark.parametrize(
