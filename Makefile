@@ -27,7 +27,7 @@ demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
 	@$(BIN)/python -m demo $(if $(KEEP),--keep)
 
 test: .venv/.ready .venv-emulator/.ready node_modules/.ready
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
 	node_modules/.bin/cdk deploy $(ARGS)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import ceiling, cold_start, drain, engine, scenario_soak, scenario_table
+from bench import ceiling, cold_start, drain, engine, profile, scenario_soak, scenario_table
 from bench.request import Request
 
 BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "scenarios": scenario_table.run,
     "scenario-soak": scenario_soak.bench,
     "engine": engine.bench,
+    "profile": profile.bench,
     "cold-start": cold_start.bench,
     "ceiling": ceiling.bench,
     "drain": drain.bench,

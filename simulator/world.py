@@ -26,6 +26,9 @@ PARKING_LOT = "orders-parking-lot"
 TABLE = "redriver-state"
 FOURTEEN_DAYS = 1_209_600
 
+#: Receives of ten after which SQS is near its limit of 120,000 messages in flight.
+RECEIVES_IN_FLIGHT = 11_000
+
 #: What every producer's message carries; a delivery without it has lost its attributes on the way.
 ATTRIBUTES = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
 
@@ -257,10 +260,11 @@ class World:
         return self._consumer.succeeds(elapsed, is_poison=body in self.poison, rng=self.rng)
 
     def _receive_all(self) -> None:
-        while self.sqs.receive_message(QueueUrl=self.url(SOURCE), MaxNumberOfMessages=10).get(
-            "Messages"
-        ):
-            pass
+        for _ in range(RECEIVES_IN_FLIGHT):
+            if not self.sqs.receive_message(QueueUrl=self.url(SOURCE), MaxNumberOfMessages=10).get(
+                "Messages"
+            ):
+                break
 
     def _make_queues(self, visibility_timeout: int, max_receive_count: int) -> None:
         retention = {"MessageRetentionPeriod": str(FOURTEEN_DAYS)}

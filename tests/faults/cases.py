@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Cases:
     """The cases of one test: one that went wrong does not keep the others from being tried."""
 
-    tried: Counter[str]
+    tried: Counter[str] = field(default_factory=Counter)
     wrong: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, case: str, complaints: list[str]) -> None:
