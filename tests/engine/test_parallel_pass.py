@@ -6,7 +6,8 @@ import pytest
 
 from redrive.report import Outcome
 from redrive.settings import Settings
-from simulator.faults import Wire, at, die_after, die_before, hand_out_twice, nth, on, refuse
+from simulator.faults import Wire, at, die_after, hand_out_twice, nth, on, refuse
+from tests.faults.cases import Cases
 from tests.faults.errors import code_of, refusal
 from tests.faults.scenes import EARLIER_BATCH, Scene, a_scene
 
@@ -48,21 +49,20 @@ def test_rounds_run_side_by_side_and_every_letter_goes_once() -> None:
     assert scene.complaints() == []
 
 
-@pytest.mark.parametrize("die", [die_before, die_after])
-def test_a_crash_at_any_call_loses_nothing_and_repeats_nothing_that_was_recorded(die) -> None:
+def test_a_crash_at_any_call_loses_nothing_and_repeats_nothing_that_was_recorded(
+    cases: Cases,
+) -> None:
+    """To die before a call leaves the same world as to die after the one before it."""
     wire, _ = many_letters().run_pass()
-    wrong = {}
     for call in wire.calls:
         scene = many_letters()
 
-        _, report = scene.run_pass(at({call.number: die}))
+        _, report = scene.run_pass(at({call.number: die_after}))
         found = scene.complaints(repeats_allowed=UNRECORDED_AT_MOST)
 
         assert report is None
-        if found:
-            wrong[str(call)] = found
-    print(f"crash points tried with {WORKERS} rounds side by side: {len(wire.calls)}")  # noqa: T201 - a figure to show
-    assert not wrong
+        cases.add("crash points with rounds side by side", str(call), found)
+    assert not cases.wrong, str(cases)
 
 
 @pytest.mark.parametrize(
