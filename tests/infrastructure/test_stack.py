@@ -3,6 +3,18 @@
 import pytest
 from aws_cdk.assertions import Template
 
+from redrive.settings import Settings
+
+#: All that functions are told beside settings: nothing that would have to be kept secret.
+PLACES = {
+    "CONTROL_TABLE_NAME",
+    "DLQ_URL",
+    "DYNAMODB_TABLE_NAME",
+    "IDEMPOTENCY_TABLE_NAME",
+    "PARKING_LOT_URL",
+    "QUEUE_NAME",
+    "SOURCE_QUEUE_URL",
+}
 OUTPUTS = {
     "SourceQueueUrl",
     "DeadLetterQueueUrl",
@@ -174,3 +186,14 @@ def test_the_sample_consumer_changes_nothing_else(template, sample_template):
             "Variables", {}
         ).pop("WITH_SAMPLE_CONSUMER", None)
         assert with_sample[logical_id] == found
+
+
+def test_no_function_is_told_anything_but_places_and_settings(sample_template):
+    functions = sample_template.find_resources("AWS::Lambda::Function").values()
+    told = {
+        name
+        for function in functions
+        for name in function["Properties"].get("Environment", {}).get("Variables", {})
+    }
+
+    assert told - {name.upper() for name in Settings.names()} == PLACES
