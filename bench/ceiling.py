@@ -6,25 +6,21 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
-from random import Random
 from unittest.mock import patch
 
-from bench.engine_policies import now
+from bench.engine_aws import DEPLOYMENT, DLQ, PARKING_LOT, SOURCE, TABLE
+from bench.engine_policies import open_window, wide_pass
 from bench.request import Request
 from bench.results import Results, Table
 from emulator.process import LocalAws
-from redrive import breaker, clients
-from redrive.live_traffic import LiveTraffic
+from redrive import clients
 from redrive.queues import Queues
-from redrive.redrive_pass import run_pass
-from redrive.settings import Deployment, Settings
 from redrive.state_store import StateStore
-from redrive.tools import Tools
 
 LETTERS, LETTERS_WHEN_QUICK = 2_000, 200
 ENTRIES = 10
-TABLE = "redriver-state"
+#: A second DLQ, for the bare calls.
+BARE_DLQ = "orders-dlq-bare"
 
 
 def bench(request: Request) -> None:
@@ -33,9 +29,9 @@ def bench(request: Request) -> None:
     results = Results(name="ceiling", title="A pass against the local AWS")
     with LocalAws() as aws, patch.dict(os.environ, aws.environment()):
         queues = _Queues(aws)
-        queues.fill("dlq-bare", letters)
+        queues.fill(BARE_DLQ, letters)
         bare = _seconds(lambda: queues.move_bare(letters))
-        queues.fill("dlq", letters)
+        queues.fill(DLQ, letters)
         ours = _seconds(lambda: _one_pass(queues, letters))
     results.figures |= {"letters": letters, "bare_seconds": bare, "our_seconds": ours}
     results.show(
@@ -59,7 +55,7 @@ class _Queues:
 
     def __init__(self, aws: LocalAws) -> None:
         self._sqs = aws.client("sqs")
-        names = ("orders", "dlq", "dlq-bare", "parking-lot")
+        names = (SOURCE, DLQ, BARE_DLQ, PARKING_LOT)
         self.urls = {name: self._sqs.create_queue(QueueName=name)["QueueUrl"] for name in names}
         aws.client("dynamodb").create_table(
             TableName=TABLE,
@@ -79,41 +75,27 @@ class _Queues:
         moved = 0
         while moved < letters:
             messages = self._sqs.receive_message(
-                QueueUrl=self.urls["dlq-bare"], MaxNumberOfMessages=ENTRIES
+                QueueUrl=self.urls[BARE_DLQ], MaxNumberOfMessages=ENTRIES
             ).get("Messages", [])
             sent = [{"Id": one["MessageId"], "MessageBody": one["Body"]} for one in messages]
             gone = [
                 {"Id": one["MessageId"], "ReceiptHandle": one["ReceiptHandle"]} for one in messages
             ]
-            self._sqs.send_message_batch(QueueUrl=self.urls["orders"], Entries=sent)
-            self._sqs.delete_message_batch(QueueUrl=self.urls["dlq-bare"], Entries=gone)
+            self._sqs.send_message_batch(QueueUrl=self.urls[SOURCE], Entries=sent)
+            self._sqs.delete_message_batch(QueueUrl=self.urls[BARE_DLQ], Entries=gone)
             moved += len(messages)
 
 
 def _one_pass(queues: _Queues, letters: int) -> None:
-    settings = replace(Settings(), max_window=letters, max_rate=0.0)
-    store = StateStore(clients.dynamodb_client(), TABLE, "orders")
-    store.save_circuit(replace(breaker.new_circuit("orders", settings, now()), window=letters))
-    tools = Tools(
-        queues=Queues(
-            clients.sqs_client(),
-            Deployment(
-                queue_name="orders",
-                table_name=TABLE,
-                source_queue_url=queues.urls["orders"],
-                dlq_url=queues.urls["dlq"],
-                parking_lot_url=queues.urls["parking-lot"],
-            ),
-        ),
-        store=store,
-        live_traffic=LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client)),
-        journal=_untold,
-        clock=now,
-        rng=Random(0),
-        owner="bench",
-        workers=clients.WORKERS,
+    store = StateStore(clients.dynamodb_client(), TABLE, SOURCE)
+    open_window(store, letters)
+    deployment = replace(
+        DEPLOYMENT,
+        source_queue_url=queues.urls[SOURCE],
+        dlq_url=queues.urls[DLQ],
+        parking_lot_url=queues.urls[PARKING_LOT],
     )
-    report = run_pass(tools, "orders", settings, deadline=now() + timedelta(hours=1))
+    report = wide_pass(Queues(clients.sqs_client(), deployment), store, letters, journal=_untold)
     if report.redriven != letters:
         raise RuntimeError(f"{report.redriven} of {letters} letters were redriven: {report.reason}")
 

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from bench.engine_aws import DLQ, PARKING_LOT, SOURCE, TABLE, URL
+from bench.engine_aws import DEPLOYMENT
 from bench.request import Request
 from bench.results import Results, Table
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 
 LAMBDAS = Path(__file__).resolve().parents[1] / "lambdas"
 
@@ -55,14 +55,7 @@ def bench(request: Request) -> None:
 
 
 def _milliseconds(code: str, runs: int) -> float:
-    deployment = Deployment(
-        queue_name=SOURCE,
-        table_name=TABLE,
-        source_queue_url=URL + SOURCE,
-        dlq_url=URL + DLQ,
-        parking_lot_url=URL + PARKING_LOT,
-    )
-    environment = os.environ | Settings().to_env() | deployment.to_env()
+    environment = os.environ | Settings().to_env() | DEPLOYMENT.to_env()
     environment |= {"AWS_DEFAULT_REGION": "eu-west-1", "PYTHONPATH": str(LAMBDAS)}
     timed = f"import time; began = time.process_time(); {code}; print(time.process_time() - began)"
     return 1000 * median(

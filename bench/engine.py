@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from statistics import median
 
 from matplotlib.figure import Figure
 
@@ -177,5 +176,4 @@ def _draw(path: Path, results: Results) -> None:
 
 
 def _median(runs: list[Run]) -> Run:
-    middle = median(one.seconds for one in runs)
-    return min(runs, key=lambda one: abs(one.seconds - middle))
+    return sorted(runs, key=lambda one: one.seconds)[len(runs) // 2]

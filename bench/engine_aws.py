@@ -19,10 +19,19 @@ from typing import Any, cast
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+from redrive.settings import Deployment
+
 REGION = "eu-west-1"
 ARN = f"arn:aws:sqs:{REGION}:123456789012:"
 URL = f"https://sqs.{REGION}.amazonaws.com/123456789012/"
 SOURCE, DLQ, PARKING_LOT, TABLE = "orders", "orders-dlq", "orders-parking-lot", "redriver-state"
+DEPLOYMENT = Deployment(
+    queue_name=SOURCE,
+    table_name=TABLE,
+    source_queue_url=URL + SOURCE,
+    dlq_url=URL + DLQ,
+    parking_lot_url=URL + PARKING_LOT,
+)
 
 #: What one letter weighs: an order of 300 bytes, one message attribute, a receipt handle as long as SQS's.
 BODY = json.dumps({"order": 4711, "lines": [{"sku": f"sku-{n}", "count": n} for n in range(9)]})

@@ -12,13 +12,14 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from bench.engine_aws import BODY, DLQ, PARKING_LOT, SOURCE, TABLE, URL, StandIn
+from bench.engine_aws import BODY, DEPLOYMENT, DLQ, SOURCE, TABLE, URL, StandIn
 from redrive import breaker, clients
+from redrive.journal import Journal
 from redrive.live_traffic import LiveTraffic
 from redrive.queues import Queues
 from redrive.redrive_pass import run_pass
 from redrive.report import Report
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.state_store import StateStore
 from redrive.tools import Tools
 from simulator.rivals import EventSource, PublishedPattern
@@ -36,34 +37,45 @@ def now() -> datetime:
 
 
 def smart_redriver(aws: StandIn, letters: int, workers: int = clients.WORKERS) -> Report:
-    """One pass of ours over all letters, with a window that lets them all through and no pace."""
+    """One pass of ours over all letters of the stand-in."""
     sqs, dynamodb = clients.sqs_client(), clients.dynamodb_client()
     aws.serve(sqs, dynamodb)
-    settings = replace(Settings(), max_window=letters, max_rate=0.0)
     store = StateStore(dynamodb, TABLE, SOURCE)
-    wide = replace(breaker.new_circuit(SOURCE, settings, now()), window=letters)
-    store.save_circuit(wide)
+    open_window(store, letters)
     aws.seen.forget()
+    return wide_pass(Queues(sqs, DEPLOYMENT), store, letters, journal=_log, workers=workers)
+
+
+def open_window(store: StateStore, letters: int) -> None:
+    """Let the next pass of `wide_pass` through with all letters."""
+    circuit = breaker.new_circuit(SOURCE, _wide(letters), now())
+    store.save_circuit(replace(circuit, window=letters))
+
+
+def wide_pass(
+    queues: Queues,
+    store: StateStore,
+    letters: int,
+    *,
+    journal: Journal,
+    workers: int = clients.WORKERS,
+) -> Report:
+    """One pass with room for all letters and no pace."""
     tools = Tools(
-        queues=Queues(
-            sqs,
-            Deployment(
-                queue_name=SOURCE,
-                table_name=TABLE,
-                source_queue_url=URL + SOURCE,
-                dlq_url=URL + DLQ,
-                parking_lot_url=URL + PARKING_LOT,
-            ),
-        ),
+        queues=queues,
         store=store,
         live_traffic=LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client)),
-        journal=_log,
+        journal=journal,
         clock=now,
         rng=Random(0),
         owner="bench",
         workers=workers,
     )
-    return run_pass(tools, SOURCE, settings, deadline=now() + timedelta(hours=1))
+    return run_pass(tools, SOURCE, _wide(letters), deadline=now() + timedelta(hours=1))
+
+
+def _wide(letters: int) -> Settings:
+    return replace(Settings(), max_window=letters, max_rate=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

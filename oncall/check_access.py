@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from oncall.checkup import Finding, attributes_of, check, good, unknown, wrong
+from oncall.check_queues import attributes_of
+from oncall.findings import Finding, check, good, unknown, wrong
 from oncall.session import Session
 from redrive.faults import CallFailed
 from redrive.queue_facts import queue_name

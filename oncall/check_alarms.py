@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oncall.checkup import Finding, check, unknown, wrong
+from oncall.findings import Finding, check, unknown, wrong
 from oncall.session import Session
 from oncall.snapshot import alarm_prefix
 from redrive.faults import CallFailed

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from oncall.checkup import Finding, check, good, wrong
+from oncall.findings import Finding, check, good, wrong
 from oncall.last_pass import LastPass, last_pass
 from oncall.session import Session
 from oncall.words import ago

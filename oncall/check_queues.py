@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from oncall.checkup import Finding, attributes_of, check, good, unknown, wrong
+from oncall.findings import Finding, check, good, unknown, wrong
 from oncall.session import Session
 from redrive.faults import CallFailed
 from redrive.queue_facts import queue_name
@@ -143,3 +143,10 @@ def _name(attributes: Attributes) -> str:
 
 def _is_fifo(attributes: Attributes) -> bool:
     return bool(attributes["QueueArn"].endswith(".fifo"))
+
+
+def attributes_of(session: Session, queue_url: str) -> dict[str, Any]:
+    """All attributes of a queue. Raises CallFailed."""
+    answer = session.aws.sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
+    attributes: dict[str, Any] = answer["Attributes"]
+    return attributes

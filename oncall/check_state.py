@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from oncall.checkup import Finding, check, good, wrong
+from oncall.findings import Finding, check, good, wrong
 from oncall.session import Session
 from redrive.circuit import Circuit
 from redrive.settings import Mode

@@ -3,58 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
 
 from oncall.asking import Answer, Asking
+from oncall.check_access import check_access
+from oncall.check_alarms import check_alarms
+from oncall.check_passes import check_passes
+from oncall.check_queues import check_queues
+from oncall.check_state import check_state
 from oncall.exits import Exit
+from oncall.findings import Finding, Level, unknown
 from oncall.session import Session
 from oncall.table import printable
 
-
-class Level(str, Enum):
-    """How a check came out."""
-
-    GOOD = "good"
-    WRONG = "wrong"
-    UNKNOWN = "unknown"  # it could not be checked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was checked. Everything but what is good comes with a remedy."""
-
-    level: Level
-    what: str
-    remedy: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        return {"level": self.level.value, "what": self.what, "remedy": self.remedy}
-
-
 #: Looks at one side of a deployment. Raises CallFailed and Refused for what it can't do without.
 Check = Callable[[Session], Iterable[Finding]]
-
-
-def good(what: str) -> Finding:
-    """All is well here."""
-    return Finding(level=Level.GOOD, what=what)
-
-
-def wrong(what: str, remedy: str) -> Finding:
-    """Something has to be mended."""
-    return Finding(level=Level.WRONG, what=what, remedy=remedy)
-
-
-def unknown(what: str, remedy: str) -> Finding:
-    """Nobody could look."""
-    return Finding(level=Level.UNKNOWN, what=what, remedy=remedy)
-
-
-def check(is_good: bool, what: str, otherwise: str, remedy: str) -> Finding:
-    """One finding of two."""
-    return good(what) if is_good else wrong(otherwise, remedy)
 
 
 def doctor(session: Session) -> Exit:
@@ -76,12 +38,6 @@ def doctor(session: Session) -> Exit:
 
 def examine(session: Session) -> list[Finding]:
     """All findings about one queue, in the order of the checks."""
-    from oncall.check_access import check_access
-    from oncall.check_alarms import check_alarms
-    from oncall.check_passes import check_passes
-    from oncall.check_queues import check_queues
-    from oncall.check_state import check_state
-
     checks: dict[str, Check] = {
         "queues": check_queues,
         "state table": check_state,
@@ -123,10 +79,3 @@ def _tell(session: Session, queue: str, findings: Sequence[Finding]) -> None:
     count = sum(one.level is Level.WRONG for one in findings)
     say(f"{count or 'Nothing'} to mend." if count != 1 else "1 thing to mend.")
     say()
-
-
-def attributes_of(session: Session, queue_url: str) -> dict[str, Any]:
-    """All attributes of a queue. Raises CallFailed."""
-    answer = session.aws.sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
-    attributes: dict[str, Any] = answer["Attributes"]
-    return attributes

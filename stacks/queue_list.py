@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from redrive.errors import Fault, SettingsError
-from redrive.settings import Settings, misspelt
+from redrive.settings import Settings
+from stacks.spelling import misspelt
 
 #: The context key, and the name of the array of tables in a TOML file.
 QUEUES = "queues"

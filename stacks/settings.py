@@ -9,9 +9,10 @@ from typing import Any
 from constructs import Node
 
 from redrive.errors import Fault, SettingsError
-from redrive.settings import YES_OR_NO, Settings, misspelt, read_fields
+from redrive.settings import YES_OR_NO, Settings, read_fields
 from stacks.monitoring_settings import MonitoringSettings
 from stacks.queue_list import QUEUES, AdoptedQueue, read_queue_list
+from stacks.spelling import misspelt
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 

@@ -69,9 +69,8 @@ def _look(place: Workplace, keeper: CircuitKeeper, rounds: Rounds, now: datetime
     try:
         looked = rounds.mark_returns(looked, keeper.version, now)
     except CallFailed:
-        rounds.release(
-            looked
-        )  # a pass that follows at once must not take their absence for success
+        # A pass that follows at once must not take their absence for success.
+        rounds.release(looked)
         raise
     keeper.change(breaker.charge(keeper.circuit, returns))
     return looked

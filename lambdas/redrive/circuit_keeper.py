@@ -17,7 +17,7 @@ class LostRace(RedriverError):  # noqa: N818 - it is what happened, and nobody's
 
 
 class CircuitKeeper:
-    """Reads the circuit, tells of its changes, and writes it under its version. `load` comes first."""
+    """Reads the circuit, tells of its changes, and writes it under its version."""
 
     def __init__(self, tools: Tools, settings: Settings, report: Report) -> None:
         self._tools = tools

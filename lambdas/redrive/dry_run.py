@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redrive import breaker
+from redrive.breaker import Permit
 from redrive.circuit import Circuit
 from redrive.decider import Decider
 from redrive.tools import HIDDEN_MARGIN, Workplace
@@ -11,10 +11,9 @@ from redrive.tools import HIDDEN_MARGIN, Workplace
 DRY_RUN_LIMIT = 10
 
 
-def dry_run(place: Workplace, circuit: Circuit) -> None:
+def dry_run(place: Workplace, circuit: Circuit, permit: Permit) -> None:
     """Write into the report what a pass would do with the first letters of the DLQ. Raises CallFailed."""
     now = place.tools.clock()
-    permit = breaker.allow(circuit, place.settings, now)
     rounds = place.rounds()
     decider = Decider(
         place.terms,

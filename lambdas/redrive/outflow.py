@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from redrive import breaker
@@ -165,7 +165,7 @@ class Outflow:
                 batch,
                 size=tally.size,
                 suspects=tally.suspects,
-                first_try_at=batch.sent_at + (tally.shortest_delay or timedelta()),
+                first_try_at=batch.sent_at + tally.shortest_delay,
                 due_at=now + tally.longest_delay + self._place.time_to_fail(),
                 is_complete=True,
             )

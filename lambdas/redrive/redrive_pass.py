@@ -87,7 +87,7 @@ class _Pass:
             permit = breaker.allow(keeper.circuit, self._settings, self._tools.clock())
             self._report.reason = permit.reason
             if dlq.depth:
-                dry_run(self._workplace(dlq, parking_lot), keeper.circuit)
+                dry_run(self._workplace(dlq, parking_lot), keeper.circuit, permit)
         elif not self._has_nothing_to_do(keeper.circuit, dlq, parking_lot):
             with self._lease_held() as is_held:
                 if is_held:

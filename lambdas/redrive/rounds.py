@@ -51,7 +51,7 @@ class Tally:
 
     size: int = 0
     suspects: int = 0
-    shortest_delay: timedelta | None = None
+    shortest_delay: timedelta = timedelta.max
     longest_delay: timedelta = timedelta()
     refused: str | None = None
 
@@ -60,16 +60,14 @@ class Tally:
         self.size += 1
         self.suspects += decision.strikes > 0
         self.longest_delay = max(self.longest_delay, decision.delay)
-        self.shortest_delay = min(self.shortest_delay or decision.delay, decision.delay)
+        self.shortest_delay = min(self.shortest_delay, decision.delay)
 
     def absorb(self, part: Tally) -> None:
         """Add what one round has come to."""
         self.size += part.size
         self.suspects += part.suspects
         self.longest_delay = max(self.longest_delay, part.longest_delay)
-        if part.shortest_delay is not None:
-            least = part.shortest_delay
-            self.shortest_delay = min(self.shortest_delay or least, least)
+        self.shortest_delay = min(self.shortest_delay, part.shortest_delay)
         self.refused = self.refused or part.refused
 
 

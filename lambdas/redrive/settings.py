@@ -5,9 +5,8 @@ through it at synth, and the function reads environment variables through it at 
 what deploys also starts. Standard library only: synth, Lambda and simulator all import this.
 """
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Generic, Self, TypeVar
@@ -17,10 +16,6 @@ from redrive.errors import Fault, SettingsError
 Value = str | int | float | bool
 T = TypeVar("T")
 N = TypeVar("N", int, float)
-
-#: Below this likeness (0 to 1) two names are strangers: ``max_delay`` scores 0.69 against
-#: ``max_delay_seconds``, names that mean something else stay near 0.6 and below.
-_TYPO_LIKENESS = 0.65
 
 #: SQS hides one message for at most 12 h, which also bounds how long a letter can be held.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
@@ -219,21 +214,6 @@ def _text(value: Value) -> str:
     if isinstance(value, Enum):
         return str(value.value)
     return str(value).lower() if isinstance(value, bool) else str(value).removesuffix(".0")
-
-
-def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
-    """Those of ``keys`` that are none of ``names`` but look like one, each with the nearest.
-
-    ``maxAttempts``, ``MAX_ATTEMPTS`` and ``max-attempts`` count as misspelt, too.
-    """
-    known = tuple(names)
-    found = {}
-    for key in keys:
-        snake = re.sub("(?<=[a-z])(?=[A-Z])", "_", key).replace("-", "_").lower()
-        near = difflib.get_close_matches(snake, known, n=1, cutoff=_TYPO_LIKENESS)
-        if near and key not in known:
-            found[key] = near[0]
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,32 +1,17 @@
 """The `redrive` command in a process of its own, at a deployed stack, on the stack's virtual clock."""
 
-import json
 import subprocess
 import sys
-from dataclasses import dataclass
-from typing import Any
 
 from demo.orders import Order
 from demo.stack import DeployedStack
 from emulator.driving import CLOCK_FILE
 from emulator.environments import ROOT
+from tests.oncall.ran import Ran
 
 _MINUTE = 60.0
 #: Virtual minutes within which a poison pill has been parked.
 _PATIENCE = 120
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What one command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class OnCall:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,25 +38,9 @@ from tests.oncall.fakes import (
     OneAtATime,
     outputs_of,
 )
+from tests.oncall.ran import Ran
 
 LARGEST = 1_048_576
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """What one command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def said(self) -> str:
-        return self.out + self.err
 
 
 def park_all(queues: Queues, store: StateStore, now: datetime, reason: ParkReason) -> None:

@@ -11,7 +11,7 @@ import pytest
 from oncall.check_alarms import judge_topic, lets_publish
 from oncall.check_passes import judge_report
 from oncall.check_queues import judge_consumer, judge_source
-from oncall.checkup import Level
+from oncall.findings import Level
 from simulator.faults import on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.faults.errors import refusal

@@ -28,7 +28,8 @@ from redrive.state_store import StateStore
 from redrive.triage import ParkReason
 from tests.contract.moto_dlq import dead_letter_source_arns
 from tests.faults.scenes import SOME
-from tests.oncall.desk import Ran, park_all
+from tests.oncall.desk import park_all
+from tests.oncall.ran import Ran
 
 START = datetime(2026, 1, 10, 12, tzinfo=UTC)
 STACK = "SmartRedriver"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.errors import RedriverError, SettingsError
-from redrive.settings import Deployment, Mode, Settings, misspelt
+from redrive.settings import Deployment, Mode, Settings
 
 DEFAULTS = {
     "mode": Mode.AUTOMATIC,
@@ -182,28 +182,6 @@ def test_an_empty_variable_is_a_fault_and_not_a_default():
 
 def test_settings_errors_are_caught_by_the_root():
     assert issubclass(SettingsError, RedriverError)
-
-
-@pytest.mark.parametrize(
-    ("key", "nearest"),
-    [
-        ("max_atempts", "max_attempts"),
-        ("max-attempts", "max_attempts"),
-        ("maxAttempts", "max_attempts"),
-        ("MAX_ATTEMPTS", "max_attempts"),
-        ("cool_down", "cool_down_seconds"),
-        ("max_delay", "max_delay_seconds"),
-        ("schedule", "schedule_minutes"),
-    ],
-)
-def test_a_misspelt_setting_is_found_with_the_nearest_name(key, nearest):
-    assert misspelt([key], Settings.names()) == {key: nearest}
-
-
-def test_right_names_and_other_tools_names_are_not_misspelt():
-    others = ["stage", "vpc_id", "team", "environment", "owner", "hosted_zone", "account"]
-
-    assert misspelt([*Settings.names(), *others], Settings.names()) == {}
 
 
 def test_a_deployment_is_read_from_its_five_variables():

@@ -1,0 +1,46 @@
+"""What a check of a deployment finds: that all is well, that something is wrong, or that nobody could look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Level(str, Enum):
+    """How a check came out."""
+
+    GOOD = "good"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"  # it could not be checked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was checked. Everything but what is good comes with a remedy."""
+
+    level: Level
+    what: str
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        return {"level": self.level.value, "what": self.what, "remedy": self.remedy}
+
+
+def good(what: str) -> Finding:
+    """All is well here."""
+    return Finding(level=Level.GOOD, what=what)
+
+
+def wrong(what: str, remedy: str) -> Finding:
+    """Something has to be mended."""
+    return Finding(level=Level.WRONG, what=what, remedy=remedy)
+
+
+def unknown(what: str, remedy: str) -> Finding:
+    """Nobody could look."""
+    return Finding(level=Level.UNKNOWN, what=what, remedy=remedy)
+
+
+def check(is_good: bool, what: str, otherwise: str, remedy: str) -> Finding:
+    """One finding of two."""
+    return good(what) if is_good else wrong(otherwise, remedy)
