@@ -13,9 +13,9 @@ from bench.engine_policies import open_window, wide_pass
 from bench.request import Request
 from bench.results import Results, Table
 from emulator.process import LocalAws
-from redrive import clients
-from redrive.queues import Queues
-from redrive.state_store import StateStore
+from redrive.aws import clients
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
 
 LETTERS, LETTERS_WHEN_QUICK = 2_000, 200
 ENTRIES = 10

@@ -24,7 +24,7 @@ STEPS = {
     "boto3": "import boto3",
     "and Powertools' logger and metrics": f"import boto3; {POWERTOOLS}",
     "and the re-driver's modules": f"import boto3; {POWERTOOLS}; "
-    "import redrive.redrive_pass, redrive.metrics",
+    "import redrive.passes.redrive_pass, redrive.aws.metrics",
     "and two clients: all of the handler": "import redrive.handler",
 }
 RUNS = 15

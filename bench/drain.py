@@ -9,8 +9,8 @@ from typing import Any
 
 from bench.request import Request
 from bench.results import Results, Table
-from redrive import breaker
-from redrive.circuit import Orders
+from redrive.core import breaker
+from redrive.core.circuit import Orders
 from redrive.settings import Settings
 from simulator.consumers import Consumer
 from simulator.smart_policy import SmartRedriver

@@ -13,15 +13,16 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from bench.engine_aws import BODY, DEPLOYMENT, DLQ, SOURCE, TABLE, URL, StandIn
-from redrive import breaker, clients
-from redrive.journal import Journal
-from redrive.live_traffic import LiveTraffic
-from redrive.queues import Queues
-from redrive.redrive_pass import run_pass
-from redrive.report import Report
+from redrive.aws import clients
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
+from redrive.aws.traffic import LiveTraffic
+from redrive.core import breaker
+from redrive.core.report import Report
+from redrive.passes.journal import Journal
+from redrive.passes.redrive_pass import run_pass
+from redrive.passes.tools import Tools
 from redrive.settings import Settings
-from redrive.state_store import StateStore
-from redrive.tools import Tools
 from simulator.rivals import EventSource, PublishedPattern
 
 #: The log's own work, write calls included; what Lambda does with the lines is not the function's time.

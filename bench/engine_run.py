@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.engine_aws import StandIn
 from bench.engine_policies import POLICIES
-from redrive.collector import set_up_collector
+from redrive.aws.collector import set_up_collector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

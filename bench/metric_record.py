@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from redrive.metrics import Everything, emit
-from redrive.report import Report
+from redrive.aws.metrics import Everything, emit
+from redrive.core.report import Report
 from simulator.smart_policy import SmartRedriver
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from redrive.backoff import MAX_SQS_DELAY, Pacer, backoff
+from redrive.core.pacing import MAX_SQS_DELAY, Pacer, backoff
+from redrive.core.triage import hard_cap
 from redrive.settings import Settings
-from redrive.triage import hard_cap
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 Message = dict[str, Any]

@@ -7,14 +7,14 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from redrive.circuit import Circuit
-from redrive.live_traffic import LiveTraffic
-from redrive.queues import Queues
-from redrive.redrive_pass import run_pass
-from redrive.report import Report
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
+from redrive.aws.traffic import LiveTraffic
+from redrive.core.circuit import Circuit
+from redrive.core.report import Report
+from redrive.passes.redrive_pass import run_pass
+from redrive.passes.tools import Tools
 from redrive.settings import Deployment, Settings
-from redrive.state_store import StateStore
-from redrive.tools import Tools
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 #: What the deployed function has for one pass.

@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Protocol
 
-from simulator.clock import VirtualClock
-from simulator.cloudwatch import FakeCloudWatch
+from fakes.clock import VirtualClock
+from fakes.cloudwatch import FakeCloudWatch
+from fakes.dynamodb import FakeDynamoDb
+from fakes.sqs import FakeSqs
 from simulator.consumers import Consumer
-from simulator.dynamodb import FakeDynamoDb
-from simulator.sqs import FakeSqs
 
 SOURCE = "orders"
 DLQ = "orders-dlq"

@@ -8,10 +8,10 @@ from aws_cdk import aws_lambda as lambda_
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
-from stacks.queues import Queues
-from stacks.redriver import SmartRedriver
+from smart_redriver.cdk.queues import Queues
+from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk.topics import Topics
 from stacks.sample_consumer import SampleConsumer
-from stacks.topics import Topics
 
 _UNTRACED = (
     "One function and its log tell all of a pass or a batch; the letters keep their own traces."

@@ -4,22 +4,22 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from redrive.settings import Settings
-from stacks.adoption import import_queues
-from stacks.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.adoption import import_queues
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.oncall_policies import OnCallPolicies
+from smart_redriver.cdk.queue_list import AdoptedQueue
+from smart_redriver.cdk.queues import Queues
+from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk.state_table import StateTable
+from smart_redriver.cdk.topics import Topics
 from stacks.nag import (
     acknowledge_queues,
     acknowledge_redriver,
     acknowledge_sample_consumer,
     acknowledge_topics,
 )
-from stacks.oncall_policies import OnCallPolicies
-from stacks.queue_list import AdoptedQueue
-from stacks.queues import Queues
-from stacks.redriver import SmartRedriver
 from stacks.sample_consumer import SampleConsumer
 from stacks.settings import Context
-from stacks.state_table import StateTable
-from stacks.topics import Topics
 
 
 class RedriverStack(cdk.Stack):

@@ -6,7 +6,7 @@ from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from stacks.python_function import python_function
+from smart_redriver.cdk.python_function import python_function
 
 #: AWS advises a visibility timeout of six times the function's timeout, so that a throttled batch
 #: is tried again before it becomes visible.

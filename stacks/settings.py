@@ -10,9 +10,9 @@ from constructs import Node
 
 from redrive.errors import Fault, SettingsError
 from redrive.settings import YES_OR_NO, Settings, read_fields
-from stacks.monitoring_settings import MonitoringSettings
-from stacks.queue_list import QUEUES, AdoptedQueue, read_queue_list
-from stacks.spelling import misspelt
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.queue_list import QUEUES, AdoptedQueue, read_queue_list
+from smart_redriver.cdk.spelling import misspelt
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 

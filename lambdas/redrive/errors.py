@@ -37,3 +37,26 @@ class SettingsError(RedriverError):
         self.faults = tuple(faults)
         lines = [f"{len(self.faults)} fault(s) in the settings:", *map(str, self.faults)]
         super().__init__("\n  ".join(lines))
+
+
+class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is caught by that name
+    """Raised when an AWS call gave no answer, or a denial, and the pass needs the answer.
+
+    `call` is the operation ("ReceiveMessage"), `code` AWS's error code or botocore's exception name.
+    """
+
+    def __init__(self, call: str, code: str, detail: str = "") -> None:
+        self.call = call
+        self.code = code
+        self.detail = detail
+        super().__init__(f"{call}: {code}: {detail}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFault:
+    """One entry of a batch call that AWS did not accept, or whose whole call failed."""
+
+    call: str
+    key: str
+    code: str
+    detail: str = ""

@@ -14,15 +14,15 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from redrive import clients
-from redrive.collector import set_up_collector
-from redrive.live_traffic import LiveTraffic
-from redrive.metrics import emit, kept_metrics
-from redrive.queues import Queues
-from redrive.redrive_pass import STOPPING_TIME, run_pass
+from redrive.aws import clients
+from redrive.aws.collector import set_up_collector
+from redrive.aws.metrics import emit, kept_metrics
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
+from redrive.aws.traffic import LiveTraffic
+from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
+from redrive.passes.tools import Tools
 from redrive.settings import Deployment, Settings
-from redrive.state_store import StateStore
-from redrive.tools import Tools
 
 logger = Logger(service="smart-redriver")
 

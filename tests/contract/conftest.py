@@ -19,9 +19,9 @@ import time_machine
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from simulator.clock import START, VirtualClock
-from simulator.dynamodb import FakeDynamoDb
-from simulator.sqs import FakeSqs
+from fakes.clock import START, VirtualClock
+from fakes.dynamodb import FakeDynamoDb
+from fakes.sqs import FakeSqs
 from tests.contract.moto_dlq import dead_letter_source_arns
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import boto3
 import pytest
 
-from simulator.clock import START, VirtualClock
-from simulator.cloudwatch import FakeCloudWatch
-from simulator.sqs import FakeSqs
+from fakes.clock import START, VirtualClock
+from fakes.cloudwatch import FakeCloudWatch
+from fakes.sqs import FakeSqs
 from tests.contract.conftest import Aws
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from simulator.clock import START, VirtualClock
-from simulator.dynamodb import FakeDynamoDb
+from fakes.clock import START, VirtualClock
+from fakes.dynamodb import FakeDynamoDb
 from tests.contract.conftest import Aws, code_of
 
 TABLE = "state"

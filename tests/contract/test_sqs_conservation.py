@@ -8,11 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from simulator.clock import VirtualClock
-from simulator.sqs import FakeSqs
-from simulator.sqs_inspection import Event
-from simulator.sqs_message import Rest
-from simulator.sqs_metrics import Counts
+from fakes.clock import VirtualClock
+from fakes.sqs import FakeSqs
+from fakes.sqs_inspection import Event
+from fakes.sqs_message import Rest
+from fakes.sqs_metrics import Counts
 
 QUEUES = ("orders", "orders-dlq")
 queue_names = st.sampled_from(QUEUES)

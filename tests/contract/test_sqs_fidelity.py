@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from simulator.clock import START, VirtualClock
-from simulator.sqs import FakeSqs
-from simulator.sqs_inspection import Event
-from simulator.sqs_message import Rest
-from simulator.sqs_metrics import Counts
+from fakes.clock import START, VirtualClock
+from fakes.sqs import FakeSqs
+from fakes.sqs_inspection import Event
+from fakes.sqs_message import Rest
+from fakes.sqs_metrics import Counts
 from tests.contract.conftest import Aws
 
 

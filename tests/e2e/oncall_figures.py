@@ -19,8 +19,8 @@ from demo.stack import DeployedStack, deploy
 from emulator import cdk
 from emulator.environments import ROOT
 from emulator.process import LocalAws
-from redrive.ledger import Entry, Status
-from redrive.state_store import StateStore
+from redrive.aws.state_table import StateStore
+from redrive.core.ledger import Entry, Status
 
 _STARTS = 9
 _FEW, _MANY = 1_000, 10_000
@@ -70,7 +70,7 @@ def run(stack: DeployedStack, *arguments: str) -> tuple[float, int]:
     environment = stack.aws.environment() | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}"}
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "oncall.cli", *arguments],
+        [sys.executable, "-m", "smart_redriver.oncall.cli", *arguments],
         env=environment,
         stdout=subprocess.DEVNULL,
     )

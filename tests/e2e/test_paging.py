@@ -9,7 +9,7 @@ import pytest
 
 from bench.metric_record import Emitted, parse_emf
 from demo.orders import Order
-from redrive import metrics
+from redrive.aws import metrics
 from tests.e2e.by_hand import ByHand
 
 _MINUTES = 60

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from redrive.report import Outcome
+from fakes.faults import Wire, at, die_after, hand_out_twice, nth, on, refuse
+from redrive.core.report import Outcome
 from redrive.settings import Settings
-from simulator.faults import Wire, at, die_after, hand_out_twice, nth, on, refuse
 from tests.faults.cases import Cases
 from tests.faults.errors import code_of, refusal
 from tests.faults.scenes import EARLIER_BATCH, Scene, a_scene
@@ -15,7 +15,7 @@ WORKERS = 3
 POISON = 10
 LETTERS = 250
 
-#: What each round may have sent and not yet recorded: see `redrive.forwarding`.
+#: What each round may have sent and not yet recorded: see `redrive.passes.send_back`.
 UNRECORDED_AT_MOST = 30 * WORKERS
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from bench.engine_aws import StandIn
 from bench.engine_policies import smart_redriver
-from redrive import clients
-from redrive.report import Outcome
+from redrive.aws import clients
+from redrive.core.report import Outcome
 
 LETTERS = 1_000
 

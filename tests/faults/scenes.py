@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive import items
-from redrive.breaker import new_circuit
-from redrive.circuit import Batch, Circuit, Judged, State, Verdict
-from redrive.ledger import Entry, Status
-from redrive.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
-from redrive.report import Report
+from fakes.faults import Crash, Script, Wire, nothing
+from redrive.aws import items
+from redrive.core.breaker import new_circuit
+from redrive.core.circuit import Batch, Circuit, Judged, State, Verdict
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
+from redrive.core.report import Report
 from redrive.settings import Settings
 from simulator.consumers import Consumer
-from simulator.faults import Crash, Script, Wire, nothing
 from simulator.smart_policy import SmartRedriver
 from simulator.world import SOURCE, TABLE, World, hours, minutes
 from tests.faults.witness import Witness

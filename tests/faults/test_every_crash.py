@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from simulator.faults import Script, at, die_after, die_before
+from fakes.faults import Script, at, die_after, die_before
 from tests.faults.cases import Cases
 from tests.faults.scenes import (
     ONE_CALL,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from redrive.report import Outcome
-from simulator.faults import (
+from fakes.faults import (
     Call,
     Mishap,
     Script,
@@ -17,6 +16,7 @@ from simulator.faults import (
     on,
     refuse,
 )
+from redrive.core.report import Outcome
 from tests.faults.cases import Cases
 from tests.faults.errors import UNANSWERED, UNREACHED, answers, code_of, refusal
 from tests.faults.scenes import (

@@ -5,8 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from redrive.queues import CONTENT_FAULTS
-from simulator.faults import Call, Script, at, fail_entries, leave_undone, on
+from fakes.faults import Call, Script, at, fail_entries, leave_undone, on
+from redrive.aws.sqs import CONTENT_FAULTS
 from tests.faults.cases import Cases
 from tests.faults.scenes import Scene, a_failed_batch_and_live_traffic, a_scene, three_of_each
 

@@ -9,12 +9,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from redrive import breaker
-from redrive.circuit import Circuit, State, Verdict
-from redrive.report import Outcome, Report
-from redrive.settings import Settings
-from simulator.consumers import Consumer
-from simulator.faults import (
+from fakes.faults import (
     Act,
     Call,
     Mishap,
@@ -29,6 +24,11 @@ from simulator.faults import (
     nth,
     refuse,
 )
+from redrive.core import breaker
+from redrive.core.circuit import Circuit, State, Verdict
+from redrive.core.report import Outcome, Report
+from redrive.settings import Settings
+from simulator.consumers import Consumer
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours, minutes
 from tests.faults.errors import UNANSWERED, refusal
 from tests.faults.scenes import TEN, WatchedRedriver

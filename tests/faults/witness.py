@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from redrive.items import entry_from_item
-from redrive.ledger import Entry, Status
-from redrive.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
-from simulator.sqs_inspection import Event
-from simulator.sqs_message import Message
+from fakes.sqs_inspection import Event
+from fakes.sqs_message import Message
+from redrive.aws.items import entry_from_item
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 

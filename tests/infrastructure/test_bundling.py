@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks import bundling
-from stacks.bundling import BundlingError, bundle, find_uv
+from smart_redriver.cdk import bundling
+from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
 from tests.infrastructure.app_process import ROOT, run_app
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from redrive.errors import SettingsError
 from redrive.settings import Mode, Settings
-from stacks.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import CDK_JSON, UNBUNDLED, findings, run_app
 

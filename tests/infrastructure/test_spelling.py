@@ -3,7 +3,7 @@
 import pytest
 
 from redrive.settings import Settings
-from stacks.spelling import misspelt
+from smart_redriver.cdk.spelling import misspelt
 
 
 @pytest.mark.parametrize(

@@ -21,16 +21,16 @@ import time_machine
 from moto import mock_aws
 from moto.sqs.models import Queue
 
-from redrive import clients
-from redrive.circuit import Circuit
-from redrive.ledger import Entry
-from redrive.live_traffic import LiveTraffic
-from redrive.queues import Queues
-from redrive.redrive_pass import run_pass
-from redrive.report import Report
+from redrive.aws import clients
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
+from redrive.aws.traffic import LiveTraffic
+from redrive.core.circuit import Circuit
+from redrive.core.ledger import Entry
+from redrive.core.report import Report
+from redrive.passes.redrive_pass import run_pass
+from redrive.passes.tools import Tools
 from redrive.settings import Deployment, Settings
-from redrive.state_store import StateStore
-from redrive.tools import Tools
 from tests.contract.moto_dlq import dead_letter_source_arns
 
 START = datetime(2026, 1, 10, 12, tzinfo=UTC)

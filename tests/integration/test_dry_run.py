@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from redrive.dry_run import DRY_RUN_LIMIT
-from redrive.report import Outcome
+from redrive.core.report import Outcome
+from redrive.passes.dry_run import DRY_RUN_LIMIT
 from tests.integration.conftest import FORTNIGHT, Account
 
 READS = {"GetItem", "BatchGetItem", "GetQueueAttributes"}

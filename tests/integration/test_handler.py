@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from redrive.core.report import Report
 from redrive.errors import SettingsError
-from redrive.report import Report
 from redrive.settings import Settings
 from tests.integration.conftest import Account
 

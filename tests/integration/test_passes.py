@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from redrive.breaker import force, new_circuit, order
-from redrive.circuit import Orders, State
-from redrive.ledger import Status
-from redrive.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.report import Outcome
+from redrive.aws.state_table import Lease
+from redrive.core.breaker import force, new_circuit, order
+from redrive.core.circuit import Orders, State
+from redrive.core.ledger import Status
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.report import Outcome
 from redrive.settings import Settings
-from redrive.state_store import Lease
 from tests.integration.conftest import Account
 
 ATTRIBUTES: dict[str, dict[str, Any]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.alarm_states import ALARM, Alarms
 from bench.metric_record import FUNCTION, MetricId, MetricRecord, emitted_by
-from redrive.report import Outcome, Report
+from redrive.core.report import Outcome, Report
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 
 #: Midnight, so that every period of an alarm begins here.

@@ -8,7 +8,7 @@ import pytest
 
 from bench.alarm_states import queries_of
 from bench.synthesized import CDK_JSON
-from redrive import metrics
+from redrive.aws import metrics
 
 DOCS = (CDK_JSON.parent / "docs" / "monitoring.md").read_text()
 

@@ -10,11 +10,11 @@ import pytest
 from bench.alarm_states import metric_id, queries_of
 from bench.metric_record import FUNCTION, Emitted, MetricId, emitted_by
 from bench.synthesized import of_cloudwatch
-from redrive import metrics
-from redrive.report import Outcome, Report
-from redrive.triage import ParkReason
+from fakes.faults import Wire, fail_entries, on
+from redrive.aws import metrics
+from redrive.core.report import Outcome, Report
+from redrive.core.triage import ParkReason
 from simulator import scenarios
-from simulator.faults import Wire, fail_entries, on
 from simulator.smart_policy import SmartRedriver
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 

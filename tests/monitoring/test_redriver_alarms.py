@@ -2,7 +2,7 @@
 
 import pytest
 
-from redrive.report import Outcome
+from redrive.core.report import Outcome
 
 HOUR = 60
 DAY = 24 * HOUR

@@ -7,8 +7,8 @@ import pytest
 import typer
 
 from bench.synthesized import CDK_JSON
-from oncall.cli import app
-from stacks.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.oncall.cli import app
 from tests.monitoring import reach
 
 RUNBOOK = (CDK_JSON.parent / "docs" / "runbook.md").read_text()

@@ -6,22 +6,22 @@ import io
 from datetime import datetime, timedelta
 from typing import Any
 
-from oncall.aws import Aws
-from oncall.cli import app
-from oncall.commands.command import Asked
-from oncall.session import Session
-from oncall.terminal import Terminal
-from redrive.ledger import Entry
-from redrive.queues import Queues
-from redrive.report import Report
-from redrive.rounds import Rounds
+from fakes.faults import Script, Wire, nothing
+from fakes.sqs_message import Rest
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
+from redrive.core.ledger import Entry
+from redrive.core.report import Report
+from redrive.core.triage import Park, ParkReason
+from redrive.passes.rounds import Rounds
 from redrive.settings import Deployment, Settings
-from redrive.state_store import StateStore
-from redrive.triage import Park, ParkReason
 from simulator.consumers import Consumer
-from simulator.faults import Script, Wire, nothing
-from simulator.sqs_message import Rest
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
+from smart_redriver.oncall.aws import Aws
+from smart_redriver.oncall.cli import app
+from smart_redriver.oncall.commands.command import Asked
+from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal import Terminal
 from tests.faults.scenes import WatchedRedriver
 from tests.oncall.fakes import (
     STACK,

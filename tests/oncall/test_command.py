@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from oncall.aws import Aws, Caller, connect_as
-from oncall.cli import app
-from oncall.commands.command import Asked, open_session
-from oncall.exits import Refused
-from oncall.failures import explain
-from oncall.terminal import Terminal
-from redrive.errors import Fault, SettingsError
-from redrive.faults import CallFailed
-from simulator.faults import on, refuse
+from fakes.faults import on, refuse
+from redrive.errors import CallFailed, Fault, SettingsError
+from smart_redriver.oncall.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.cli import app
+from smart_redriver.oncall.commands.command import Asked, open_session
+from smart_redriver.oncall.exits import Refused
+from smart_redriver.oncall.failures import explain
+from smart_redriver.oncall.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 
@@ -158,7 +157,7 @@ def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         "AWS_MAX_ATTEMPTS": "1",
     }
     return subprocess.run(
-        [sys.executable, "-m", "oncall.cli", *arguments],
+        [sys.executable, "-m", "smart_redriver.oncall.cli", *arguments],
         env=variables | environment,
         capture_output=True,
         text=True,
@@ -207,7 +206,7 @@ def test_the_shell_completes_commands_and_options() -> None:
 def test_help_imports_neither_botocore_nor_rich() -> None:
     program = (
         "import sys\n"
-        "from oncall.cli import app\n"
+        "from smart_redriver.oncall.cli import app\n"
         "try:\n    app(['--help'], prog_name='redrive')\n"
         "except SystemExit:\n    pass\n"
         "print([name for name in ('botocore', 'boto3', 'rich', 'jmespath') if name in sys.modules])"

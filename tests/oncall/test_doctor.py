@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from oncall.check_alarms import judge_topic, lets_publish
-from oncall.check_passes import judge_report
-from oncall.check_queues import judge_consumer, judge_source
-from oncall.findings import Level
-from simulator.faults import on, refuse
+from fakes.faults import on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.check_alarms import judge_topic, lets_publish
+from smart_redriver.oncall.check_passes import judge_report
+from smart_redriver.oncall.check_queues import judge_consumer, judge_source
+from smart_redriver.oncall.findings import Level
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK

@@ -15,15 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from oncall.choice import Choice, Filter
-from oncall.delete import Delete, delete
-from oncall.edit import edit
-from oncall.exits import Exit, Refused
-from oncall.replay import Replay, replay
-from oncall.session import Session
-from oncall.terminal import Terminal
-from redrive.ledger import Status
-from simulator.faults import (
+from fakes.faults import (
     Act,
     Call,
     Crash,
@@ -36,7 +28,15 @@ from simulator.faults import (
     die_before,
     nothing,
 )
+from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.choice import Choice, Filter
+from smart_redriver.oncall.delete import Delete, delete
+from smart_redriver.oncall.edit import edit
+from smart_redriver.oncall.exits import Exit, Refused
+from smart_redriver.oncall.replay import Replay, replay
+from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal import Terminal
 from tests.faults.cases import Cases
 from tests.faults.scenes import ONE_CALL, SOME, TEN
 from tests.oncall.desk import Desk

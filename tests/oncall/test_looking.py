@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from oncall.audit import LINES_PER_ITEM, Line
-from oncall.shapes import shape_of
-from oncall.terminal import Terminal
-from redrive.breaker import force, new_circuit
-from redrive.circuit import State
-from simulator.faults import Wire, on, refuse
+from fakes.faults import Wire, on, refuse
+from redrive.core.breaker import force, new_circuit
+from redrive.core.circuit import State
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.audit import LINES_PER_ITEM, Line
+from smart_redriver.oncall.shapes import shape_of
+from smart_redriver.oncall.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, outputs_of

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from redrive.ledger import Status
-from redrive.letter import TRAIL_ATTRIBUTE
-from redrive.state_store import Lease
-from redrive.triage import ParkReason
-from simulator.faults import fail_entries, meanwhile, nth, on, refuse
+from fakes.faults import fail_entries, meanwhile, nth, on, refuse
+from redrive.aws.state_table import Lease
+from redrive.core.ledger import Status
+from redrive.core.letter import TRAIL_ATTRIBUTE
+from redrive.core.triage import ParkReason
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN

@@ -17,15 +17,15 @@ import time_machine
 from moto import mock_aws
 from moto.sqs.models import Queue
 
-from oncall.aws import Aws, Caller, connect_as
-from oncall.cli import app
-from oncall.commands.command import Asked
-from oncall.session import Session
-from oncall.terminal import Terminal
-from redrive.queues import Queues
+from redrive.aws.sqs import Queues
+from redrive.aws.state_table import StateStore
+from redrive.core.triage import ParkReason
 from redrive.settings import Deployment, Settings
-from redrive.state_store import StateStore
-from redrive.triage import ParkReason
+from smart_redriver.oncall.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.cli import app
+from smart_redriver.oncall.commands.command import Asked
+from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal import Terminal
 from tests.contract.moto_dlq import dead_letter_source_arns
 from tests.faults.scenes import SOME
 from tests.oncall.desk import park_all

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from simulator.faults import meanwhile, nth
+from fakes.faults import meanwhile, nth
 from simulator.world import DLQ, SOURCE
 from tests.oncall.desk import Desk
 

@@ -9,9 +9,9 @@ from functools import cache
 
 import pytest
 
-from redrive.ledger import Entry
-from redrive.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.report import Report
+from redrive.core.ledger import Entry
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.report import Report
 from simulator.measures import Measures, measure
 from simulator.scenarios import Scenario
 from simulator.smart_policy import SmartRedriver

@@ -13,9 +13,9 @@ from functools import cache
 
 import pytest
 
-from redrive.ledger import Status
-from redrive.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.retention import EXPIRY_MARGIN, SWEEPS_PER_MARGIN
+from redrive.core.ledger import Status
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.retention import EXPIRY_MARGIN, SWEEPS_PER_MARGIN
 from redrive.settings import Mode, Settings
 from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartRedriver

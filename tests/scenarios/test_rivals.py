@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from redrive.core.triage import hard_cap
 from redrive.settings import Settings
-from redrive.triage import hard_cap
 from simulator.consumers import Consumer, never
 from simulator.measures import measure
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern

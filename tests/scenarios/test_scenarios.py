@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from redrive.core.triage import hard_cap
 from redrive.settings import Settings
-from redrive.triage import hard_cap
 from simulator.measures import measure
 from simulator.rivals import NoBreaker
 from simulator.scenarios import (

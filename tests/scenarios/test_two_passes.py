@@ -14,9 +14,9 @@ from functools import cache
 
 import pytest
 
-from redrive.report import Outcome, Report
+from fakes.faults import Wire, at, meanwhile
+from redrive.core.report import Outcome, Report
 from simulator.consumers import Consumer, down_until
-from simulator.faults import Wire, at, meanwhile
 from simulator.scenarios import HEALTHY
 from simulator.smart_policy import SmartRedriver
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from redrive.circuit import Batch, Circuit
-from redrive.ledger import Entry, Status
-from redrive.letter import Letter, Trail
+from redrive.core.circuit import Batch, Circuit
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Letter, Trail
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 QUEUE = "orders"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.backoff import MAX_SQS_DELAY, Pacer, backoff
+from redrive.core.pacing import MAX_SQS_DELAY, Pacer, backoff
 from redrive.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.breaker import (
+from redrive.core.breaker import (
     SMALLEST_WINDOW,
     Permit,
     allow,
@@ -25,9 +25,9 @@ from redrive.breaker import (
     refuse,
     register_batch,
 )
-from redrive.circuit import Batch, Circuit, Depth, Orders, State, Verdict
+from redrive.core.circuit import Batch, Circuit, Depth, Orders, State, Verdict
+from redrive.core.verdict import Evidence
 from redrive.settings import Settings
-from redrive.verdict import Evidence
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ahead
 
 SETTINGS = Settings(max_window=16)

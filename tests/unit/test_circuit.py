@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.circuit import COUNTS_SETTLE, JUDGED_KEPT, Depth, Verdict
+from redrive.core.circuit import COUNTS_SETTLE, JUDGED_KEPT, Depth, Verdict
 from tests.unit.examples import NOW, a_batch, a_circuit, ago, ahead
 
 FIVE_MINUTES = timedelta(minutes=5)

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from redrive.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 
 QUEUE = "orders"
 IDEMPOTENCY_TABLE = "idempotency"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.circuit import Batch, Circuit, Depth, Judged, State, Verdict
-from redrive.items import (
+from redrive.aws.items import (
     ENTRY_KEPT,
     circuit_from_item,
     circuit_key,
@@ -21,7 +20,8 @@ from redrive.items import (
     lease_key,
     message_key,
 )
-from redrive.ledger import Entry, Status
+from redrive.core.circuit import Batch, Circuit, Depth, Judged, State, Verdict
+from redrive.core.ledger import Entry, Status
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, a_trail, ago, ahead, an_entry
 
 INSTANTS = st.datetimes(

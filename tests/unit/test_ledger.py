@@ -2,7 +2,7 @@
 
 import pytest
 
-from redrive.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
+from redrive.core.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
 from tests.unit.examples import NOW, ago, ahead, an_entry
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.letter import (
+from redrive.aws.sqs import Outgoing
+from redrive.core.letter import (
     TRAIL_ATTRIBUTE,
     Attribute,
     Trail,
@@ -18,7 +19,6 @@ from redrive.letter import (
     trail_attribute,
     without_lineage,
 )
-from redrive.queues import Outgoing
 from tests.unit.examples import QUEUE, a_letter, a_trail
 
 TRAILS = st.builds(

@@ -10,14 +10,14 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from redrive import clients
-from redrive.faults import CallFailed, EntryFault
-from redrive.letter import TRAIL_ATTRIBUTE, Letter, Trail
-from redrive.live_traffic import LiveTraffic
-from redrive.queue_facts import Sources
-from redrive.queues import BYTES_PER_CALL, CONTENT_FAULTS, Outgoing, Queues
+from redrive.aws import clients
+from redrive.aws.sqs import BYTES_PER_CALL, CONTENT_FAULTS, Outgoing, Queues
+from redrive.aws.traffic import LiveTraffic
+from redrive.core.letter import TRAIL_ATTRIBUTE, Letter, Trail
+from redrive.core.queue_facts import Sources
+from redrive.core.verdict import Traffic
+from redrive.errors import CallFailed, EntryFault
 from redrive.settings import Deployment
-from redrive.verdict import Traffic
 from tests.unit.examples import NOW, QUEUE, a_letter, a_trail, ago
 
 DEPLOYMENT = Deployment(

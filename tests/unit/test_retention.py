@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.circuit import State
-from redrive.retention import (
+from redrive.core.circuit import State
+from redrive.core.retention import (
     EXPIRY_MARGIN,
     SWEEPS_PER_MARGIN,
     expiry_margin,

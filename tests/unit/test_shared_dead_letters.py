@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from redrive.letter import Letter, Trail, trail_attribute
-from redrive.live_traffic import LiveTraffic
-from redrive.queue_facts import QueueFacts, Sources
-from redrive.queues import Outgoing, Queues
+from redrive.aws.sqs import Outgoing, Queues
+from redrive.aws.traffic import LiveTraffic
+from redrive.core.letter import Letter, Trail, trail_attribute
+from redrive.core.queue_facts import QueueFacts, Sources
+from redrive.core.verdict import Traffic
 from redrive.settings import Deployment
-from redrive.verdict import Traffic
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ARN = "arn:aws:sqs:eu-west-1:123456789012:"

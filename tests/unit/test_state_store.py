@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from redrive.circuit import Circuit, State
-from redrive.faults import CallFailed
-from redrive.items import circuit_to_item, message_key
-from redrive.state_store import ROUNDS, Lease, StateStore
-from simulator.clock import VirtualClock
-from simulator.dynamodb import FakeDynamoDb
+from fakes.clock import VirtualClock
+from fakes.dynamodb import FakeDynamoDb
+from redrive.aws.items import circuit_to_item, message_key
+from redrive.aws.state_table import ROUNDS, Lease, StateStore
+from redrive.core.circuit import Circuit, State
+from redrive.errors import CallFailed
 from tests.unit.examples import NOW, QUEUE, a_circuit, a_trail, ahead, an_entry
 
 TABLE = "redriver-state"

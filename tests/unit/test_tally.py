@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from redrive.rounds import Tally
-from redrive.triage import Redrive
+from redrive.core.triage import Redrive
+from redrive.passes.rounds import Tally
 
 
 def redrive(seconds: int, strikes: int = 0) -> Redrive:

@@ -5,12 +5,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from redrive.circuit import Batch, Circuit, Judged, State, Verdict
-from redrive.ledger import Entry, Status
-from redrive.letter import Letter
-from redrive.retention import expiry_margin
-from redrive.settings import Settings
-from redrive.triage import (
+from redrive.core.circuit import Batch, Circuit, Judged, State, Verdict
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Letter
+from redrive.core.retention import expiry_margin
+from redrive.core.triage import (
     Decision,
     Discard,
     Hold,
@@ -27,6 +26,7 @@ from redrive.triage import (
     is_unseen_return,
     triage,
 )
+from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,
     SOURCE_ARN,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.circuit import Batch, Verdict
+from redrive.core.circuit import Batch, Verdict
+from redrive.core.verdict import MAX_VERDICT_WAIT, METRICS_LAG, Evidence, Judgement, Traffic, weigh
 from redrive.settings import Settings
-from redrive.verdict import MAX_VERDICT_WAIT, METRICS_LAG, Evidence, Judgement, Traffic, weigh
 from tests.unit.examples import NOW, a_batch, ago, ahead
 
 SETTINGS = Settings()

@@ -1,0 +1,1 @@
+"""SQS, DynamoDB and CloudWatch in memory, in virtual time."""

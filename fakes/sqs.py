@@ -1,0 +1,243 @@
+# ruff: noqa: N803 - the parameters have boto3's names
+"""A fake of the boto3 SQS client: standard queues in memory, in virtual time.
+
+Faithful where a re-driver could be caught out: letters move to their DLQ only when somebody
+polls the source queue, keep id, SentTimestamp and receive count on the way, and expire by the
+original SentTimestamp; counts are late; order is rough; an old receipt handle deletes nothing
+and tells nobody. tests/contract checks the fake against moto. None of it was compared with a
+real account: each module names the source of what it does.
+
+FIFO queues raise NotImplementedError. WaitTimeSeconds is accepted and never waits.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from fakes.boto_client import Fault, Response, operation
+from fakes.clock import VirtualClock
+from fakes.sqs_account import SqsAccount
+from fakes.sqs_message import (
+    Message,
+    MessageAttributes,
+    attributes_md5,
+    new_message_id,
+    render,
+)
+from fakes.sqs_queue import Queue
+from fakes.sqs_receipts import change_visibility, delete, receipt_handle
+from fakes.sqs_validation import (
+    MAX_BATCH_ENTRIES,
+    MAX_DELAY_SECONDS,
+    MAX_VISIBILITY_SECONDS,
+    MAX_WAIT_SECONDS,
+    check_batch,
+    check_batch_size,
+    check_message,
+    check_range,
+    check_size,
+    invalid,
+    message_bytes,
+    normalised,
+)
+
+Entry = Mapping[str, Any]
+
+
+class FakeSqs(SqsAccount):
+    """One account's SQS. Not thread-safe; the same `rng` seed gives the same history.
+
+    stale_counts_seconds: GetQueueAttributes tells counts up to this old (0: exact).
+    order_width: a receive draws at random among so many of the oldest messages (1: by age).
+    duplicate_probability: chance that a received message also stays visible.
+    """
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        rng: Random,
+        *,
+        stale_counts_seconds: float = 60.0,
+        order_width: int = 20,
+        duplicate_probability: float = 0.0,
+        region: str = "us-east-1",
+        account: str = "123456789012",
+    ) -> None:
+        super().__init__(
+            clock,
+            rng,
+            stale_counts_seconds=stale_counts_seconds,
+            order_width=order_width,
+            region=region,
+            account=account,
+        )
+        self._duplicate_probability = duplicate_probability
+
+    @operation
+    def send_message(
+        self,
+        *,
+        QueueUrl: str,
+        MessageBody: str,
+        DelaySeconds: int | None = None,
+        MessageAttributes: MessageAttributes | None = None,
+        MessageSystemAttributes: MessageAttributes | None = None,
+        MessageGroupId: str | None = None,
+    ) -> Response:
+        """Send one message."""
+        queue, now = self._queue(QueueUrl)
+        entry = {
+            "MessageBody": MessageBody,
+            "DelaySeconds": DelaySeconds,
+            "MessageAttributes": MessageAttributes,
+            "MessageSystemAttributes": MessageSystemAttributes,
+            "MessageGroupId": MessageGroupId,
+        }
+        sent = self._send(queue, entry, now)
+        queue.observe(now)
+        return sent
+
+    @operation
+    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Entry]) -> Response:
+        """Send up to ten messages; each is accepted or refused by itself."""
+        queue, now = self._queue(QueueUrl)
+        check_batch(Entries)
+        check_batch_size(
+            sum(
+                message_bytes(entry["MessageBody"], entry.get("MessageAttributes") or {})
+                for entry in Entries
+            )
+        )
+        return _each(Entries, lambda entry: self._send(queue, entry, now), queue, now)
+
+    @operation
+    def receive_message(
+        self,
+        *,
+        QueueUrl: str,
+        MaxNumberOfMessages: int = 1,
+        VisibilityTimeout: int | None = None,
+        WaitTimeSeconds: int = 0,
+        MessageAttributeNames: Sequence[str] = (),
+        MessageSystemAttributeNames: Sequence[str] = (),
+    ) -> Response:
+        """Receive what is visible; the answer has no `Messages` when nothing is."""
+        queue, now = self._queue(QueueUrl)
+        check_range("MaxNumberOfMessages", MaxNumberOfMessages, 1, MAX_BATCH_ENTRIES)
+        check_range("WaitTimeSeconds", WaitTimeSeconds, 0, MAX_WAIT_SECONDS)
+        timeout = queue.settings.visibility_timeout
+        if VisibilityTimeout is not None:
+            check_range("VisibilityTimeout", VisibilityTimeout, 0, MAX_VISIBILITY_SECONDS)
+            timeout = VisibilityTimeout
+        if queue.is_full:
+            raise Fault("OverLimit", "Too many messages in flight.")
+        received: list[Message] = []
+        while len(received) < MaxNumberOfMessages and not queue.is_full:
+            message = queue.receive(timeout, now)
+            if message is None:
+                break
+            received.append(message)
+        for message in received:
+            if timeout == 0 or self._is_duplicated():
+                queue.release(message, now)
+        queue.observe(now)
+        rendered = [
+            render(
+                message,
+                receipt_handle(queue, message),
+                MessageAttributeNames,
+                MessageSystemAttributeNames,
+            )
+            for message in received
+        ]
+        return {"Messages": rendered} if rendered else {}
+
+    @operation
+    def delete_message(self, *, QueueUrl: str, ReceiptHandle: str) -> Response:
+        """Delete by the handle of the last receive; with an older one, succeed and do nothing."""
+        queue, now = self._queue(QueueUrl)
+        delete(queue, ReceiptHandle, now)
+        queue.observe(now)
+        return {}
+
+    @operation
+    def delete_message_batch(self, *, QueueUrl: str, Entries: Sequence[Entry]) -> Response:
+        """Delete up to ten messages."""
+        queue, now = self._queue(QueueUrl)
+        check_batch(Entries)
+        return _each(Entries, lambda entry: delete(queue, entry["ReceiptHandle"], now), queue, now)
+
+    @operation
+    def change_message_visibility(
+        self, *, QueueUrl: str, ReceiptHandle: str, VisibilityTimeout: int
+    ) -> Response:
+        """Set when a message in flight is seen again."""
+        queue, now = self._queue(QueueUrl)
+        change_visibility(queue, ReceiptHandle, VisibilityTimeout, now)
+        queue.observe(now)
+        return {}
+
+    @operation
+    def change_message_visibility_batch(
+        self, *, QueueUrl: str, Entries: Sequence[Entry]
+    ) -> Response:
+        """Change the visibility of up to ten messages."""
+        queue, now = self._queue(QueueUrl)
+        check_batch(Entries)
+
+        def change(entry: Entry) -> Response:
+            timeout = entry.get("VisibilityTimeout", queue.settings.visibility_timeout)
+            return change_visibility(queue, entry["ReceiptHandle"], timeout, now)
+
+        return _each(Entries, change, queue, now)
+
+    def _send(self, queue: Queue, entry: Entry, now: float) -> Response:
+        body = entry["MessageBody"]
+        attributes = entry.get("MessageAttributes") or {}
+        system_attributes = entry.get("MessageSystemAttributes") or {}
+        group_id = entry.get("MessageGroupId")
+        check_message(body, attributes, system_attributes, group_id)
+        check_size(message_bytes(body, attributes), queue.settings.maximum_message_size)
+        delay = entry.get("DelaySeconds")
+        if delay is None:
+            delay = queue.settings.delay
+        check_range("DelaySeconds", delay, 0, MAX_DELAY_SECONDS)
+        if entry.get("MessageDeduplicationId"):
+            raise invalid("MessageDeduplicationId is not valid for this queue type.")
+        message = Message(
+            serial=next(self._serials),
+            message_id=new_message_id(self._rng),
+            body=body,
+            attributes=normalised(attributes) if attributes else {},
+            sent_at=now,
+            group_id=group_id,
+            trace_header=system_attributes.get("AWSTraceHeader", {}).get("StringValue"),
+        )
+        queue.send(message, delay, now)
+        answer = {"MessageId": message.message_id, "MD5OfMessageBody": message.body_md5}
+        if attributes:
+            answer["MD5OfMessageAttributes"] = attributes_md5(attributes)
+        return answer
+
+    def _is_duplicated(self) -> bool:
+        chance = self._duplicate_probability
+        return bool(chance) and self._rng.random() < chance
+
+
+def _each(
+    entries: Sequence[Entry], act: Callable[[Entry], Response], queue: Queue, now: float
+) -> Response:
+    """Act on every entry of a batch and say of each what became of it.
+
+    A list with nothing in it is left out of the answer, as SQS does.
+    """
+    successful, failed = [], []
+    for entry in entries:
+        try:
+            successful.append({"Id": entry["Id"], **act(entry)})
+        except Fault as fault:
+            told = {"SenderFault": True, "Code": fault.code, "Message": fault.message}
+            failed.append({"Id": entry["Id"], **told})
+    queue.observe(now)
+    lists = {"Successful": successful, "Failed": failed}
+    return {name: answers for name, answers in lists.items() if answers}

@@ -1,0 +1,210 @@
+# ruff: noqa: N803 - the parameters have boto3's names
+"""The queues of one fake account, and the API operations that deal with queues as such."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from random import Random
+
+from fakes.boto_client import FakeClient, Fault, Response, operation
+from fakes.clock import VirtualClock
+from fakes.sqs_attributes import QueueAttributes
+from fakes.sqs_inspection import Event, Inspection, event
+from fakes.sqs_message import EventKind, Message, new_message_id
+from fakes.sqs_move_tasks import MoveTasks
+from fakes.sqs_queue import Queue
+from fakes.sqs_validation import check_range, invalid
+
+MAX_LISTED_QUEUES = 1000  # [botocore ListDeadLetterSourceQueues]
+
+
+class SqsAccount(FakeClient):
+    """Queues by URL and ARN. Every access first lets happen what was due until now."""
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        rng: Random,
+        *,
+        stale_counts_seconds: float,
+        order_width: int,
+        region: str,
+        account: str,
+    ) -> None:
+        super().__init__("sqs")
+        self._clock = clock
+        self._rng = rng
+        self._stale_counts_seconds = stale_counts_seconds
+        self._order_width = order_width
+        self._arn_prefix = f"arn:aws:sqs:{region}:{account}:"
+        self._url_prefix = f"https://sqs.{region}.amazonaws.com/{account}/"
+        self._queues: dict[str, Queue] = {}
+        self._attributes: dict[str, QueueAttributes] = {}
+        self._serials: Iterator[int] = count()
+        self._move_tasks = MoveTasks(self._queue_by_arn, self._renewed)
+        self._listeners: list[Callable[[Event], None]] = []
+        self.inspect = Inspection(self._settled, self._listeners)
+
+    @operation
+    def create_queue(
+        self, *, QueueName: str, Attributes: Mapping[str, str] | None = None
+    ) -> Response:
+        """Make a queue; a second call with the same attributes finds the first one's."""
+        given = Attributes or {}
+        if QueueName in self._queues:
+            if self._attributes[QueueName].differ_from(given):
+                exists = "A queue already exists with the same name and a different value."
+                raise Fault("QueueNameExists", exists, query_code="QueueAlreadyExists")
+            return {"QueueUrl": self._url_prefix + QueueName}
+        queue = Queue(
+            name=QueueName,
+            arn=self._arn_prefix + QueueName,
+            rng=self._rng,
+            order_width=self._order_width,
+            report=self._report,
+        )
+        now = self._clock.time()
+        attributes = QueueAttributes(queue, now)
+        attributes.change(given, self._dead_letter_queue_for(queue), now)
+        self._queues[QueueName], self._attributes[QueueName] = queue, attributes
+        queue.observe(now)
+        return {"QueueUrl": self._url_prefix + QueueName}
+
+    @operation
+    def set_queue_attributes(self, *, QueueUrl: str, Attributes: Mapping[str, str]) -> Response:
+        """Change attributes, at once (on AWS within 60 s, retention within 15 min)."""
+        queue, now = self._queue(QueueUrl)
+        self._attributes[queue.name].change(Attributes, self._dead_letter_queue_for(queue), now)
+        return {}
+
+    @operation
+    def get_queue_url(self, *, QueueName: str) -> Response:
+        """The URL of an existing queue."""
+        queue, _ = self._queue(self._url_prefix + QueueName)
+        return {"QueueUrl": self._url_prefix + queue.name}
+
+    @operation
+    def get_queue_attributes(
+        self, *, QueueUrl: str, AttributeNames: Sequence[str] = ()
+    ) -> Response:
+        """Attributes and counts; the counts are late by up to `stale_counts_seconds`."""
+        queue, now = self._queue(QueueUrl)
+        queue.observe(now)
+        counts = queue.counts()
+        if self._stale_counts_seconds:
+            lag = self._rng.random() * self._stale_counts_seconds
+            counts = queue.metrics.counts_at(now - lag)
+        told = self._attributes[queue.name].tell(AttributeNames, counts)
+        return {"Attributes": told} if told else {}
+
+    @operation
+    def list_dead_letter_source_queues(
+        self, *, QueueUrl: str, MaxResults: int | None = None, NextToken: str | None = None
+    ) -> Response:
+        """The URLs of the queues that name this one in their RedrivePolicy, a page at a time."""
+        dead_letter_queue, _ = self._queue(QueueUrl)
+        limit = MaxResults or MAX_LISTED_QUEUES
+        check_range("MaxResults", limit, 1, MAX_LISTED_QUEUES)
+        urls = [self._url_prefix + name for name in self._sources_of(dead_letter_queue)]
+        start = int(NextToken or 0)
+        answer: Response = {"queueUrls": urls[start : start + limit]}
+        # Without MaxResults there is no NextToken. [botocore ListDeadLetterSourceQueues]
+        if MaxResults and start + limit < len(urls):
+            answer["NextToken"] = str(start + limit)
+        return answer
+
+    @operation
+    def start_message_move_task(
+        self,
+        *,
+        SourceArn: str,
+        DestinationArn: str | None = None,
+        MaxNumberOfMessagesPerSecond: int | None = None,
+    ) -> Response:
+        """Begin a native redrive: to the letters' own source queues, or to one destination."""
+        now = self._catch_up()
+        source = self._queue_by_arn(SourceArn)
+        if not self._sources_of(source):
+            raise invalid("Source queue must be configured as a Dead Letter Queue.")
+        source.settle(now)
+        task = self._move_tasks.start(SourceArn, DestinationArn, MaxNumberOfMessagesPerSecond, now)
+        return {"TaskHandle": task.handle}
+
+    @operation
+    def list_message_move_tasks(self, *, SourceArn: str, MaxResults: int = 1) -> Response:
+        """The latest native redrives of a queue, newest first."""
+        self._catch_up()
+        tasks = self._move_tasks.of(SourceArn, MaxResults)
+        return {"Results": [task.describe() for task in tasks]}
+
+    @operation
+    def cancel_message_move_task(self, *, TaskHandle: str) -> Response:
+        """Stop a native redrive."""
+        self._catch_up()
+        task = self._move_tasks.cancel(TaskHandle)
+        return {"ApproximateNumberOfMessagesMoved": task.moved}
+
+    def _catch_up(self) -> float:
+        now = self._clock.time()
+        self._move_tasks.advance(now)
+        return now
+
+    def _settled(self, queue_name: str) -> Queue | None:
+        now = self._catch_up()
+        queue = self._queues.get(queue_name)
+        if queue is not None:
+            queue.settle(now)
+        return queue
+
+    def _queue(self, url: str) -> tuple[Queue, float]:
+        queue = self._settled(url.removeprefix(self._url_prefix))
+        if queue is None:
+            raise _no_such_queue()
+        return queue, self._clock.time()
+
+    def _queue_by_arn(self, arn: str) -> Queue:
+        queue = self._queues.get(arn.removeprefix(self._arn_prefix))
+        if queue is None:
+            raise _no_such_queue()
+        return queue
+
+    def _dead_letter_queue_for(self, source: Queue) -> Callable[[str], Queue]:
+        """A look-up by ARN that respects the RedriveAllowPolicy of what it finds."""
+
+        def find(arn: str) -> Queue:
+            queue = self._queue_by_arn(arn)
+            if not self._attributes[queue.name].allows_redrive_from(source.arn):
+                raise invalid(f"Queue {arn} does not allow {source.arn} to use it as its DLQ.")
+            return queue
+
+        return find
+
+    def _sources_of(self, dead_letter_queue: Queue) -> list[str]:
+        return sorted(
+            name
+            for name, queue in self._queues.items()
+            if queue.dead_letter_target and queue.dead_letter_target.queue is dead_letter_queue
+        )
+
+    def _renewed(self, message: Message, now: float) -> Message:
+        """The message as a new one: what a native redrive makes of a letter."""
+        return Message(
+            serial=next(self._serials),
+            message_id=new_message_id(self._rng),
+            body=message.body,
+            attributes=message.attributes,
+            sent_at=now,
+            group_id=message.group_id,
+            trace_header=message.trace_header,
+        )
+
+    def _report(self, kind: EventKind, at: float, queue: Queue, message: Message) -> None:
+        for listener in self._listeners:
+            listener(event(kind, at, queue, message))
+
+
+def _no_such_queue() -> Fault:
+    return Fault(
+        "QueueDoesNotExist",
+        "The specified queue does not exist.",
+        query_code="AWS.SimpleQueueService.NonExistentQueue",
+    )

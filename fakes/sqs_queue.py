@@ -1,0 +1,241 @@
+"""One standard queue: where each message rests, and how time and receives move it on.
+
+Knows nothing of the API. Nothing happens in the background: `settle` lets everything happen that
+was due until now, in the order in which it was due.
+
+Messages move so:
+
+    arrive -> DELAYED -> VISIBLE <-> IN_FLIGHT -> DELETED
+    any rest but DELETED -> EXPIRED, retention after the original SentTimestamp
+    VISIBLE -> the dead-letter queue, on the receive attempt after maxReceiveCount receives
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from fakes.boto_client import Fault
+from fakes.sqs_lines import FrontOfLine, Timeline
+from fakes.sqs_message import EventKind, Message, Rest
+from fakes.sqs_metrics import Counts, QueueMetrics
+from fakes.sqs_validation import MAX_VISIBILITY_SECONDS, invalid
+
+MAX_IN_FLIGHT = 120_000  # [botocore ReceiveMessage: OverLimit]
+RECEIVES_BEFORE_THE_BACK = 3  # [SQS Developer Guide, sqs-available-cloudwatch-metrics]
+
+_AT_REST = (Rest.VISIBLE, Rest.DELAYED, Rest.IN_FLIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterTarget:
+    """Where dead letters go, and after how many receives."""
+
+    queue: "Queue"
+    max_receive_count: int
+
+
+@dataclass(slots=True, kw_only=True)
+class QueueSettings:
+    """The queue attributes that change what a queue does. Seconds and bytes."""
+
+    visibility_timeout: int = 30
+    delay: int = 0
+    retention: int = 345_600
+    maximum_message_size: int = 1_048_576
+    wait_time: int = 0
+
+
+class Queue:
+    """The messages of one queue. Every method takes `now`, which must never go back."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        arn: str,
+        rng: Random,
+        order_width: int,
+        report: Callable[[EventKind, float, "Queue", Message], None],
+    ) -> None:
+        self.name = name
+        self.arn = arn
+        self.settings = QueueSettings()
+        self.dead_letter_target: DeadLetterTarget | None = None
+        self.metrics = QueueMetrics()
+        self.messages: dict[str, Message] = {}  # those at rest here, by MessageId
+        self.expired: list[Message] = []
+        self._report = report
+        self._count = dict.fromkeys(_AT_REST, 0)
+        self._line = FrontOfLine(rng, order_width)
+        self._waiting = Timeline(stamp=lambda message: message.turn)
+        self._by_sending = Timeline(stamp=lambda message: message.stay)
+        self._by_arrival = Timeline(stamp=_stamp_for_age)
+
+    def counts(self) -> Counts:
+        """How many messages rest where, now and exactly."""
+        return Counts(
+            self._count[Rest.VISIBLE], self._count[Rest.IN_FLIGHT], self._count[Rest.DELAYED]
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more messages may be in flight."""
+        return self._count[Rest.IN_FLIGHT] >= MAX_IN_FLIGHT
+
+    def settle(self, now: float) -> None:
+        """Let everything happen that was due until `now`: delays and timeouts end, letters expire.
+
+        A message at the end of its retention goes wherever it rests, in flight too.
+        """
+        while True:
+            wakes_at = self._waiting.first_at()
+            sent_at = self._by_sending.first_at()
+            expires_at = None if sent_at is None else sent_at + self.settings.retention
+            if expires_at is not None and expires_at <= min(now, wakes_at or now):
+                expired = self._by_sending.pop()
+                self._remove(expired, Rest.EXPIRED)
+                self.expired.append(expired)
+                # A letter can be past its time on arrival: the DLQ's retention may be shorter.
+                happened_at = max(expires_at, expired.arrived_at)
+                self._report("expired", happened_at, self, expired)
+            elif wakes_at is not None and wakes_at <= now:
+                happened_at = wakes_at
+                self._show(self._waiting.pop(), wakes_at)
+            else:
+                return
+            self.observe(happened_at)
+
+    def send(self, message: Message, delay: int, now: float) -> None:
+        """Take in a new message."""
+        message.arrived_at = now
+        self._add(message)
+        if delay:
+            self._enter(message, Rest.DELAYED)
+            self._waiting.add(now + delay, message)
+        else:
+            message.place = now
+            self._enter(message, Rest.VISIBLE)
+            self._line.add(message)
+        self.metrics.sent(now)
+        self._report("sent", now, self, message)
+
+    def receive(self, visibility_timeout: int, now: float) -> Message | None:
+        """Put one visible message in flight; dead letters met on the way move to their queue.
+
+        With a timeout of 0 it stays in flight until the caller, who may be about to receive more
+        in the same answer, releases it.
+
+        Which receives count towards maxReceiveCount where the DLQ has a DLQ of its own is not
+        documented; here those made in this queue do.
+        """
+        target = self.dead_letter_target
+        while (message := self._line.draw()) is not None:
+            if target is None or message.receives_here < target.max_receive_count:
+                break
+            self._bury(message, target.queue, now)
+        if message is None:
+            return None
+        if message.receive_count == 0:
+            message.first_received_at = now
+        message.receive_count += 1
+        message.receives_here += 1
+        message.receipt_number += 1
+        message.received_at = now
+        self._enter(message, Rest.IN_FLIGHT)
+        if visibility_timeout:
+            self._waiting.add(now + visibility_timeout, message)
+        self.metrics.received(now)
+        self._report("received", now, self, message)
+        return message
+
+    def delete(self, message: Message, now: float) -> None:
+        """End a message's life."""
+        self._remove(message, Rest.DELETED)
+        self.metrics.deleted(now)
+        self._report("deleted", now, self, message)
+
+    def change_visibility(self, message: Message, visibility_timeout: int, now: float) -> None:
+        """Set when a message in flight is seen again, up to 12 h after it was received."""
+        if message.rest is not Rest.IN_FLIGHT:
+            raise Fault(
+                "MessageNotInflight",
+                "The message referred to isn't in flight.",
+                query_code="AWS.SimpleQueueService.MessageNotInflight",
+            )
+        if now + visibility_timeout > message.received_at + MAX_VISIBILITY_SECONDS:
+            beyond = f"is beyond the limit [{MAX_VISIBILITY_SECONDS} seconds]"
+            raise invalid(f"Total VisibilityTimeout for the message {beyond}.")
+        if visibility_timeout == 0:
+            self.release(message, now)
+        else:
+            self._enter(message, Rest.IN_FLIGHT)
+            self._waiting.add(now + visibility_timeout, message)
+
+    def release(self, message: Message, now: float) -> None:
+        """Let a message in flight be seen again at once; its receipt handle stays good."""
+        self._show(message, now)
+
+    def draw_visible(self) -> Message | None:
+        """Take a visible message out of the line, to be moved elsewhere or put back."""
+        return self._line.draw()
+
+    def put_back(self, message: Message) -> None:
+        """Undo `draw_visible`."""
+        self._line.add(message)
+
+    def move_away(self, message: Message, now: float) -> None:
+        """End the life a drawn message had here: a native redrive gives it a new one elsewhere."""
+        self._remove(message, Rest.MOVED)
+        self._report("moved back", now, self, message)
+
+    def observe(self, now: float) -> None:
+        """Write down what a metric, or a late count, will tell of this moment."""
+        self.metrics.observe(now, self.counts(), self._by_arrival.first_at())
+
+    def _bury(self, message: Message, grave: "Queue", now: float) -> None:
+        """Move a dead letter, with its id, attributes, sending time and receive count."""
+        self._withdraw(message)
+        grave.settle(now)
+        message.dead_letter_source_arn = self.arn
+        message.arrived_at = message.place = now
+        message.receives_here = 0
+        grave._add(message)
+        grave._enter(message, Rest.VISIBLE)
+        grave._line.add(message)
+        grave.observe(now)
+        self._report("moved", now, grave, message)
+
+    def _show(self, message: Message, at: float) -> None:
+        is_new = message.rest is Rest.DELAYED
+        if is_new or message.receives_here >= RECEIVES_BEFORE_THE_BACK:
+            message.place = at
+        self._enter(message, Rest.VISIBLE)
+        self._line.add(message)
+
+    def _add(self, message: Message) -> None:
+        self.messages[message.message_id] = message
+        self._by_sending.add(message.sent_at, message)
+        self._by_arrival.add(message.arrived_at, message)
+        self._count[Rest.VISIBLE] += 1
+        message.rest = Rest.VISIBLE
+
+    def _enter(self, message: Message, rest: Rest) -> None:
+        self._count[message.rest] -= 1
+        self._count[rest] += 1
+        message.rest = rest
+        message.turn += 1
+
+    def _withdraw(self, message: Message) -> None:
+        del self.messages[message.message_id]
+        self._count[message.rest] -= 1
+        message.turn += 1
+        message.stay += 1
+
+    def _remove(self, message: Message, rest: Rest) -> None:
+        self._withdraw(message)
+        message.rest = rest
+
+
+def _stamp_for_age(message: Message) -> int:
+    # A message received three times without a delete no longer counts as the oldest one.
+    return message.stay if message.receives_here < RECEIVES_BEFORE_THE_BACK else -1

@@ -1,0 +1,1 @@
+"""The adapters: boto3 in, values of the core out."""

@@ -1,0 +1,215 @@
+"""The state table, as a pass uses it: lease, circuit and ledger over the boto3 DynamoDB client.
+
+Every write of the circuit and the lease is conditional; a lost race is False, not an exception. The ledger is
+written in batches without conditions: only the holder of the lease writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+from redrive.aws import items
+from redrive.aws.calls import naming
+from redrive.core.circuit import Circuit
+from redrive.core.ledger import Entry
+from redrive.core.letter import Trail
+from redrive.errors import CallFailed
+
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+KEYS_PER_READ = 100
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
+ITEMS_PER_WRITE = 25
+#: DynamoDB may leave part of a batch undone; it is asked again this often before the rest counts as failed.
+ROUNDS = 3
+
+T = TypeVar("T")
+
+
+class DynamoDbClient(Protocol):
+    """The calls of a boto3 DynamoDB client that a pass makes."""
+
+    @property
+    def get_item(self) -> Callable[..., Any]: ...
+    @property
+    def put_item(self) -> Callable[..., Any]: ...
+    @property
+    def delete_item(self) -> Callable[..., Any]: ...
+    @property
+    def batch_get_item(self) -> Callable[..., Any]: ...
+    @property
+    def batch_write_item(self) -> Callable[..., Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to be the only pass on a queue, until it expires or is released."""
+
+    owner: str
+    expires_at: datetime
+
+
+@dataclass(slots=True)
+class Known:
+    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    trails: dict[str, Trail] = field(default_factory=dict)
+
+
+class StateStore:
+    """Lease, circuit and ledger of one queue."""
+
+    def __init__(self, dynamodb: DynamoDbClient, table: str, queue: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+        self._queue = queue
+
+    def acquire_lease(self, lease: Lease, now: datetime) -> bool:
+        """Take the lease unless another pass holds it. Raises CallFailed.
+
+            owner A acquires ──────────── expires_at(A) ─────►
+                     │  nobody else         │  A is dead: its function ended before this
+                     ▼                      ▼
+                refused: lease_is_held   granted: lease_has_expired
+
+        It lasts at least as long as the function that holds it can run, so there is nothing to renew.
+        """
+        lease_is_free = "attribute_not_exists(PK)"
+        lease_has_expired = "ExpiresAt <= :now"
+        lease_is_ours = "#owner = :owner"  # botocore asks again when the first answer was lost
+        return self._conditional(
+            "PutItem",
+            lambda: self._dynamodb.put_item(
+                TableName=self._table,
+                Item=items.lease_key(self._queue)
+                | {
+                    "Owner": {"S": lease.owner},
+                    "ExpiresAt": {"N": str(lease.expires_at.timestamp())},
+                    "TTL": {"N": str(int(lease.expires_at.timestamp()) + 86_400)},
+                },
+                ConditionExpression=f"{lease_is_free} OR {lease_has_expired} OR {lease_is_ours}",
+                ExpressionAttributeNames={"#owner": "Owner"},
+                ExpressionAttributeValues={
+                    ":now": {"N": str(now.timestamp())},
+                    ":owner": {"S": lease.owner},
+                },
+            ),
+        )
+
+    def release_lease(self, lease: Lease) -> bool:
+        """Give the lease back; False when it had expired and is another's. Raises CallFailed."""
+        return self._conditional(
+            "DeleteItem",
+            lambda: self._dynamodb.delete_item(
+                TableName=self._table,
+                Key=items.lease_key(self._queue),
+                ConditionExpression="#owner = :owner",
+                ExpressionAttributeNames={"#owner": "Owner"},
+                ExpressionAttributeValues={":owner": {"S": lease.owner}},
+            ),
+        )
+
+    def load_circuit(self) -> Circuit | None:
+        """The queue's circuit; None before the first write. Raises CallFailed."""
+        with naming("GetItem"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key=items.circuit_key(self._queue), ConsistentRead=True
+            )
+        item = answer.get("Item")
+        if item is None:
+            return None
+        try:
+            return items.circuit_from_item(self._queue, item)
+        except (KeyError, ValueError, TypeError) as fault:
+            raise CallFailed("GetItem", "UnreadableCircuit", str(fault)) from fault
+
+    def save_circuit(self, circuit: Circuit) -> Circuit | None:
+        """Write `circuit` over the version that it was read as; None when another got there first.
+
+        Returns the circuit as it stands in the table, one version on. Raises CallFailed.
+        """
+        written = replace(circuit, version=circuit.version + 1)
+        won = self._conditional(
+            "PutItem",
+            lambda: self._dynamodb.put_item(
+                TableName=self._table,
+                Item=items.circuit_to_item(written),
+                ConditionExpression="Version = :expected OR attribute_not_exists(Version)"
+                if circuit.version == 0
+                else "Version = :expected",
+                ExpressionAttributeValues={":expected": {"N": str(circuit.version)}},
+            ),
+        )
+        return written if won else None
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Known:
+        """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""
+        known = Known()
+        for keys in _cut(dict.fromkeys(message_ids), KEYS_PER_READ):
+            for item in self._batch_get([items.message_key(key) for key in keys]):
+                message_id = item["PK"]["S"].partition("#")[2]
+                try:
+                    if trail := items.kept_trail_from_item(item):
+                        known.trails[message_id] = trail
+                    else:
+                        known.entries[message_id] = items.entry_from_item(item)
+                except (KeyError, ValueError, TypeError) as fault:
+                    detail = f"{item['PK']['S']}: {fault}"
+                    raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
+        return known
+
+    def write_ledger(
+        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+    ) -> None:
+        """Write entries, and the trails of copies that can't carry one. Raises CallFailed for any left undone."""
+        kept = [
+            items.kept_trail_to_item(message_id, trail, now) for message_id, trail in kept_trails
+        ]
+        # Two copies of one letter in a round share an entry, and a batch must not name an item twice.
+        latest = {entry.original_id: items.entry_to_item(entry, now) for entry in entries}
+        for some in _cut([*kept, *latest.values()], ITEMS_PER_WRITE):
+            self._batch_write([{"PutRequest": {"Item": item}} for item in some])
+
+    def _batch_get(self, keys: list[items.Item]) -> list[items.Item]:
+        found: list[items.Item] = []
+        for _ in range(ROUNDS):
+            with naming("BatchGetItem"):
+                answer = self._dynamodb.batch_get_item(
+                    RequestItems={self._table: {"Keys": keys, "ConsistentRead": True}}
+                )
+            found += answer["Responses"].get(self._table, [])
+            keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            if not keys:
+                return found
+        raise CallFailed("BatchGetItem", "UnprocessedKeys", f"{len(keys)} keys were left unread")
+
+    def _batch_write(self, requests: list[dict[str, Any]]) -> None:
+        for _ in range(ROUNDS):
+            with naming("BatchWriteItem"):
+                answer = self._dynamodb.batch_write_item(RequestItems={self._table: requests})
+            requests = answer.get("UnprocessedItems", {}).get(self._table, [])
+            if not requests:
+                return
+        raise CallFailed(
+            "BatchWriteItem", "UnprocessedItems", f"{len(requests)} were left unwritten"
+        )
+
+    def _conditional(self, call: str, request: Any) -> bool:
+        try:
+            with naming(call):
+                request()
+        except CallFailed as failed:
+            if failed.code == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
+
+
+def _cut(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    iterator = iter(values)
+    while some := list(islice(iterator, size)):
+        yield some

@@ -1,0 +1,1 @@
+"""What the re-driver decides, and what it decides about. Pure: no AWS, no clock, no environment."""

@@ -1,0 +1,34 @@
+"""Why a consumer failed on a letter, where the consumer said so: an error attribute on the message. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from redrive.core.letter import Attribute
+
+#: Names under which consumers and frameworks attach an error, compared without case and punctuation: the kind
+#: of error before its text, which differs from letter to letter.
+ERROR_NAMES = (
+    "errortype",
+    "errorcode",
+    "exceptiontype",
+    "exceptionclass",
+    "exception",
+    "error",
+    "errormessage",
+    "exceptionmessage",
+    "failurereason",
+)
+
+#: Enough to tell errors apart; an entry of the ledger should stay below two write units of 1 KB.
+ERROR_LENGTH = 120
+
+
+def error_of(attributes: Mapping[str, Attribute]) -> str | None:
+    """What the first of the known error attributes says, on one line; None where there is none."""
+    plain = {"".join(filter(str.isalnum, name)).lower(): name for name in attributes}
+    for known in ERROR_NAMES:
+        text = attributes[plain[known]].get("StringValue") if known in plain else None
+        if text and text.strip():
+            return " ".join(text.split())[:ERROR_LENGTH]
+    return None

@@ -1,0 +1,1 @@
+"""The package that others install: the `redrive` command, and the CDK construct."""

@@ -1,0 +1,105 @@
+"""What every alarm has: a sentence, a first step, a runbook section, explicit missing data, and a topic.
+
+Alarms that belong to one incident go to nobody by themselves; a composite of them does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from smart_redriver.cdk.evaluation import Evaluation
+
+A = TypeVar("A", cloudwatch.Alarm, cloudwatch.CompositeAlarm)
+
+Comparison = cloudwatch.ComparisonOperator
+Missing = cloudwatch.TreatMissingData
+
+#: How long a composite waits for its suppressor: two evaluations of a metric alarm.
+_SUPPRESSOR_WAIT = cdk.Duration.minutes(2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a person who was paged reads first: what it means, what to do, and where more is said."""
+
+    meaning: str
+    first: str
+    section: str
+
+
+class AlarmMaker:
+    """Makes the alarms of one queue in ``scope``, and keeps them in the order they were made."""
+
+    def __init__(self, scope: Construct, *, queue_name: str, runbook_url: str) -> None:
+        self.made: list[cloudwatch.IAlarm] = []
+        self._scope = scope
+        self._queue_name = queue_name
+        self._runbook_url = runbook_url
+
+    def alarm(
+        self,
+        construct_id: str,
+        metric: cloudwatch.IMetric,
+        comparison: Comparison,
+        threshold: float,
+        evaluation: Evaluation,
+        advice: Advice,
+        *,
+        missing: Missing = Missing.NOT_BREACHING,
+        topic: sns.ITopic | None = None,
+    ) -> cloudwatch.Alarm:
+        """One alarm; without a topic it is part of a composite."""
+        alarm = cloudwatch.Alarm(
+            self._scope,
+            construct_id,
+            metric=metric,
+            comparison_operator=comparison,
+            threshold=threshold,
+            evaluation_periods=evaluation.periods,
+            datapoints_to_alarm=evaluation.breaching,
+            treat_missing_data=missing,
+            alarm_description=self._text(advice),
+        )
+        return self._told(alarm, topic)
+
+    def composite(
+        self,
+        construct_id: str,
+        children: Sequence[cloudwatch.IAlarm],
+        advice: Advice,
+        *,
+        topic: sns.ITopic,
+        suppressor: cloudwatch.IAlarm | None = None,
+    ) -> cloudwatch.CompositeAlarm:
+        """One page for whichever of the children fires first, and no second while any of them lasts."""
+        composite = cloudwatch.CompositeAlarm(
+            self._scope,
+            construct_id,
+            alarm_rule=cloudwatch.AlarmRule.any_of(*children),
+            alarm_description=self._text(advice),
+            actions_suppressor=suppressor,
+            actions_suppressor_wait_period=_SUPPRESSOR_WAIT if suppressor else None,
+            actions_suppressor_extension_period=_SUPPRESSOR_WAIT if suppressor else None,
+        )
+        # Named by CloudFormation, like every other resource: the CDK's own name knows no stack.
+        cast("cloudwatch.CfnCompositeAlarm", composite.node.default_child).alarm_name = None
+        return self._told(composite, topic)
+
+    def _told(self, alarm: A, topic: sns.ITopic | None) -> A:
+        if topic is not None:
+            alarm.add_alarm_action(actions.SnsAction(topic))
+            alarm.add_ok_action(actions.SnsAction(topic))
+        self.made.append(alarm)
+        return alarm
+
+    def _text(self, advice: Advice) -> str:
+        runbook = f"{self._runbook_url}#{advice.section}"
+        return (
+            f"{advice.meaning} First: {advice.first} Queue: {self._queue_name}. Runbook: {runbook}"
+        )

@@ -1,0 +1,126 @@
+"""Bundles a Lambda package with its locked dependencies, without Docker.
+
+The same sources and lock file give the same bytes, hence the same asset hash on every machine: a
+deployment without a change changes nothing.
+"""
+
+import atexit
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from smart_redriver.cdk import LAMBDAS
+
+LOCK_FILE = Path(__file__).resolve().parents[2] / "requirements" / "lambda.lock"
+RUNTIME = lambda_.Runtime.PYTHON_3_14
+ARCHITECTURE = lambda_.Architecture.ARM_64
+
+_PYTHON_VERSION = "3.14"
+_PLATFORM = "aarch64-manylinux2014"
+
+#: Notes of installers and interpreters: they name paths and times, and the function reads none.
+_NOISE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", ".lock")
+_LEFT_OUT = ("__pycache__", "*.py[co]", ".*")
+
+
+class BundlingError(Exception):
+    """Raised when a function's code can't be put together; says what to do about it."""
+
+
+def package_code(scope: Construct, package: str) -> lambda_.Code:
+    """Code asset of one package under ``lambdas/``, with its dependencies beside it.
+
+    boto3 is not in it: the Lambda runtime brings its own. Raises BundlingError if uv is missing or
+    can't install.
+    """
+    if cdk.Stack.of(scope).bundling_required:
+        # Now, not when the CDK asks for the bundle: an error there comes wrapped in two tracebacks.
+        install_dependencies(LOCK_FILE)
+    return lambda_.Code.from_asset(
+        str(LAMBDAS / package),
+        # Counts where bundling is skipped, and the hash is then that of the sources.
+        exclude=["**/__pycache__", "**/*.py[co]", ".*"],
+        asset_hash_type=cdk.AssetHashType.OUTPUT,
+        bundling=cdk.BundlingOptions(
+            image=RUNTIME.bundling_image,  # required by the type, never used
+            local=_UvBundling(package),
+        ),
+    )
+
+
+def find_uv() -> str:
+    """Path of the uv that belongs to this Python, else of the one on the PATH.
+
+    Raises BundlingError if there is none.
+    """
+    places = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    uv = shutil.which("uv", path=os.pathsep.join(places))
+    if uv is None:
+        raise BundlingError(
+            "uv is needed to bundle the functions and was not found. Install it beside this Python "
+            f"with: {sys.executable} -m pip install -r requirements/uv.lock"
+        )
+    return uv
+
+
+def bundle(package: str, output: Path) -> None:
+    """Write the package and its dependencies into ``output``, an empty directory.
+
+    Raises BundlingError with uv's own words if the dependencies can't be installed.
+    """
+    shutil.copytree(install_dependencies(LOCK_FILE), output, dirs_exist_ok=True)
+    ignore = shutil.ignore_patterns(*_LEFT_OUT)
+    shutil.copytree(LAMBDAS / package, output / package, ignore=ignore)
+    for path in output.rglob("*"):
+        if path.name in _NOISE:
+            path.unlink()
+        else:
+            # Lambda runs as another user, who must be able to read whatever the umask here was.
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+@functools.cache
+def install_dependencies(lock_file: Path) -> Path:
+    """Install what ``lock_file`` names; the directory, which all functions copy from.
+
+    Raises BundlingError with uv's own words if that fails.
+    """
+    output = Path(tempfile.mkdtemp(prefix="lambda-packages-"))
+    atexit.register(shutil.rmtree, output, ignore_errors=True)
+    command = [find_uv(), "pip", "install", "--quiet", "--target", str(output)]
+    command += ["--requirements", str(lock_file), "--require-hashes", "--only-binary", ":all:"]
+    command += ["--python-version", _PYTHON_VERSION, "--python-platform", _PLATFORM]
+    command += ["--python", sys.executable, "--no-compile-bytecode"]
+    # Copies, as the modes are changed and a hard link would change them in uv's cache, too.
+    command += ["--link-mode", "copy"]
+    # Every word of the command is ours.
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise BundlingError(
+            f"uv could not install {lock_file.name}, which the functions need:\n{done.stderr.strip()}"
+        )
+    # Console scripts: of no use in a function, and their first line names this machine's Python.
+    shutil.rmtree(output / "bin", ignore_errors=True)
+    return output
+
+
+@jsii.implements(cdk.ILocalBundling)
+class _UvBundling:
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    # jsii passes the options as keywords only to a method that names one of them.
+    def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002
+        """Bundle or raise; never False, which would make the CDK turn to Docker."""
+        bundle(self._package, Path(output_dir))
+        return True

@@ -1,0 +1,197 @@
+"""One dashboard per protected queue, read top to bottom as a person asks.
+
+Is it healthy? Is it draining? What is stuck? Is the re-driver itself well?
+"""
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from redrive.aws import metrics as own
+from redrive.core.triage import ParkReason
+from smart_redriver.cdk.queue_metrics import AGE, VISIBLE, QueueMetrics, math
+
+_WIDTH = 24
+_HEIGHT = 6
+_COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
+_SECONDS = cloudwatch.YAxisProps(min=0, label="seconds", show_units=False)
+_PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=False)
+
+#: The circuit's states as bands of the graph, bottom to top.
+_BANDS = (
+    (0.0, 0.25, "CLOSED", cloudwatch.Color.GREEN),
+    (0.25, 0.75, "HALF_OPEN", cloudwatch.Color.ORANGE),
+    (0.75, 1.0, "OPEN", cloudwatch.Color.RED),
+)
+
+
+class QueueDashboard(Construct):
+    """Alarm states, circuit, depths, flow, what is stuck, and the function, of one queue."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        metrics: QueueMetrics,
+        alarms: Sequence[cloudwatch.IAlarm],
+        queue_name: str,
+        period: cdk.Duration,
+        runbook_url: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._metrics = metrics
+        self._period = period
+        self._dashboard = cloudwatch.Dashboard(
+            self, "Dashboard", default_interval=cdk.Duration.hours(12)
+        )
+        self._text(
+            f"# Re-driver of `{queue_name}`\n"
+            f"Paged? Every alarm has its section in the [runbook]({runbook_url}). "
+            "`redrive status` tells the same as this page, `redrive letters` tells letter by letter."
+        )
+        self._heading("Is it healthy?")
+        self._row(
+            cloudwatch.AlarmStatusWidget(
+                title="Alarms", alarms=list(alarms), width=12, height=_HEIGHT
+            ),
+            self._circuit(),
+        )
+        self._heading("Is it draining?")
+        self._row(self._depths(), self._flow(), self._success(), self._window())
+        self._heading("What is stuck?")
+        self._row(self._age(), self._expiry(), self._parked(), self._held())
+        self._heading("Is the re-driver well?")
+        self._row(self._duration(), self._failures())
+
+    def _text(self, markdown: str, height: int = 2) -> None:
+        self._row(cloudwatch.TextWidget(markdown=markdown, width=_WIDTH, height=height))
+
+    def _heading(self, question: str) -> None:
+        self._text(f"## {question}", height=1)
+
+    def _row(self, *widgets: cloudwatch.IWidget) -> None:
+        self._dashboard.add_widgets(*widgets)
+
+    def _own(
+        self, metric: own.Metric, statistic: str, label: str, **dimensions: str
+    ) -> cloudwatch.Metric:
+        return self._metrics.own(metric, statistic, self._period, label=label, **dimensions)
+
+    def _circuit(self) -> cloudwatch.GraphWidget:
+        bands = [
+            cloudwatch.HorizontalAnnotation(
+                value=low,
+                label=state,
+                color=color,
+                fill=cloudwatch.Shading.ABOVE if low else cloudwatch.Shading.NONE,
+            )
+            for low, _, state, color in _BANDS
+        ]
+        return cloudwatch.GraphWidget(
+            title="Circuit: 0 CLOSED, 0.5 HALF_OPEN, 1 OPEN",
+            left=[self._own(own.CIRCUIT_STATE, "Maximum", "circuit")],
+            left_y_axis=cloudwatch.YAxisProps(min=0, max=1, show_units=False),
+            left_annotations=bands,
+            stacked=True,
+            width=12,
+            height=_HEIGHT,
+        )
+
+    def _depths(self) -> cloudwatch.GraphWidget:
+        """Our own count includes letters that are hidden, SQS's goes on when the re-driver does not."""
+        return _graph(
+            "Waiting",
+            [
+                self._own(own.DEAD_LETTERS, "Maximum", "dead letters"),
+                self._metrics.dead_letters(VISIBLE, "Maximum", self._period, "of them visible"),
+                self._metrics.source(VISIBLE, "Maximum", self._period, "source queue"),
+                self._own(own.PARKED_LETTERS, "Maximum", "parking lot"),
+            ],
+            _COUNT,
+        )
+
+    def _flow(self) -> cloudwatch.GraphWidget:
+        flow = (
+            (own.LETTERS_EXAMINED, "examined"),
+            (own.LETTERS_REDRIVEN, "redriven"),
+            (own.LETTERS_RETURNED, "returned"),
+        )
+        return _graph("Flow", [self._own(m, "Sum", label) for m, label in flow], _COUNT)
+
+    def _success(self) -> cloudwatch.GraphWidget:
+        hour = cdk.Duration.hours(1)
+        rate = math(
+            "100 * good / (good + bad)",
+            hour,
+            label="successes of an hour's verdicts",
+            good=self._metrics.own(own.VERDICTS_SUCCESS, "Sum", hour),
+            bad=self._metrics.own(own.VERDICTS_FAILURE, "Sum", hour),
+        )
+        none = self._metrics.own(own.VERDICTS_NO_EVIDENCE, "Sum", hour, label="no evidence")
+        return cloudwatch.GraphWidget(
+            title="Success rate",
+            left=[rate],
+            left_y_axis=_PERCENT,
+            right=[none],
+            width=6,
+            height=_HEIGHT,
+        )
+
+    def _window(self) -> cloudwatch.GraphWidget:
+        return _graph("Window", [self._own(own.WINDOW, "Maximum", "window")], _COUNT)
+
+    def _age(self) -> cloudwatch.GraphWidget:
+        seen = self._own(own.OLDEST_LETTER_AGE, "Maximum", "since its first send")
+        in_queue = self._metrics.dead_letters(
+            AGE, "Maximum", self._period, "since it got into the DLQ"
+        )
+        return _graph("Age of the oldest letter", [seen, in_queue], _SECONDS)
+
+    def _expiry(self) -> cloudwatch.GraphWidget:
+        least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
+        return _graph("Time to expiry", [least], _SECONDS)
+
+    def _parked(self) -> cloudwatch.GraphWidget:
+        by_reason = [
+            self._own(own.LETTERS_PARKED, "Sum", reason.value, **{own.REASON: reason.value})
+            for reason in ParkReason
+        ]
+        return _graph("Parked, by reason", by_reason, _COUNT, stacked=True)
+
+    def _held(self) -> cloudwatch.GraphWidget:
+        held = self._own(own.LETTERS_HELD, "Sum", "held")
+        failed = self._own(own.LETTERS_FAILED, "Sum", "failed")
+        return _graph("Held and failed", [held, failed], _COUNT)
+
+    def _duration(self) -> cloudwatch.GraphWidget:
+        duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
+        return _graph("Pass duration", [duration], _SECONDS, width=12)
+
+    def _failures(self) -> cloudwatch.GraphWidget:
+        function = [
+            self._metrics.redriver(name, "Sum", self._period)
+            for name in ("Invocations", "Errors", "Throttles")
+        ]
+        failed = self._own(own.PASSES_FAILED, "Sum", "Failed passes")
+        return _graph("Passes", [*function, failed], cloudwatch.YAxisProps(min=0), width=12)
+
+
+def _graph(
+    title: str,
+    left: Sequence[cloudwatch.IMetric],
+    axis: cloudwatch.YAxisProps,
+    *,
+    stacked: bool = False,
+    width: int = 6,
+) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=list(left),
+        left_y_axis=axis,
+        stacked=stacked,
+        width=width,
+        height=_HEIGHT,
+    )

@@ -1,0 +1,139 @@
+"""What the people who run `redrive` may do: one policy to look, one to change, and no action more than that."""
+
+from collections.abc import Iterator, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from smart_redriver.cdk.redriver import SmartRedriver
+
+#: A managed policy has 6,144 characters at most, and a queue's three ARNs can have 117 each.
+#: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+_QUEUES_PER_POLICY = 5
+
+_MEASURE = ("sqs:GetQueueAttributes",)
+#: Looking at a letter is receiving it and letting it go.
+_LOOK = (*_MEASURE, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
+_READ_TABLE = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan")
+_CHECK_TABLE = ("dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive")
+_WRITE_TABLE = (
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchWriteItem",
+)
+#: Calls that AWS can't restrict to a resource, or that ask where a resource is.
+_ASK_AROUND = (
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetMetricData",
+    "lambda:ListEventSourceMappings",
+    "scheduler:ListSchedules",
+)
+_NO_RESOURCE = (
+    "Lists and metrics, which AWS can't restrict to a resource; nothing of a message is in them."
+)
+
+
+class OnCallPolicies(Construct):
+    """Managed policies ``RedriveViewer`` and ``RedriveOperator`` for people to have; nobody has them yet.
+
+    Whoever changes also looks, and so needs both. A policy holds five queues: the sixth begins a second
+    pair, ``RedriveViewer2`` and ``RedriveOperator2``.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, redrivers: Sequence[SmartRedriver]
+    ) -> None:
+        super().__init__(scope, construct_id)
+        for index, start in enumerate(range(0, len(redrivers), _QUEUES_PER_POLICY)):
+            some = redrivers[start : start + _QUEUES_PER_POLICY]
+            suffix = str(index + 1) if index else ""
+            viewer = self._policy(f"RedriveViewer{suffix}", "Looks", _viewing(self, some))
+            self._policy(f"RedriveOperator{suffix}", "Changes", _operating(self, some))
+            acknowledged = cdk.Acknowledgment(
+                id="AwsSolutions-IAM5[Resource::*]", reason=_NO_RESOURCE
+            )
+            cdk.Validations.of(viewer).acknowledge(acknowledged)
+
+    def _policy(
+        self, name: str, does: str, statements: Iterator[iam.PolicyStatement]
+    ) -> iam.ManagedPolicy:
+        policy = iam.ManagedPolicy(
+            self,
+            name,
+            description=f"{does}: the redrive command of the smart re-driver",
+            statements=list(statements),
+        )
+        cdk.CfnOutput(cdk.Stack.of(self), f"{name}PolicyArn", value=policy.managed_policy_arn)
+        return policy
+
+
+def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[iam.PolicyStatement]:
+    yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield _allow(_ASK_AROUND, ["*"])
+    yield _allow(_MEASURE, _source_arns(redrivers))
+    yield _allow(_LOOK, _letter_arns(redrivers))
+    yield _allow([*_READ_TABLE, *_CHECK_TABLE], _table_arns(redrivers))
+    functions = [one.function for one in redrivers]
+    yield _allow(["lambda:GetFunctionConfiguration"], [one.function_arn for one in functions])
+    yield _allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
+    roles = [one.role.role_arn for one in functions if one.role]
+    yield _allow(["iam:SimulatePrincipalPolicy"], roles)
+    topics = [topic for one in redrivers for topic in (one.topics.warning, one.topics.paging)]
+    yield _allow(["sns:GetTopicAttributes"], _unique(topic.topic_arn for topic in topics))
+    if topic_keys := _key_arns(topic.master_key for topic in topics):
+        yield _allow(["kms:GetKeyPolicy"], topic_keys)
+    if looked_at := _key_arns(queue.encryption_master_key for queue in _letters(redrivers)):
+        yield _allow(["kms:Decrypt"], looked_at)
+    if keys := _key_arns(queue.encryption_master_key for queue in _queues(redrivers)):
+        yield _allow(["kms:DescribeKey"], keys)
+
+
+def _operating(
+    scope: Construct, redrivers: Sequence[SmartRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield _allow([*_MEASURE, "sqs:SendMessage"], _source_arns(redrivers))
+    yield _allow([*_LOOK, "sqs:DeleteMessage"], _letter_arns(redrivers))
+    lots = _unique(one.parking_lot.queue_arn for one in redrivers)
+    yield _allow(["sqs:SendMessage"], lots)
+    yield _allow([*_READ_TABLE, *_WRITE_TABLE], _table_arns(redrivers))
+    functions = [one.function.function_arn for one in redrivers]
+    yield _allow(["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"], functions)
+    if keys := _key_arns(queue.encryption_master_key for queue in _queues(redrivers)):
+        yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], keys)
+
+
+def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=sorted(actions), resources=list(resources))
+
+
+def _letters(redrivers: Sequence[SmartRedriver]) -> list[sqs.IQueue]:
+    return [queue for one in redrivers for queue in (one.dead_letter_queue, one.parking_lot)]
+
+
+def _queues(redrivers: Sequence[SmartRedriver]) -> list[sqs.IQueue]:
+    return [queue for one in redrivers for queue in one.source_queues] + _letters(redrivers)
+
+
+def _source_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
+    return _unique(queue.queue_arn for one in redrivers for queue in one.source_queues)
+
+
+def _letter_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
+    return _unique(queue.queue_arn for queue in _letters(redrivers))
+
+
+def _table_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
+    return _unique(one.table.table_arn for one in redrivers)
+
+
+def _key_arns(keys: Iterator[kms.IKey | None]) -> list[str]:
+    return _unique(key.key_arn for key in keys if key)
+
+
+def _unique(values: Iterator[str]) -> list[str]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,51 @@
+"""One Lambda function of this app, as every one of them is made: small role, JSON logs, arm64."""
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from smart_redriver.cdk.bundling import ARCHITECTURE, RUNTIME, package_code
+
+
+def python_function(
+    scope: Construct,
+    *,
+    package: str,
+    description: str,
+    memory_mib: int,
+    timeout: cdk.Duration,
+    environment: Mapping[str, str],
+    removal_policy: cdk.RemovalPolicy,
+) -> lambda_.Function:
+    """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for a package's ``lambda_handler``.
+
+    An asynchronous invocation is not retried and not kept for more than a minute, the least that
+    AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
+    """
+    log_group = logs.LogGroup(
+        scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=removal_policy
+    )
+    # The role that the CDK makes by itself may write to every log group of the account.
+    role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    log_group.grant_write(role)
+    return lambda_.Function(
+        scope,
+        "Function",
+        description=description,
+        code=package_code(scope, package),
+        handler=f"{package}.handler.lambda_handler",
+        runtime=RUNTIME,
+        architecture=ARCHITECTURE,
+        memory_size=memory_mib,
+        timeout=timeout,
+        environment=dict(environment),
+        role=role,
+        log_group=log_group,
+        logging_format=lambda_.LoggingFormat.JSON,
+        retry_attempts=0,
+        max_event_age=cdk.Duration.seconds(60),
+    )

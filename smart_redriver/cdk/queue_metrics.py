@@ -1,0 +1,133 @@
+"""The metrics of one protected queue, as alarms and dashboard refer to them.
+
+Those of our own are taken from the module that emits them, so that name, unit and dimension agree.
+"""
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from aws_lambda_powertools.metrics import MetricUnit
+
+from redrive.aws import metrics
+
+VISIBLE = "ApproximateNumberOfMessagesVisible"
+IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
+DELAYED = "ApproximateNumberOfMessagesDelayed"
+AGE = "ApproximateAgeOfOldestMessage"
+
+_UNITS = {
+    MetricUnit.Count: cloudwatch.Unit.COUNT,
+    MetricUnit.Seconds: cloudwatch.Unit.SECONDS,
+    MetricUnit.NoUnit: cloudwatch.Unit.NONE,
+}
+
+
+class QueueMetrics:
+    """Makes metrics of a source queue, its DLQ, its parking lot and its re-driver.
+
+    ``asked_for`` collects the names of our own that somebody used.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_queue: sqs.IQueue,
+        dead_letter_queue: sqs.IQueue,
+        parking_lot: sqs.IQueue,
+        function: lambda_.IFunction,
+    ) -> None:
+        self._source_queue = source_queue
+        self._dead_letter_queue = dead_letter_queue
+        self._parking_lot = parking_lot
+        self._function = function
+        self.asked_for: set[str] = set()
+
+    def own(
+        self,
+        metric: metrics.Metric,
+        statistic: str,
+        period: cdk.Duration,
+        *,
+        label: str | None = None,
+        **dimensions: str,
+    ) -> cloudwatch.Metric:
+        """A metric that the re-driver emits about this queue."""
+        self.asked_for.add(metric.name)
+        return cloudwatch.Metric(
+            namespace=metrics.NAMESPACE,
+            metric_name=metric.name,
+            dimensions_map={metrics.QUEUE: self._source_queue.queue_name, **dimensions},
+            statistic=statistic,
+            period=period,
+            unit=_UNITS[metric.unit],
+            label=label,
+        )
+
+    def source(
+        self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """One of SQS's metrics of the source queue."""
+        return _of_sqs(self._source_queue, name, statistic, period, label)
+
+    def dead_letters(
+        self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """One of SQS's metrics of the dead-letter queue."""
+        return _of_sqs(self._dead_letter_queue, name, statistic, period, label)
+
+    def depth(self, period: cdk.Duration) -> dict[str, cloudwatch.Metric]:
+        """``visible`` and ``hidden``, whose sum is the DLQ's depth however long a pass hides letters.
+
+        While the depth stays the same, most visible and fewest hidden add up to it; while letters
+        come, the sum is the depth that was seen when the fewest were hidden, or more.
+        """
+        return {
+            "visible": self.dead_letters(VISIBLE, "Maximum", period),
+            "hidden": self.dead_letters(IN_FLIGHT, "Minimum", period),
+        }
+
+    def parking_lot(
+        self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+    ) -> cloudwatch.Metric:
+        """One of SQS's metrics of the parking lot."""
+        return _of_sqs(self._parking_lot, name, statistic, period, label)
+
+    def redriver(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
+        """One of Lambda's metrics of the re-driver."""
+        return cloudwatch.Metric(
+            namespace="AWS/Lambda",
+            metric_name=name,
+            dimensions_map={"FunctionName": self._function.function_name},
+            statistic=statistic,
+            period=period,
+        )
+
+
+def math(
+    expression: str,
+    period: cdk.Duration,
+    *,
+    label: str,
+    **parts: cloudwatch.Metric,
+) -> cloudwatch.MathExpression:
+    """Metric math over ``parts``, which the expression calls by their keywords."""
+    using: Mapping[str, cloudwatch.IMetric] = parts
+    return cloudwatch.MathExpression(
+        expression=expression, using_metrics=using, period=period, label=label
+    )
+
+
+def _of_sqs(
+    queue: sqs.IQueue, name: str, statistic: str, period: cdk.Duration, label: str | None
+) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace="AWS/SQS",
+        metric_name=name,
+        dimensions_map={"QueueName": queue.queue_name},
+        statistic=statistic,
+        period=period,
+        label=label,
+    )

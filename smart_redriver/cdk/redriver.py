@@ -1,0 +1,183 @@
+"""The re-driver of one dead-letter queue: function, schedule, and no permission beyond its work.
+
+It stands alone, so another CDK app can use it for queues of its own; `docs/deploy.md` shows how.
+"""
+
+from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as targets
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from redrive.settings import Deployment, Mode, Settings
+from smart_redriver.cdk.monitoring import QueueMonitoring
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.owners import tell_owners
+from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.queues import make_parking_lot
+from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.topics import Topics
+
+__all__ = ["Mode", "MonitoringSettings", "Settings", "SmartRedriver", "Topics"]
+
+#: Enough for a pass of thousands of letters, and well under the 15 minutes that Lambda allows.
+_LONGEST_PASS_SECONDS = 240
+#: What a pass leaves free before the next tick.
+_GAP_SECONDS = 10
+
+_SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
+_EMPTY = (
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibility",
+    "sqs:GetQueueAttributes",
+    # The re-driver stands aside while a native redrive is running.
+    "sqs:ListMessageMoveTasks",
+)
+#: A parked letter near its expiry is renewed: received, sent again, deleted.
+_PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage")
+#: What SQS does with a queue's key for those who receive, and for those who send.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
+_DECRYPT = ("kms:Decrypt",)
+_ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
+_KEEP_STATE = (
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+)
+
+
+class SmartRedriver(Construct):
+    """``function`` makes one pass over the dead-letter queue on each tick of its schedule.
+
+    The queues may be anyone's, and encrypted: a queue imported with its key's ARN brings the
+    grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
+    its own. Without a ``parking_lot`` one is made, encrypted as the dead-letter queue is unless
+    ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
+    share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        source_queue: sqs.IQueue,
+        dead_letter_queue: sqs.IQueue,
+        further_sources: Sequence[sqs.IQueue] = (),
+        settings: Settings | None = None,
+        parking_lot: sqs.IQueue | None = None,
+        parking_lot_key: kms.IKey | None = None,
+        table: dynamodb.ITableV2 | None = None,
+        topics: Topics | None = None,
+        monitoring: MonitoringSettings | None = None,
+        monitoring_scope: Construct | None = None,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        settings = settings or Settings()
+        key = parking_lot_key or dead_letter_queue.encryption_master_key
+        self.source_queues = (source_queue, *further_sources)
+        self.dead_letter_queue = dead_letter_queue
+        self.parking_lot = parking_lot or make_parking_lot(
+            self, key=key, removal_policy=removal_policy
+        )
+        self.table = table or shared_state_table(self, removal_policy=removal_policy)
+        deployment = Deployment(
+            queue_name=source_queue.queue_name,
+            table_name=self.table.table_name,
+            dlq_url=dead_letter_queue.queue_url,
+            source_queue_url=source_queue.queue_url,
+            parking_lot_url=self.parking_lot.queue_url,
+            further_source_urls=tuple(queue.queue_url for queue in further_sources),
+        )
+        self.function = python_function(
+            self,
+            package="redrive",
+            description="Redrives dead letters, and learns from those that return",
+            memory_mib=512,
+            timeout=longest_pass(settings),
+            environment=deployment.to_env() | settings.to_env(),
+            removal_policy=removal_policy,
+        )
+        self._grant()
+        self._start_passes(every=cdk.Duration.minutes(settings.schedule_minutes))
+        self.topics = topics or _shared_topics(self)
+        QueueMonitoring(
+            monitoring_scope or self,
+            "Monitoring",
+            source_queue=source_queue,
+            dead_letter_queue=dead_letter_queue,
+            parking_lot=self.parking_lot,
+            function=self.function,
+            settings=settings,
+            monitoring=monitoring or MonitoringSettings(),
+            topics=self.topics,
+        )
+
+    def _grant(self) -> None:
+        queues, keys = list(self._queue_actions()), list(self._key_actions())
+        for queue, actions in queues:
+            queue.grant(self.function, *actions)
+        for key, actions in keys:
+            key.grant(self.function, *actions)
+        self.table.grant(self.function, *_KEEP_STATE)
+        # CloudWatch has no permissions by resource, nor a condition that would narrow this one.
+        self.function.add_to_role_policy(
+            iam.PolicyStatement(actions=["cloudwatch:GetMetricData"], resources=["*"])
+        )
+        tell_owners(self, queues, keys)
+
+    def _queue_actions(self) -> Iterator[tuple[sqs.IQueue, Sequence[str]]]:
+        for queue in self.source_queues:
+            yield queue, _SEND
+        yield self.dead_letter_queue, _EMPTY
+        yield self.parking_lot, _PARK
+
+    def _key_actions(self) -> Iterator[tuple[kms.IKey, Sequence[str]]]:
+        """Each key once, with all that any of its queues needs."""
+        keys: dict[str, tuple[kms.IKey, set[str]]] = {}
+        for queue, _ in self._queue_actions():
+            if key := queue.encryption_master_key:
+                actions = _DECRYPT if queue is self.dead_letter_queue else _ENCRYPT
+                keys.setdefault(key.key_arn, (key, set()))[1].update(actions)
+        for key, together in keys.values():
+            yield key, sorted(together)
+
+    def _start_passes(self, *, every: cdk.Duration) -> None:
+        # A tick that could not be delivered is late by now; by default it would be tried for a day.
+        target = targets.LambdaInvoke(
+            self.function, retry_attempts=0, max_event_age=cdk.Duration.seconds(60)
+        )
+        scheduler.Schedule(
+            self,
+            "Schedule",
+            description="One pass of the smart re-driver",
+            schedule=scheduler.ScheduleExpression.rate(every),
+            target=target,
+        )
+
+
+_topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
+
+
+def _shared_topics(scope: Construct) -> Topics:
+    """The topics of the stack around ``scope``, made when they are first asked for."""
+    stack = cdk.Stack.of(scope)
+    if stack not in _topics:
+        _topics[stack] = Topics(stack, "SmartRedriverTopics", monitoring=MonitoringSettings())
+    return _topics[stack]
+
+
+def longest_pass(settings: Settings) -> cdk.Duration:
+    """The function's timeout: a pass, and so its lease, is over before the next tick."""
+    between_ticks = settings.schedule_minutes * 60
+    return cdk.Duration.seconds(min(_LONGEST_PASS_SECONDS, between_ticks - _GAP_SECONDS))

@@ -1,0 +1,93 @@
+"""How the re-driver reaches people: one topic for what can wait, one for what must wake somebody."""
+
+import functools
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+
+
+class Topics(Construct):
+    """``warning`` and ``paging``, to which this account's CloudWatch alarms may publish.
+
+    Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
+    topic, or may not use the topic's key, fires and reaches nobody. A topic given by its ARN has
+    an owner, who has to grant both.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, monitoring: MonitoringSettings
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.warning = self._topic("Warning", monitoring.warning_topic_arn)
+        self.paging = self._topic("Paging", monitoring.paging_topic_arn)
+        self._subscribe(self.warning, "Warning", monitoring.warning_emails)
+        self._subscribe(self.paging, "Paging", monitoring.paging_emails)
+
+    @functools.cached_property
+    def _key(self) -> kms.Key:
+        # SNS's own key (alias/aws/sns) can't be opened to CloudWatch, so the topics share this one.
+        return kms.Key(
+            self,
+            "Key",
+            description="Alarms of the smart re-driver on their way to people",
+            enable_key_rotation=True,
+            # Encrypts nothing that outlives its delivery.
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+
+    def _topic(self, construct_id: str, existing_arn: str) -> sns.ITopic:
+        if existing_arn:
+            return sns.Topic.from_topic_arn(self, construct_id, existing_arn)
+        topic = sns.Topic(self, construct_id, master_key=self._key, enforce_ssl=True)
+        topic.grant_publish(_alarms_of_this_account(self))
+        return topic
+
+    def _subscribe(self, topic: sns.ITopic, name: str, emails: tuple[str, ...]) -> None:
+        for address in emails:
+            topic.add_subscription(subscriptions.EmailSubscription(address))
+        # The address of a PagerDuty integration lets anyone page: it is never in the template.
+        endpoint = cdk.CfnParameter(
+            cdk.Stack.of(self),
+            f"{name}HttpsEndpoint",
+            type="String",
+            default="",
+            no_echo=True,
+            allowed_pattern="^(https://.+)?$",
+            description=f"HTTPS address subscribed to the {name.lower()} topic; empty for none",
+        )
+        is_given = cdk.CfnCondition(
+            self,
+            f"{name}HttpsEndpointIsGiven",
+            expression=cdk.Fn.condition_not(cdk.Fn.condition_equals(endpoint.value_as_string, "")),
+        )
+        subscription = sns.CfnSubscription(
+            self,
+            f"{name}Https",
+            topic_arn=topic.topic_arn,
+            protocol="https",
+            endpoint=endpoint.value_as_string,
+        )
+        subscription.cfn_options.condition = is_given
+
+
+def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
+    stack = cdk.Stack.of(scope)
+    alarms = stack.format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name="*",
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+    )
+    return iam.ServicePrincipal(
+        "cloudwatch.amazonaws.com",
+        conditions={
+            "StringEquals": {"aws:SourceAccount": stack.account},
+            "ArnLike": {"aws:SourceArn": alarms},
+        },
+    )

@@ -1,0 +1,162 @@
+"""The alarms that can wait for working hours: something is not as it should be, and nothing is lost."""
+
+import aws_cdk as cdk
+from aws_cdk import aws_sns as sns
+
+from redrive.aws import metrics as own
+from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.settings import Settings
+from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison
+from smart_redriver.cdk.evaluation import Evaluation, schedule_period
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.queue_metrics import AGE, DELAYED, VISIBLE, QueueMetrics, math
+
+_FIVE_MINUTES = cdk.Duration.minutes(5)
+#: Seconds; the most that SQS can delay a message.
+_LONGEST_DELAY = int(MAX_SQS_DELAY.total_seconds())
+#: An hour, or what twelve ticks take where that is longer: else there never were ten verdicts.
+_TICKS_OF_VERDICTS = 12
+
+
+class WarningAlarms:
+    """Makes them, each with the warning topic."""
+
+    def __init__(
+        self,
+        make: AlarmMaker,
+        metrics: QueueMetrics,
+        *,
+        settings: Settings,
+        monitoring: MonitoringSettings,
+        topic: sns.ITopic,
+    ) -> None:
+        self._make = make
+        self._metrics = metrics
+        self._settings = settings
+        self._monitoring = monitoring
+        self._topic = topic
+        self._present()
+        self._parked()
+        self._not_working()
+        self._too_many_failures()
+        self._source_old()
+
+    def _present(self) -> None:
+        limit = self._monitoring.alarm_dead_letters_warning
+        self._make.alarm(
+            "DeadLettersPresent",
+            self._metrics.dead_letters(VISIBLE, "Maximum", _FIVE_MINUTES),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            Evaluation(seconds=300, periods=3, breaching=2),
+            Advice(
+                meaning=f"More than {limit} dead letters wait.",
+                first="see with `redrive status` whether they are on their way back.",
+                section="dead-letters-present",
+            ),
+            topic=self._topic,
+        )
+
+    def _parked(self) -> None:
+        """Our own count speaks at once, SQS's up to 15 minutes late, but for as long as it lasts."""
+        limit = self._monitoring.alarm_parked_letters
+        self._make.alarm(
+            "PoisonParked",
+            math(
+                "FILL(waiting, 0) + FILL(parked, 0)",
+                _FIVE_MINUTES,
+                label="Parked letters",
+                waiting=self._metrics.parking_lot(VISIBLE, "Maximum", _FIVE_MINUTES),
+                parked=self._metrics.own(own.LETTERS_PARKED, "Sum", _FIVE_MINUTES),
+            ),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            Evaluation(seconds=300, periods=3, breaching=1),
+            Advice(
+                meaning="Letters that keep failing wait in the parking lot for a decision.",
+                first="group them by cause with `redrive parked`.",
+                section="poison-parked",
+            ),
+            topic=self._topic,
+        )
+
+    def _not_working(self) -> None:
+        percent = self._monitoring.alarm_success_percent
+        enough = self._monitoring.alarm_success_verdicts
+        seconds = max(3600, schedule_period(self._settings, ticks=_TICKS_OF_VERDICTS))
+        period = cdk.Duration.seconds(seconds)
+        self._make.alarm(
+            "RedriveNotWorking",
+            math(
+                f"IF(good + bad >= {enough}, 100 * good / (good + bad), 100)",
+                period,
+                label="Verdicts that are successes, percent",
+                good=self._metrics.own(own.VERDICTS_SUCCESS, "Sum", period),
+                bad=self._metrics.own(own.VERDICTS_FAILURE, "Sum", period),
+            ),
+            Comparison.LESS_THAN_THRESHOLD,
+            percent,
+            Evaluation(seconds=seconds),
+            Advice(
+                meaning=f"Fewer than {percent:g} % of the redriven batches succeed.",
+                first="compare the errors of letters that returned with `redrive letters`.",
+                section="redrive-not-working",
+            ),
+            topic=self._topic,
+        )
+
+    def _too_many_failures(self) -> None:
+        """Net growth stands for arrivals: SQS does not count what it moves to a DLQ.
+
+        What the re-driver sends back meanwhile is missing from it, so what heals by itself warns nobody.
+        """
+        percent = self._monitoring.alarm_failures_percent
+        enough = self._monitoring.alarm_failures_received
+        period = cdk.Duration.minutes(15)
+        self._make.alarm(
+            "TooManyFailures",
+            math(
+                f"IF(received >= {enough}, 100 * DIFF(visible + hidden) / received, 0)",
+                period,
+                label="Receives that end in the DLQ, percent",
+                received=self._metrics.source("NumberOfMessagesReceived", "Sum", period),
+                **self._metrics.depth(period),
+            ),
+            Comparison.GREATER_THAN_THRESHOLD,
+            percent,
+            Evaluation(seconds=900),
+            Advice(
+                meaning=f"More than {percent:g} % of what the consumer receives ends in the DLQ.",
+                first="look at the consumer's errors, the re-driver only sees their outcome.",
+                section="too-many-failures",
+            ),
+            topic=self._topic,
+        )
+
+    def _source_old(self) -> None:
+        """A delayed letter ages like any other, as far as SQS says: its age is of "the oldest non-deleted message".
+
+        So age counts only while something is visible, and beyond the longest delay while letters are delayed.
+        """
+        limit = self._monitoring.alarm_source_age_seconds
+        minute = cdk.Duration.minutes(1)
+        self._make.alarm(
+            "SourceQueueOld",
+            math(
+                f"IF(visible > 0, IF(delayed > 0, age - {_LONGEST_DELAY}, age), 0)",
+                minute,
+                label="Age of the oldest message that waits, seconds",
+                age=self._metrics.source(AGE, "Maximum", minute),
+                visible=self._metrics.source(VISIBLE, "Maximum", minute),
+                delayed=self._metrics.source(DELAYED, "Maximum", minute),
+            ),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            Evaluation(seconds=60, periods=3, breaching=3),
+            Advice(
+                meaning=f"The source queue's oldest message has waited for more than {limit} s.",
+                first="see whether the consumer runs and keeps up.",
+                section="source-queue-old",
+            ),
+            topic=self._topic,
+        )

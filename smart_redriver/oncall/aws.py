@@ -1,0 +1,115 @@
+"""The AWS clients of one command: the caller's credentials, opened when first used, every call counted.
+
+Botocore's clients and not boto3's, which are the same at twice the start-up time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+#: Opens the client of one service, by botocore's name for it.
+Connect = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whose credentials, which region and which endpoint; None leaves it to the caller's environment."""
+
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+
+
+class Aws:
+    """Clients by service, and how often each operation was called."""
+
+    def __init__(self, connect: Connect) -> None:
+        self.calls: Counter[str] = Counter()
+        self._connect = connect
+        self._clients: dict[str, Any] = {}
+        self._lock = Lock()
+
+    @cached_property
+    def sqs(self) -> Any:
+        return self.client("sqs")
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        return self.client("dynamodb")
+
+    def client(self, service: str) -> Any:
+        """The client of a service; its calls raise CallFailed and nothing else. Raises CallFailed."""
+        with self._lock:
+            if service not in self._clients:
+                from redrive.aws.calls import naming
+
+                with naming(f"connecting to {service}"):
+                    self._clients[service] = _Counted(self._connect(service), self)
+            return self._clients[service]
+
+    def count(self, operation: str) -> None:
+        """Note one call."""
+        with self._lock:
+            self.calls[operation] += 1
+
+
+class _Counted:
+    """A client whose calls are counted, and whose errors carry the name of their call."""
+
+    def __init__(self, client: Any, aws: Aws) -> None:
+        self._client = client
+        self._aws = aws
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        from redrive.aws.calls import naming
+
+        act = getattr(self._client, method)
+        operation = "".join(word.capitalize() for word in method.split("_"))
+
+        def call(**request: Any) -> Any:
+            self._aws.count(operation)
+            with naming(operation):
+                return act(**request)
+
+        return call
+
+
+def connect_as(caller: Caller) -> Connect:
+    """Clients with the caller's credentials. What is wrong with those is raised at the first use."""
+    sessions: list[Session] = []
+
+    def connect(service: str) -> Any:
+        import botocore.session
+        from botocore.config import Config
+
+        if not sessions:
+            sessions.append(botocore.session.Session(profile=caller.profile))
+        config = Config(
+            connect_timeout=3,
+            # `run` waits for a whole pass; everything else answers in a second or is asked again.
+            read_timeout=300 if service == "lambda" else 10,
+            retries={
+                "mode": "standard",
+                # A pass must not be started again because its answer was slow.
+                "total_max_attempts": 1 if service == "lambda" else 3,
+            },
+            max_pool_connections=32,
+        )
+        return sessions[0].create_client(
+            service,
+            # Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes.
+            region_name=caller.region or os.environ.get("AWS_REGION") or None,
+            endpoint_url=caller.endpoint_url,
+            config=config,
+        )
+
+    return connect

@@ -1,0 +1,36 @@
+"""The `redrive` command: the entry point, and the order in which `redrive --help` lists what there is."""
+
+from __future__ import annotations
+
+import typer
+
+from smart_redriver.oncall.commands import checking, looking, mending, steering
+
+_ABOUT = """See, understand and act on the dead letters of a deployed smart re-driver.
+
+Nothing is changed but by replay, edit, delete, import, pause, resume, open, close, drain and run, and those show
+their plan and ask. Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
+"""
+
+# Rich makes help prettier and three times as slow.
+app = typer.Typer(
+    name="redrive",
+    help=_ABOUT,
+    epilog="\b\nFor example:\n  redrive status\n  redrive parked\n  redrive replay --all",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for group in (looking, mending, steering, checking):
+    group.declare(app)
+
+
+def main() -> None:
+    """Run the command that was typed, and exit."""
+    app(prog_name="redrive")
+
+
+if __name__ == "__main__":
+    main()

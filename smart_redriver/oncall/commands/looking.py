@@ -1,0 +1,105 @@
+"""`status`, `watch`, `letters`, `parked`, `show`, `history`: nothing here changes anything."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from smart_redriver.oncall.commands.command import command
+from smart_redriver.oncall.commands.options import Contains, Error, Id, ParkedAs, Since, Where
+from smart_redriver.oncall.exits import Exit
+from smart_redriver.oncall.session import Session
+
+
+def declare(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    command(app, "redrive status", "redrive status --queue orders --json")(status)
+    command(app, "redrive watch", "redrive watch --every 2")(watch)
+    command(app, "redrive letters", "redrive letters --where \"customer.country == 'DE'\" --body")(
+        letters
+    )
+    command(app, "redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h")(
+        parked
+    )
+    command(app, "redrive show 5a8b1f0e-0000-4000-8000-0123456789ab")(show)
+    command(app, "redrive history", "redrive history --days 7")(history)
+
+
+def status(session: Session) -> Exit:
+    """What is wrong, and what happens next: circuit, depths, last pass, alarms. Of all queues unless one is named."""
+    from smart_redriver.oncall.status import status as tell
+
+    return tell(session)
+
+
+def watch(
+    session: Session,
+    every: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="How often.")] = 5.0,
+    times: Annotated[
+        int | None, typer.Option(min=1, help="End after so many looks instead of at Ctrl-C.")
+    ] = None,
+) -> Exit:
+    """The same as `status`, live, until Ctrl-C."""
+    from smart_redriver.oncall.status import watch as go_on
+
+    return go_on(session, every_seconds=every, times=times)
+
+
+def letters(
+    session: Session,
+    limit: Annotated[int, typer.Option(min=1, help="Look at so many at most.")] = 20,
+    contains: Contains = None,
+    where: Where = None,
+    since: Since = None,
+    body: Annotated[bool, typer.Option("--body", help="Show the bodies, too.")] = False,
+) -> Exit:
+    """Peek at the DLQ. Looking is not free on SQS: it counts as a receive, and what it cost is told."""
+    from smart_redriver.oncall.choice import read_filter
+    from smart_redriver.oncall.letters import peek
+
+    wanted = read_filter(session.clock(), contains=contains, where=where, since=since)
+    return peek(session, wanted, limit=limit, with_body=body)
+
+
+def parked(
+    session: Session,
+    as_list: Annotated[bool, typer.Option("--list", help="Letter by letter.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="List so many at most.")] = 100,
+    contains: Contains = None,
+    where: Where = None,
+    since: Since = None,
+    parked_as: ParkedAs = None,
+    error: Error = None,
+) -> Exit:
+    """What waits in the parking lot for a person, by reason and error. From the ledger: nothing is received."""
+    from smart_redriver.oncall.choice import read_filter
+    from smart_redriver.oncall.parked import parked as tell
+
+    wanted = read_filter(
+        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+    )
+    return tell(session, wanted, as_list=as_list, limit=limit)
+
+
+def show(
+    session: Session,
+    message_id: Id,
+    look: Annotated[
+        int, typer.Option(min=0, help="Look for its body among so many letters at most.")
+    ] = 100,
+) -> Exit:
+    """One letter, by any id it ever had: where it is, its history attempt by attempt, its attributes and body."""
+    from smart_redriver.oncall.show import show as tell
+
+    return tell(session, message_id, limit=look)
+
+
+def history(
+    session: Session,
+    days: Annotated[int, typer.Option(min=1, max=400, help="So many days back.")] = 30,
+) -> Exit:
+    """Who changed what, when and why, from the audit trail."""
+    from smart_redriver.oncall.history import history as tell
+
+    return tell(session, days=days)

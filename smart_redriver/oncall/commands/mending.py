@@ -1,0 +1,178 @@
+"""`replay`, `edit`, `delete`, `export`, `import`: letters on their way back, out, or to a file."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smart_redriver.oncall.commands.command import command
+from smart_redriver.oncall.commands.options import (
+    All,
+    Contains,
+    Error,
+    FromDlq,
+    Id,
+    Ids,
+    ParkedAs,
+    Since,
+    Validate,
+    Where,
+    Why,
+)
+from smart_redriver.oncall.exits import Exit
+from smart_redriver.oncall.session import Session
+
+
+class To(str, Enum):
+    """Where imported letters go."""
+
+    PARKING_LOT = "parking-lot"
+    SOURCE = "source"
+
+
+def declare(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    command(
+        app,
+        "redrive replay --all --dry-run",
+        "redrive replay --error 'price is null' --validate './check-order' --rate 20",
+        changes=True,
+    )(replay)
+    command(
+        app,
+        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
+        changes=True,
+    )(edit)
+    command(
+        app,
+        "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'",
+        changes=True,
+    )(delete)
+    command(app, "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d")(
+        export
+    )
+    command(app, "redrive import parked.jsonl --to source", name="import", changes=True)(
+        import_letters
+    )
+
+
+def replay(
+    session: Session,
+    ids: Ids = None,
+    all_: All = False,
+    contains: Contains = None,
+    where: Where = None,
+    since: Since = None,
+    parked_as: ParkedAs = None,
+    error: Error = None,
+    from_dlq: FromDlq = False,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Letters a second, 0 for no limit. Default: the setting max_rate."
+        ),
+    ] = None,
+    validate: Validate = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, do nothing.")] = False,
+    reason: Why = "",
+) -> Exit:
+    """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
+    from smart_redriver.oncall.choice import choose, read_filter
+    from smart_redriver.oncall.replay import Replay
+    from smart_redriver.oncall.replay import replay as send
+
+    given = read_filter(
+        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+    )
+    order = Replay(
+        choice=choose(ids or (), given, is_all=all_),
+        from_dlq=from_dlq,
+        rate=rate,
+        validate=validate,
+        reason=reason,
+        is_dry_run=dry_run,
+    )
+    return send(session, order)
+
+
+def edit(
+    session: Session,
+    message_id: Id,
+    from_dlq: FromDlq = False,
+    validate: Validate = None,
+    reason: Why = "",
+) -> Exit:
+    """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
+    from smart_redriver.oncall.edit import edit as mend
+
+    return mend(session, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
+
+
+def delete(
+    session: Session,
+    ids: Ids = None,
+    all_: All = False,
+    contains: Contains = None,
+    where: Where = None,
+    since: Since = None,
+    parked_as: ParkedAs = None,
+    error: Error = None,
+    from_dlq: FromDlq = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="Write them here first. Default: a new file, here."),
+    ] = None,
+    reason: Why = "",
+) -> Exit:
+    """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
+    from smart_redriver.oncall.choice import choose, read_filter
+    from smart_redriver.oncall.delete import Delete
+    from smart_redriver.oncall.delete import delete as remove
+
+    now = session.clock()
+    given = read_filter(
+        now, contains=contains, where=where, since=since, reason=parked_as, error=error
+    )
+    order = Delete(
+        choice=choose(ids or (), given, is_all=all_),
+        file=export or Path(f"deleted-{now:%Y%m%dT%H%M%SZ}.jsonl"),
+        from_dlq=from_dlq,
+        reason=reason,
+    )
+    return remove(session, order)
+
+
+def export(
+    session: Session,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines, appended to.")],
+    contains: Contains = None,
+    where: Where = None,
+    since: Since = None,
+    parked_as: ParkedAs = None,
+    error: Error = None,
+    from_dlq: FromDlq = False,
+) -> Exit:
+    """Write letters to a file, binary attributes included, and leave them where they are."""
+    from smart_redriver.oncall.choice import Choice, read_filter
+    from smart_redriver.oncall.transfer import export as write
+
+    wanted = read_filter(
+        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+    )
+    return write(session, file, Choice(filter=wanted), from_dlq=from_dlq)
+
+
+def import_letters(
+    session: Session,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="What `export` or `delete` wrote.")],
+    to: Annotated[To, typer.Option(help="Where they go.")] = To.PARKING_LOT,
+    reason: Why = "",
+) -> Exit:
+    """Send the letters of a file. Those that the ledger says are still about are skipped."""
+    from smart_redriver.oncall.transfer import Destination
+    from smart_redriver.oncall.transfer import import_letters as send
+
+    return send(session, file, Destination(to.value), reason)
