@@ -122,8 +122,16 @@ class Settings:
     """Every setting with its default, range and unit. Get checked ones by ``parse``."""
 
     mode: Mode = setting(Mode.AUTOMATIC, _mode(), "what a pass does with its decisions")
-    schedule_minutes: int = setting(5, whole(1, 1440), "minutes between passes")
+    schedule_minutes: int = setting(
+        5, whole(1, 1440), "minutes between looks at an idle queue; about one while letters are out"
+    )
     max_attempts: int = setting(5, whole(1, 100), "strikes before a letter is parked")
+    last_chance_seconds: int = setting(
+        21_600, whole(0, 604_800), "seconds from a letter's first strike to its last chance"
+    )
+    give_up_seconds: int = setting(
+        259_200, whole(3600, 1_209_600), "seconds without a working consumer before parking"
+    )
     base_delay_seconds: int = setting(
         60, whole(0, _MAX_SQS_DELAY_SECONDS), "seconds, first backoff"
     )
@@ -131,7 +139,7 @@ class Settings:
         900, whole(0, _MAX_VISIBILITY_SECONDS), "seconds, longest backoff"
     )
     initial_window: int = setting(5, whole(1, 100_000), "letters awaiting a verdict at first")
-    max_window: int = setting(10_000, whole(1, 100_000), "letters awaiting a verdict at most")
+    max_window: int = setting(50_000, whole(1, 100_000), "letters awaiting a verdict at most")
     max_rate: float = setting(100.0, number(0, 100_000), "letters a second, 0 for no limit")
     failure_threshold: int = setting(
         3, whole(1, 100), "failed batches in a row that open the circuit"
@@ -144,8 +152,9 @@ class Settings:
     cool_down_seconds: int = setting(60, whole(1, 86_400), "seconds, first cool-down")
     max_cool_down_seconds: int = setting(1800, whole(1, 86_400), "seconds, longest cool-down")
     verdict_grace_seconds: int = setting(
-        30, whole(0, 3600), "seconds that a verdict waits beyond the last possible return"
+        65, whole(0, 3600), "seconds that a verdict waits beyond the last possible return"
     )
+    memory_mib: int = setting(512, whole(128, 10_240), "MiB of the function's memory")
     source_visibility_timeout_seconds: int = setting(
         30, whole(1, _MAX_VISIBILITY_SECONDS), "seconds, for a source queue made by the stack"
     )
