@@ -52,11 +52,85 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
         super().__init__(f"{call}: {code}: {detail}")
 
 
+#: What SQS answers when the message itself is at fault, so that no later attempt can succeed.
+CONTENT_FAULTS = frozenset(
+    {
+        "InvalidMessageContents",
+        "InvalidParameterValue",
+        "InvalidAttributeValue",
+        "InvalidAttributeName",
+        # Of a call with one entry: calls with more are split first.
+        "BatchRequestTooLong",
+    }
+)
+
+#: What passes by itself: AWS in trouble, a limit on calls, or no answer. Any other code but a content fault is a
+#: refusal. Codes as botocore has them, less what stands before the last dot ("KMS.ThrottlingException").
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html#API_SendMessageBatch_Errors
+#: https://docs.aws.amazon.com/kms/latest/developerguide/throttling.html
+TRANSIENT_FAULTS = frozenset(
+    {
+        # SQS in trouble.
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "500",
+        "502",
+        "503",
+        "504",
+        # Too many calls: SQS, and KMS for a queue with a key of its own.
+        "RequestThrottled",
+        "RequestThrottledException",
+        "Throttled",
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "KmsThrottled",
+        "TooManyRequestsException",
+        "SlowDown",
+        # No answer, or none about this entry.
+        "NoAnswer",
+        "ReadTimeoutError",
+        "ConnectTimeoutError",
+        "ConnectionClosedError",
+        "ConnectionError",
+        "EndpointConnectionError",
+        "HTTPClientError",
+        "ProxyConnectionError",
+        "ResponseStreamingError",
+        "SSLError",
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFault:
-    """One entry of a batch call that AWS did not accept, or whose whole call failed."""
+    """One entry of a batch call that AWS did not accept, or whose whole call failed.
+
+    It is one of three things: of the content, transient, or a refusal.
+    """
 
     call: str
     key: str
     code: str
     detail: str = ""
+
+    @property
+    def is_of_content(self) -> bool:
+        """Whether the message itself is at fault, so that no later attempt can succeed."""
+        return self.code in CONTENT_FAULTS
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether it passes by itself, so that it speaks neither against the letter nor against its destination."""
+        return self.code in TRANSIENT_FAULTS
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the queue refuses what it is asked: access, its key, or it is gone. Unknown codes count as one."""
+        return not self.is_of_content and not self.is_transient

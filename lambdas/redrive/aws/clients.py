@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +27,22 @@ CONFIG = Config(
     # Given here, it is not put together anew, twice for each call.
     user_agent=f"smart-redriver Boto3/{boto3.__version__} Botocore/{botocore.__version__}",
 )
+
+
+def _longest_call(config: Any) -> timedelta:
+    """Every try times out, and before each but the first botocore waits as long as it may: 1 s, 2 s, 4 s, ... 20 s.
+
+    https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+    """
+    tries: int = config.retries["total_max_attempts"]
+    waits = sum(min(2**retry, 20) for retry in range(tries - 1))
+    return timedelta(seconds=tries * (config.connect_timeout + config.read_timeout) + waits)
+
+
+#: The longest that one call can take when nothing answers; what follows a deadline has to leave room for it. An
+#: answer that drips (`read_timeout` counts from byte to byte), or that asks for up to 5 s more before the next try
+#: (`x-amz-retry-after`, botocore 1.43 and later), can take longer.
+LONGEST_CALL = _longest_call(CONFIG)
 
 
 def sqs_client() -> Any:

@@ -1,4 +1,4 @@
-"""The queues of one deployment, as a pass uses them: an adapter over the boto3 SQS client.
+"""SQS queues as a pass uses them: adapters over the boto3 SQS client.
 
 It owns the calls' shapes: batches of ten, the batch's size limit, what must be asked for on receive, and that
 every entry of every answer is looked at. It decides nothing.
@@ -8,39 +8,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from redrive.aws.calls import answer_or_fault, naming
-from redrive.core.letter import (
-    MAX_MESSAGE_ATTRIBUTES,
-    TRAIL_ATTRIBUTE,
-    Attribute,
-    Letter,
-    Trail,
-    read_trail,
-    trail_attribute,
-    without_lineage,
+from redrive.aws.calls import BatchAnswer, batch, naming
+from redrive.aws.dead_letters import DeadLetters, ParkingLot
+from redrive.aws.outgoing import (
+    BYTES_PER_CALL,
+    ENTRIES_PER_CALL,
+    Outgoing,
+    Sent,
+    in_calls,
+    send_entry,
+    whole_seconds,
 )
-from redrive.core.queue_facts import QueueFacts, Sources, queue_name
-from redrive.errors import EntryFault
+from redrive.aws.sources import SqsSource, owner_of
+from redrive.core.letter import Attribute, Letter
+from redrive.core.queue_facts import QueueFacts, Sources
+from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
 from redrive.settings import Deployment
 
-Item = TypeVar("Item")
+__all__ = [
+    "BYTES_PER_CALL",
+    "CONTENT_FAULTS",
+    "ENTRIES_PER_CALL",
+    "Message",
+    "MoveCheck",
+    "Outgoing",
+    "Queues",
+    "Sent",
+    "SqsClient",
+    "SqsQueue",
+    "in_calls",
+]
 
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-ENTRIES_PER_CALL = 10
-BYTES_PER_CALL = 1_048_576
+T = TypeVar("T")
 
-#: What SQS answers when the message itself is at fault, so that no later attempt can succeed.
-CONTENT_FAULTS = frozenset(
+#: Throttled by KMS, which botocore does not retry by itself. https://github.com/boto/botocore (retries/standard.py)
+_NOT_RETRIED_YET = frozenset({"ThrottlingException", "KmsThrottled"})
+
+#: Who may not ask, or asks where there is no such call, is told so by one of these.
+_CANNOT_ASK = frozenset(
     {
-        "InvalidMessageContents",
-        "InvalidParameterValue",
-        "InvalidAttributeValue",
-        "InvalidAttributeName",
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "InvalidAction",
+        "UnsupportedOperation",
     }
 )
 
@@ -62,42 +78,149 @@ class SqsClient(Protocol):
     def change_message_visibility_batch(self) -> Callable[..., Any]: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outgoing:
-    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail."""
+class Received(Protocol):
+    """What was received from a queue and can be deleted from it: a `Message`, or the `Letter` made of one."""
 
-    letter: Letter
-    trail: Trail
-    size_limit: int
-    delay: timedelta = timedelta()
-
-    @cached_property
-    def carries_trail(self) -> bool:
-        """Whether the message has room for its trail; if not, it stays untouched and the ledger keeps the trail."""
-        has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
-        return has_place and self._size_with_trail <= self.size_limit
-
-    @cached_property
-    def trail_attribute(self) -> Attribute:
-        """The trail as the message carries it."""
-        return trail_attribute(self.trail)
-
-    @cached_property
-    def size(self) -> int:
-        """Bytes of the message, with its trail if it carries it."""
-        return self._size_with_trail if self.carries_trail else self.letter.size
-
-    @cached_property
-    def _size_with_trail(self) -> int:
-        return self.letter.size_with(self.trail_attribute)
+    @property
+    def message_id(self) -> str: ...
+    @property
+    def receipt_handle(self) -> str: ...
 
 
-@dataclass(slots=True)
-class Sent:
-    """What became of a send: the new MessageId by the letter's own, and what was not accepted."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message as SQS hands it out: `attributes` are its sender's, `system` SQS's own, both all of them."""
 
-    new_ids: dict[str, str] = field(default_factory=dict)
-    faults: list[EntryFault] = field(default_factory=list)
+    message_id: str
+    receipt_handle: str
+    body: str
+    attributes: Mapping[str, Attribute]
+    system: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveCheck:
+    """Whether a native move task is emptying a queue; with a `fault`, nobody could tell and none is assumed."""
+
+    is_running: bool
+    fault: CallFailed | None = None
+
+
+class SqsQueue:
+    """One SQS queue."""
+
+    def __init__(self, sqs: SqsClient, url: str) -> None:
+        self._sqs = sqs
+        self.url = url
+        self.name = url.rpartition("/")[2]
+
+    def facts(self) -> QueueFacts:
+        """What GetQueueAttributes says; asking also keeps the queue's CloudWatch metrics awake. Raises CallFailed."""
+        with naming("GetQueueAttributes"):
+            answer = self._sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
+        return _facts(answer["Attributes"])
+
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Message]:
+        """At most `limit` messages, and at most ten, hidden from others for `hidden_for`. Raises CallFailed."""
+        with naming("ReceiveMessage"):
+            answer = self._sqs.receive_message(
+                QueueUrl=self.url,
+                MaxNumberOfMessages=min(limit, ENTRIES_PER_CALL),
+                VisibilityTimeout=whole_seconds(hidden_for),
+                # A short wait asks all of SQS's servers; none at all asks a sample and may come back empty.
+                WaitTimeSeconds=1,
+                # Nothing comes unless it is asked for, and what does not come can't be sent on.
+                MessageAttributeNames=["All"],
+                MessageSystemAttributeNames=["All"],
+            )
+        return [_message(one) for one in answer.get("Messages", ())]
+
+    def send(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Send letters, each of which is in the answer under its own MessageId: with its new one, or with a fault.
+
+        Entries that SQS failed for a moment are sent once more, together, after the others.
+        """
+        sent, again = Sent(), []
+        for few in in_calls(outgoing):
+            again += self._send_few(few, sent)
+        for few in in_calls(again):
+            sent.faults = _without(sent.faults, few)
+            self._send_few(few, sent)
+        return sent
+
+    def delete(self, received: Iterable[Received]) -> list[EntryFault]:
+        """Delete what was received; what comes back was not deleted."""
+        return self._change(
+            "DeleteMessageBatch",
+            self._sqs.delete_message_batch,
+            [(one, {"ReceiptHandle": one.receipt_handle}) for one in received],
+        )
+
+    def hide(self, received: Iterable[tuple[Received, timedelta]]) -> list[EntryFault]:
+        """Hide what was received for a time from now; zero releases at once. What comes back was not changed."""
+        return self._change(
+            "ChangeMessageVisibilityBatch",
+            self._sqs.change_message_visibility_batch,
+            [
+                (
+                    one,
+                    {
+                        "ReceiptHandle": one.receipt_handle,
+                        "VisibilityTimeout": whole_seconds(hidden_for),
+                    },
+                )
+                for one, hidden_for in received
+            ],
+        )
+
+    def check_move(self, arn: str) -> MoveCheck:
+        """Whether a native move task (StartMessageMoveTask) is emptying this queue, whose ARN is `arn`.
+
+        Where asking is not allowed or not known, none is assumed. Raises CallFailed for any other failure.
+        """
+        try:
+            with naming("ListMessageMoveTasks"):
+                answer = self._sqs.list_message_move_tasks(SourceArn=arn, MaxResults=1)
+        except CallFailed as failed:
+            if failed.code in _CANNOT_ASK:
+                return MoveCheck(is_running=False, fault=failed)
+            raise
+        tasks = answer.get("Results", ())
+        return MoveCheck(
+            is_running=any(task.get("Status") in ("RUNNING", "CANCELLING") for task in tasks)
+        )
+
+    def _send_few(self, few: Sequence[Outgoing], sent: Sent) -> list[Outgoing]:
+        """Send one call's letters, note in `sent` what became of each, and answer with those to try once more."""
+        answer = batch(
+            "SendMessageBatch",
+            [one.letter.message_id for one in few],
+            [send_entry(one) for one in few],
+            partial(self._sqs.send_message_batch, QueueUrl=self.url),
+        )
+        if len(few) > 1 and answer.failed_as_a_whole and answer.faults[0].is_of_content:
+            # Refused for one bad message, or for being too long together: find it, let the others through.
+            half = len(few) // 2
+            return self._send_few(few[:half], sent) + self._send_few(few[half:], sent)
+        for index, message_id in answer.message_ids.items():
+            sent.new_ids[few[index].letter.message_id] = message_id
+        sent.faults += answer.faults.values()
+        return [few[index] for index in _worth_another_try(answer)]
+
+    def _change(
+        self,
+        call: str,
+        request: Callable[..., Any],
+        entries: Sequence[tuple[Received, dict[str, Any]]],
+    ) -> list[EntryFault]:
+        faults: list[EntryFault] = []
+        for few in _cut(entries, ENTRIES_PER_CALL):
+            keys = [one.message_id for one, _ in few]
+            answer = batch(
+                call, keys, [entry for _, entry in few], partial(request, QueueUrl=self.url)
+            )
+            faults += answer.faults.values()
+        return faults
 
 
 class Queues:
@@ -106,244 +229,108 @@ class Queues:
     def __init__(self, sqs: SqsClient, deployment: Deployment) -> None:
         self._sqs = sqs
         self._deployment = deployment
-        # All sources of a DLQ are of its account and region, so a name tells them apart. The first one goes by
-        # the deployment's own name for it.
-        further = {url.rpartition("/")[2]: url for url in deployment.further_source_urls}
-        self._sources = further | {deployment.queue_name: deployment.source_queue_url}
+        # The first one goes by the deployment's own name for it.
+        first = SqsSource(SqsQueue(sqs, deployment.source_queue_url), deployment.queue_name)
+        further = [SqsQueue(sqs, url) for url in deployment.further_source_urls]
+        self._sources = (first, *(SqsSource(one, one.name) for one in further))
+        names = {source.name for source in self._sources}
+        self._lot = ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), names)
+        self._taken_from = DeadLetters(SqsQueue(sqs, deployment.dlq_url), names)
 
     def out_of_parking_lot(self) -> Queues:
         """These queues, but with the parking lot in the DLQ's place as the one that is received from."""
-        lot = replace(self._deployment, dlq_url=self._deployment.parking_lot_url)
-        return Queues(self._sqs, lot)
+        lot = Queues(self._sqs, self._deployment)
+        lot._taken_from = self._lot
+        return lot
 
     def dead_letter_queue(self) -> QueueFacts:
         """The facts of the DLQ. Raises CallFailed."""
-        return self._facts(self._deployment.dlq_url)
+        return self._taken_from.facts()
 
     def source_queues(self) -> Sources:
         """The facts of every source queue that shares the DLQ. Raises CallFailed."""
-        return Sources(tuple(self._facts(url) for url in self._deployment.source_urls))
+        return Sources(tuple(source.facts() for source in self._sources))
 
     def name_of(self, source_arn: str | None) -> str:
         """The name of the served source queue with this ARN; of the first one for any other."""
-        name = queue_name(source_arn or "")
-        return name if name in self._sources else self._deployment.queue_name
+        owner = owner_of(self._sources, source_arn=source_arn, trail=None)
+        return (owner or self._sources[0]).name
 
     def parking_lot(self) -> QueueFacts:
-        """The facts of the parking lot; asking also keeps its CloudWatch metrics awake. Raises CallFailed."""
-        return self._facts(self._deployment.parking_lot_url)
+        """The facts of the parking lot. Raises CallFailed."""
+        return self._lot.facts()
 
     def is_move_running(self, dlq_arn: str) -> bool:
-        """Whether a native move task (StartMessageMoveTask) is emptying the DLQ. Raises CallFailed."""
-        with naming("ListMessageMoveTasks"):
-            answer = self._sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=1)
-        return any(
-            task.get("Status") in ("RUNNING", "CANCELLING") for task in answer.get("Results", ())
-        )
+        """Whether a native move task is emptying the DLQ. Raises CallFailed."""
+        check = self._taken_from.check_move(dlq_arn)
+        if check.fault is not None:
+            raise check.fault
+        return check.is_running
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
-        """At most `limit` (1 to 10) letters of the DLQ, hidden from others for `hidden_for`. Raises CallFailed."""
-        with naming("ReceiveMessage"):
-            answer = self._sqs.receive_message(
-                QueueUrl=self._deployment.dlq_url,
-                MaxNumberOfMessages=min(limit, ENTRIES_PER_CALL),
-                VisibilityTimeout=_whole_seconds(hidden_for),
-                # A short wait asks all of SQS's servers; none at all asks a sample and may come back empty.
-                WaitTimeSeconds=1,
-                # Nothing comes unless it is asked for, and what does not come can't be sent on.
-                MessageAttributeNames=["All"],
-                MessageSystemAttributeNames=["All"],
-            )
-        return [self._letter(message) for message in answer.get("Messages", ())]
+        """At most `limit` letters of the DLQ, and at most ten. Raises CallFailed."""
+        return self._taken_from.receive(limit, hidden_for=hidden_for)
 
     def redrive(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send each letter to the source queue that its trail names."""
         sent = Sent()
-        by_queue: dict[str, list[Outgoing]] = {}
-        for one in outgoing:
-            by_queue.setdefault(one.trail.queue, []).append(one)
-        for queue, some in by_queue.items():
-            part = self._send(self._sources[queue], some)
-            sent.new_ids |= part.new_ids
-            sent.faults += part.faults
+        for source in self._sources:
+            sent.add(source.deliver([one for one in outgoing if one.trail.queue == source.name]))
         return sent
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send letters to the parking lot."""
-        return self._send(self._deployment.parking_lot_url, outgoing)
+        return self._lot.park(outgoing)
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Delete letters from the DLQ; what comes back was not deleted."""
-        faults: list[EntryFault] = []
-        for few in _chunks(list(letters), ENTRIES_PER_CALL):
-            entries = [
-                {"Id": str(index), "ReceiptHandle": letter.receipt_handle}
-                for index, letter in enumerate(few)
-            ]
-            faults += self._batch("DeleteMessageBatch", few, entries)[1]
-        return faults
+        return self._taken_from.delete(letters)
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
         """Keep letters in the DLQ, hidden for a time from now; zero releases at once."""
-        faults: list[EntryFault] = []
-        for few in _chunks(list(letters), ENTRIES_PER_CALL):
-            entries = [
-                {
-                    "Id": str(index),
-                    "ReceiptHandle": letter.receipt_handle,
-                    "VisibilityTimeout": _whole_seconds(hidden_for),
-                }
-                for index, (letter, hidden_for) in enumerate(few)
-            ]
-            hidden = [letter for letter, _ in few]
-            faults += self._batch("ChangeMessageVisibilityBatch", hidden, entries)[1]
-        return faults
-
-    def _send(self, queue_url: str, outgoing: Sequence[Outgoing]) -> Sent:
-        sent = Sent()
-        for few in in_calls(outgoing):
-            self._send_few(queue_url, few, sent)
-        return sent
-
-    def _send_few(self, queue_url: str, few: Sequence[Outgoing], sent: Sent) -> None:
-        letters = [one.letter for one in few]
-        entries = [_send_entry(index, one) for index, one in enumerate(few)]
-        accepted, faults = self._batch("SendMessageBatch", letters, entries, queue_url=queue_url)
-        if len(few) > 1 and not accepted and all(fault.code in CONTENT_FAULTS for fault in faults):
-            # The whole call was refused for what may be one bad message: find it, let the others through.
-            for one in few:
-                self._send_few(queue_url, [one], sent)
-            return
-        for index, message_id in accepted.items():
-            sent.new_ids[few[index].letter.message_id] = message_id
-        sent.faults += faults
-
-    def _batch(
-        self,
-        call: str,
-        letters: Sequence[Letter],
-        entries: list[dict[str, Any]],
-        *,
-        queue_url: str | None = None,
-    ) -> tuple[dict[int, str], list[EntryFault]]:
-        """One batch call: the accepted entries' MessageIds by index, and a fault for every other entry."""
-        method = getattr(self._sqs, _METHODS[call])
-        keys = [letter.message_id for letter in letters]
-        answer, faults = answer_or_fault(
-            call,
-            keys,
-            lambda: method(QueueUrl=queue_url or self._deployment.dlq_url, Entries=entries),
-        )
-        if faults:
-            return {}, faults
-        accepted = {
-            int(one["Id"]): one.get("MessageId", "") for one in answer.get("Successful", ())
-        }
-        refused = {int(one["Id"]): one for one in answer.get("Failed", ())}
-        for index, key in enumerate(keys):
-            if index not in accepted:
-                one = refused.get(index, {})
-                code = str(one.get("Code", "NoAnswer")).rpartition(".")[2]
-                faults.append(
-                    EntryFault(call=call, key=key, code=code, detail=str(one.get("Message", "")))
-                )
-        return accepted, faults
-
-    def _facts(self, queue_url: str) -> QueueFacts:
-        with naming("GetQueueAttributes"):
-            answer = self._sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
-        attributes = answer["Attributes"]
-        policy = json.loads(attributes.get("RedrivePolicy") or "{}")
-        receives = policy.get("maxReceiveCount")
-        return QueueFacts(
-            arn=attributes["QueueArn"],
-            visible=int(attributes["ApproximateNumberOfMessages"]),
-            in_flight=int(attributes["ApproximateNumberOfMessagesNotVisible"]),
-            delayed=int(attributes["ApproximateNumberOfMessagesDelayed"]),
-            visibility_timeout=timedelta(seconds=int(attributes["VisibilityTimeout"])),
-            retention=timedelta(seconds=int(attributes["MessageRetentionPeriod"])),
-            max_message_size=int(attributes["MaximumMessageSize"]),
-            max_receive_count=int(receives) if receives is not None else None,
-            dead_letter_arn=policy.get("deadLetterTargetArn"),
-        )
-
-    def _letter(self, message: Mapping[str, Any]) -> Letter:
-        attributes = dict(message.get("MessageAttributes") or {})
-        system = message.get("Attributes") or {}
-        source = queue_name(system.get("DeadLetterQueueSourceArn") or "")
-        # SQS tells where it moved a letter from; one that was sent here can be of any of the sources.
-        owners = {source} & self._sources.keys() or self._sources.keys()
-        trail, trail_fault = read_trail(attributes, owners)
-        if trail is not None:
-            del attributes[TRAIL_ATTRIBUTE]
-        return Letter(
-            message_id=message["MessageId"],
-            receipt_handle=message["ReceiptHandle"],
-            body=message["Body"],
-            attributes=attributes,
-            sent_at=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
-            group_id=system.get("MessageGroupId"),
-            trace_header=system.get("AWSTraceHeader"),
-            source_arn=system.get("DeadLetterQueueSourceArn"),
-            trail=trail,
-            trail_fault=trail_fault,
-        )
+        return self._taken_from.hide(letters)
 
 
-_METHODS = {
-    "SendMessageBatch": "send_message_batch",
-    "DeleteMessageBatch": "delete_message_batch",
-    "ChangeMessageVisibilityBatch": "change_message_visibility_batch",
-}
+def _facts(attributes: Mapping[str, str]) -> QueueFacts:
+    policy = json.loads(attributes.get("RedrivePolicy") or "{}")
+    receives = policy.get("maxReceiveCount")
+    return QueueFacts(
+        arn=attributes["QueueArn"],
+        visible=int(attributes["ApproximateNumberOfMessages"]),
+        in_flight=int(attributes["ApproximateNumberOfMessagesNotVisible"]),
+        delayed=int(attributes["ApproximateNumberOfMessagesDelayed"]),
+        visibility_timeout=timedelta(seconds=int(attributes["VisibilityTimeout"])),
+        retention=timedelta(seconds=int(attributes["MessageRetentionPeriod"])),
+        max_message_size=int(attributes["MaximumMessageSize"]),
+        max_receive_count=int(receives) if receives is not None else None,
+        dead_letter_arn=policy.get("deadLetterTargetArn"),
+    )
 
 
-def _send_entry(index: int, one: Outgoing) -> dict[str, Any]:
-    letter = one.letter
-    attributes = {name: _sendable(value) for name, value in letter.attributes.items()}
-    if one.carries_trail:
-        attributes[TRAIL_ATTRIBUTE] = dict(one.trail_attribute)
-    entry: dict[str, Any] = {"Id": str(index), "MessageBody": letter.body}
-    if attributes:
-        entry["MessageAttributes"] = attributes
-    if one.delay:
-        entry["DelaySeconds"] = _whole_seconds(one.delay)
-    if letter.group_id is not None:
-        entry["MessageGroupId"] = letter.group_id
-    # Set for every entry: without it each message would take the re-driver's own trace, Lineage included.
-    if trace_header := without_lineage(letter.trace_header):
-        entry["MessageSystemAttributes"] = {
-            "AWSTraceHeader": {"DataType": "String", "StringValue": trace_header}
-        }
-    return entry
+def _message(received: Mapping[str, Any]) -> Message:
+    return Message(
+        message_id=received["MessageId"],
+        receipt_handle=received["ReceiptHandle"],
+        body=received["Body"],
+        attributes=received.get("MessageAttributes") or {},
+        system=received.get("Attributes") or {},
+    )
 
 
-def _sendable(attribute: Mapping[str, Any]) -> dict[str, Any]:
-    """The attribute with its DataType verbatim; receive answers also hold empty list values, which send refuses."""
-    return {
-        name: attribute[name]
-        for name in ("DataType", "StringValue", "BinaryValue")
-        if name in attribute
-    }
+def _worth_another_try(answer: BatchAnswer) -> list[int]:
+    """The entries that failed for a moment. A whole call was tried three times by botocore already, as a rule."""
+    return [
+        index
+        for index, fault in answer.faults.items()
+        if fault.is_transient and (not answer.failed_as_a_whole or fault.code in _NOT_RETRIED_YET)
+    ]
 
 
-def in_calls(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Cut into calls of at most ten entries and 1 MiB together."""
-    few: list[Outgoing] = []
-    size = 0
-    for one in outgoing:
-        if few and (len(few) == ENTRIES_PER_CALL or size + one.size > BYTES_PER_CALL):
-            yield few
-            few, size = [], 0
-        few.append(one)
-        size += one.size
-    if few:
-        yield few
+def _without(faults: list[EntryFault], outgoing: Sequence[Outgoing]) -> list[EntryFault]:
+    keys = {one.letter.message_id for one in outgoing}
+    return [fault for fault in faults if fault.key not in keys]
 
 
-def _chunks(items: list[Item], size: int) -> Iterator[list[Item]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
-def _whole_seconds(duration: timedelta) -> int:
-    return max(0, round(duration.total_seconds()))
+def _cut(entries: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(entries), size):
+        yield entries[start : start + size]

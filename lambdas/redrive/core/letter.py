@@ -84,7 +84,7 @@ class Letter:
     """One message received from the DLQ, with the trail taken out of its attributes.
 
     `attributes` are the sender's own, untouched. `trail_fault` says why a trail that was there counts as
-    absent; it is reported and never stops a pass.
+    absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
     """
 
     message_id: str
@@ -97,6 +97,7 @@ class Letter:
     source_arn: str | None = None
     trail: Trail | None = None
     trail_fault: str | None = None
+    first_received_at: datetime | None = None
 
     @property
     def original_id(self) -> str:

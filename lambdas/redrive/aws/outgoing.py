@@ -1,0 +1,125 @@
+"""Letters on their way to a queue: the entries of a SendMessageBatch, cut into calls, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from redrive.core.letter import (
+    MAX_MESSAGE_ATTRIBUTES,
+    TRAIL_ATTRIBUTE,
+    Attribute,
+    Letter,
+    Trail,
+    trail_attribute,
+    without_lineage,
+)
+from redrive.errors import EntryFault
+
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+ENTRIES_PER_CALL = 10
+BYTES_PER_CALL = 1_048_576
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail."""
+
+    letter: Letter
+    trail: Trail
+    size_limit: int
+    delay: timedelta = timedelta()
+
+    @cached_property
+    def carries_trail(self) -> bool:
+        """Whether the message has room for its trail; if not, it stays untouched and the ledger keeps the trail."""
+        has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
+        return has_place and self._size_with_trail <= self.size_limit
+
+    @cached_property
+    def trail_attribute(self) -> Attribute:
+        """The trail as the message carries it."""
+        return trail_attribute(self.trail)
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the message, with its trail if it carries it."""
+        return self._size_with_trail if self.carries_trail else self.letter.size
+
+    @cached_property
+    def _size_with_trail(self) -> int:
+        return self.letter.size_with(self.trail_attribute)
+
+
+@dataclass(slots=True)
+class Sent:
+    """What became of a send: the new MessageId by the letter's own, and what was not accepted."""
+
+    new_ids: dict[str, str] = field(default_factory=dict)
+    faults: list[EntryFault] = field(default_factory=list)
+
+    @property
+    def refused(self) -> EntryFault | None:
+        """The first fault that lies with the destination: access, its key, or the queue is gone.
+
+        None where all was accepted, or what was not is to blame on the letter itself (`is_of_content`) or on a
+        moment's trouble of AWS (`is_transient`): neither says anything about the consumer.
+        """
+        return next((fault for fault in self.faults if fault.is_refusal), None)
+
+    def add(self, part: Sent) -> None:
+        """Add what became of another part of the same send."""
+        self.new_ids |= part.new_ids
+        self.faults += part.faults
+
+
+def in_calls(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+    """Cut into calls of at most ten entries and 1 MiB together."""
+    few: list[Outgoing] = []
+    size = 0
+    for one in outgoing:
+        if few and (len(few) == ENTRIES_PER_CALL or size + one.size > BYTES_PER_CALL):
+            yield few
+            few, size = [], 0
+        few.append(one)
+        size += one.size
+    if few:
+        yield few
+
+
+def send_entry(one: Outgoing) -> dict[str, Any]:
+    """The entry of a SendMessageBatch for one letter, without its Id."""
+    letter = one.letter
+    attributes = {name: _sendable(value) for name, value in letter.attributes.items()}
+    if one.carries_trail:
+        attributes[TRAIL_ATTRIBUTE] = dict(one.trail_attribute)
+    entry: dict[str, Any] = {"MessageBody": letter.body}
+    if attributes:
+        entry["MessageAttributes"] = attributes
+    if one.delay:
+        entry["DelaySeconds"] = whole_seconds(one.delay)
+    if letter.group_id is not None:
+        entry["MessageGroupId"] = letter.group_id
+    # Set for every entry: without it each message would take the re-driver's own trace, Lineage included.
+    if trace_header := without_lineage(letter.trace_header):
+        entry["MessageSystemAttributes"] = {
+            "AWSTraceHeader": {"DataType": "String", "StringValue": trace_header}
+        }
+    return entry
+
+
+def _sendable(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    """The attribute with its DataType verbatim; receive answers also hold empty list values, which send refuses."""
+    return {
+        name: attribute[name]
+        for name in ("DataType", "StringValue", "BinaryValue")
+        if name in attribute
+    }
+
+
+def whole_seconds(duration: timedelta) -> int:
+    """What SQS takes for a duration: whole seconds, none for one that is over."""
+    return max(0, round(duration.total_seconds()))
