@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from redrive.core.pacing import MAX_SQS_DELAY, Pacer, backoff
-from redrive.core.triage import hard_cap
+# from redrive.core.triage import hard_cap
 from redrive.settings import Settings
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 

@@ -7,28 +7,29 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
-from redrive.aws.traffic import LiveTraffic
 from redrive.core.circuit import Circuit
 from redrive.core.report import Report
-from redrive.passes.redrive_pass import run_pass
-from redrive.passes.tools import Tools
+from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
+from redrive.passes.rhythm import Rhythm
 from redrive.settings import Deployment, Settings
+from redrive.wiring import make_tools
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
 #: What the deployed function has for one pass.
-PASS_TIME = timedelta(seconds=225)
+PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
 
 
-class SmartRedriver:
+class SmartPolicy:
     """Runs passes, and remembers their reports, when each was, and the circuit's states."""
+
+    #: The deployed schedule ticks every minute; the rhythm decides which of the ticks look.
+    every = timedelta(minutes=1)
 
     def __init__(self, world: World, settings: Settings | None = None, *, seed: int = 0) -> None:
         self.settings = settings or Settings()
         #: Rounds side by side; with more than one the clients have to bear threads.
         self.workers = 1
-        self.every = timedelta(minutes=self.settings.schedule_minutes)
         self.reports: list[Report] = []
         self.times: list[timedelta] = []
         self.states: list[tuple[timedelta, str]] = []
@@ -36,12 +37,15 @@ class SmartRedriver:
         self.redriven_by_id: Counter[str] = Counter()
         self._world = world
         self._rng = Random(seed)
+        self._rhythm = Rhythm()
+        names = getattr(world, "source_names", (SOURCE,))
         self._deployment = Deployment(
-            queue_name=SOURCE,
+            queue_name=names[0],
             table_name=TABLE,
             dlq_url=world.url(DLQ),
-            source_queue_url=world.url(SOURCE),
+            source_queue_url=world.url(names[0]),
             parking_lot_url=world.url(PARKING_LOT),
+            further_source_urls=tuple(world.url(name) for name in names[1:]),
         )
         world.dynamodb.create_table(
             TableName=TABLE,
@@ -49,29 +53,37 @@ class SmartRedriver:
             AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        self.store = StateStore(world.dynamodb, TABLE, SOURCE)
+        self.store = StateStore(world.dynamodb, TABLE, names[0])
 
     def tick(self) -> None:
-        """One pass."""
-        self.run_pass(self._world.sqs, self._world.dynamodb)
+        """One tick of the schedule: a pass, if one is due."""
+        if self._rhythm.is_due(self._world.clock.now()):
+            self.run_pass(self._world.sqs, self._world.dynamodb)
 
     def run_pass(
-        self, sqs: Any, dynamodb: Any, *, cloudwatch: Any = None, owner: str | None = None
+        self,
+        sqs: Any,
+        dynamodb: Any,
+        *,
+        cloudwatch: Any = None,
+        owner: str | None = None,
+        settings: Settings | None = None,
     ) -> Report:
         """One pass over these clients, which may inject faults before they call the world's."""
-        tools = Tools(
-            queues=Queues(sqs, self._deployment),
-            store=StateStore(dynamodb, TABLE, SOURCE),
-            live_traffic=LiveTraffic(cloudwatch or self._world.cloudwatch),
+        now = self._world.clock.now
+        tools = make_tools(
+            self._deployment,
+            sqs=sqs,
+            dynamodb=dynamodb,
+            cloudwatch=cloudwatch or self._world.cloudwatch,
             journal=self._note,
-            clock=self._world.clock.now,
+            clock=now,
             rng=self._rng,
             owner=owner or f"pass-{len(self.reports)}",
             workers=self.workers,
         )
-        report = run_pass(
-            tools, SOURCE, self.settings, deadline=self._world.clock.now() + PASS_TIME
-        )
+        report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
+        self._rhythm.looked(report, now())
         self.reports.append(report)
         self.times.append(self._world.elapsed)
         if report.circuit_after:

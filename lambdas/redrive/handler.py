@@ -1,6 +1,7 @@
 """The Lambda shell of the re-driver: environment and clients at cold start, then one pass per invocation.
 
-The event is ignored: it says that it is time, and the pass looks for itself.
+The event says that it is time, and the pass looks for itself. Only the schedule's own ticks may find that nothing is
+due; whoever else invokes the function gets a pass.
 """
 
 from __future__ import annotations
@@ -17,41 +18,44 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from redrive.aws import clients
 from redrive.aws.collector import set_up_collector
 from redrive.aws.metrics import emit, kept_metrics
-from redrive.aws.sqs import Queues
-from redrive.aws.state_table import StateStore
-from redrive.aws.traffic import LiveTraffic
 from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
-from redrive.passes.tools import Tools
+from redrive.passes.rhythm import Rhythm
 from redrive.settings import Deployment, Settings
+from redrive.wiring import make_tools
 
 logger = Logger(service="smart-redriver")
 
+#: What the schedule's ticks carry, and no other event.
+TICK = {"scheduled": True}
+
 settings = Settings.from_env(os.environ)
 deployment = Deployment.from_env(os.environ)
-queues = Queues(clients.sqs_client(), deployment)
-store = StateStore(clients.dynamodb_client(), deployment.table_name, deployment.queue_name)
-live_traffic = LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client))
+sqs, dynamodb = clients.sqs_client(), clients.dynamodb_client()
+cloudwatch = clients.OnFirstUse(clients.cloudwatch_client)
 kept = kept_metrics(os.environ)
+rhythm = Rhythm()
 set_up_collector()
 
 
 @logger.inject_lambda_context
-def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
-    """Run one pass and return its report as a JSON object."""
+def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
+    """Run one pass and return its report as a JSON object; a tick that is not due says when the next look is."""
+    if event == TICK and not rhythm.is_due(_now()):
+        return {"outcome": "NOT_DUE", "next_look": f"{rhythm.next_look:%Y-%m-%dT%H:%M:%SZ}"}
     remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    tools = Tools(
-        queues=queues,
-        store=store,
-        live_traffic=live_traffic,
+    tools = make_tools(
+        deployment,
+        sqs=sqs,
+        dynamodb=dynamodb,
+        cloudwatch=cloudwatch,
         journal=_log,
         clock=_now,
         rng=Random(),
         owner=context.aws_request_id,
         workers=clients.WORKERS,
     )
-    report = run_pass(
-        tools, deployment.queue_name, settings, deadline=_now() + remaining - STOPPING_TIME
-    )
+    report = run_pass(tools, settings, deadline=_now() + remaining - STOPPING_TIME)
+    rhythm.looked(report, _now())
     emit(report, kept)
     return report.to_json()
 

@@ -11,8 +11,8 @@ from redrive.core.queue_facts import QueueFacts, queue_name
 from redrive.errors import EntryFault
 
 if TYPE_CHECKING:
-    from redrive.aws.outgoing import Outgoing, Sent
     from redrive.aws.sqs import Message, MoveCheck, SqsQueue
+    from redrive.core.outgoing import Outgoing, Sent
 
 
 class DeadLetters:

@@ -13,7 +13,8 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
-from redrive.core.circuit import Batch, Circuit, Depth, Judged, Orders, State, Verdict
+from redrive.core.batch import Batch, Judged, Verdict
+from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Trail
 
@@ -58,10 +59,13 @@ def circuit_to_item(circuit: Circuit) -> Item:
             "ConsecutiveOpens": circuit.consecutive_opens,
             "Window": circuit.window,
             "IsShaken": circuit.is_shaken,
-            "HasProbed": circuit.has_probed,
+            "ProbedTimestamp": _iso(circuit.probed_at),
+            "GoodWindow": circuit.good_window,
+            "PacedUntilTimestamp": _iso(circuit.paced_until),
+            "CoolsUntilTimestamp": _iso(circuit.cools_until),
+            "UrgentSweepTimestamp": _iso(circuit.urgent_sweep_at),
             "Reason": circuit.reason,
             "Orders": _plain(circuit.orders),
-            "Depth": _plain(circuit.depth) if circuit.depth else None,
             "Pending": [_plain(batch) for batch in circuit.pending],
             # One short text each: there may be two hundred, and every KB written is a write unit.
             "Judged": [_judged_to_text(judged) for judged in circuit.judged],
@@ -72,7 +76,6 @@ def circuit_to_item(circuit: Circuit) -> Item:
 def circuit_from_item(queue: str, item: Item) -> Circuit:
     """The circuit in `item`. Raises KeyError or ValueError for an item that no version wrote."""
     values = _untyped(item)
-    depth = values.get("Depth")
     return Circuit(
         queue=queue,
         state=State(values["State"]),
@@ -87,10 +90,13 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
         consecutive_opens=int(values.get("ConsecutiveOpens", 0)),
         window=int(values["Window"]),
         is_shaken=bool(values.get("IsShaken", False)),
-        has_probed=bool(values.get("HasProbed", False)),
+        probed_at=_maybe_time(values.get("ProbedTimestamp")),
+        good_window=int(values.get("GoodWindow", 0)),
+        paced_until=_maybe_time(values.get("PacedUntilTimestamp")),
+        cools_until=_maybe_time(values.get("CoolsUntilTimestamp")),
+        urgent_sweep_at=_maybe_time(values.get("UrgentSweepTimestamp")),
         reason=str(values.get("Reason", "new")),
         orders=Orders(**_fields(Orders, values.get("Orders", {}))),
-        depth=Depth(**_fields(Depth, depth)) if depth else None,
         pending=tuple(Batch(**_fields(Batch, batch)) for batch in values.get("Pending", ())),
         judged=tuple(_judged_from_text(text) for text in values.get("Judged", ())),
     )
@@ -117,7 +123,8 @@ def entry_to_item(entry: Entry, now: datetime) -> Item:
             "ParkReason": entry.park_reason,
             "ParkedTimestamp": _iso(entry.parked_at),
             "Error": entry.error,
-            "ForgivenRedrives": entry.forgiven_redrives or None,
+            "FirstRedriveTimestamp": _iso(entry.first_redrive),
+            "FirstStrikeTimestamp": _iso(entry.first_strike),
             "History": list(entry.history),
             "TTL": int((now + ENTRY_KEPT).timestamp()),
         }
@@ -146,7 +153,8 @@ def entry_from_item(item: Item) -> Entry:
         park_reason=values.get("ParkReason"),
         parked_at=_maybe_time(values.get("ParkedTimestamp")),
         error=values.get("Error"),
-        forgiven_redrives=int(values.get("ForgivenRedrives", 0)),
+        first_redrive=_maybe_time(values.get("FirstRedriveTimestamp")),
+        first_strike=_maybe_time(values.get("FirstStrikeTimestamp")),
         history=tuple(values.get("History", ())),
     )
 
@@ -163,7 +171,7 @@ def kept_trail_from_item(item: Item) -> Trail | None:
     return Trail.decode(text) if text else None
 
 
-def _plain(record: Batch | Depth | Orders) -> dict[str, Any]:
+def _plain(record: Batch | Orders) -> dict[str, Any]:
     """A record as a map: CamelCase names, times as text, fractions as text (DynamoDB knows no floats)."""
     plain: dict[str, Any] = {}
     for one in fields(record):
@@ -176,9 +184,7 @@ def _plain(record: Batch | Depth | Orders) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def _fields(
-    kind: type[Batch] | type[Depth] | type[Orders], plain: Mapping[str, Any]
-) -> dict[str, Any]:
+def _fields(kind: type[Batch] | type[Orders], plain: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for one in fields(kind):
         value = plain.get(_camel(one.name))
@@ -194,11 +200,16 @@ def _fields(
 
 def _judged_to_text(judged: Judged) -> str:
     verdict = judged.verdict.value[0] + ("!" if judged.is_strike else "")
-    return f"{judged.id}:{judged.generation}:{verdict}:{judged.returned}:{judged.overturned_at}"
+    sent_at = int(judged.sent_at.timestamp())
+    return (
+        f"{judged.id}:{judged.generation}:{verdict}:{judged.returned}:{judged.overturned_at}"
+        f":{judged.size}:{sent_at}"
+    )
 
 
 def _judged_from_text(text: str) -> Judged:
-    batch, generation, verdict, returned, overturned_at = text.split(":")
+    batch, generation, verdict, returned, overturned_at, *more = text.split(":")
+    size, sent_at = more or ("0", "0")  # the first edition did not keep them
     return Judged(
         id=int(batch),
         generation=int(generation),
@@ -206,6 +217,8 @@ def _judged_from_text(text: str) -> Judged:
         is_strike=verdict.endswith("!"),
         returned=int(returned),
         overturned_at=int(overturned_at),
+        size=int(size),
+        sent_at=datetime.fromtimestamp(int(sent_at), UTC),
     )
 
 

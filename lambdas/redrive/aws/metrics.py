@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from redrive.core.circuit import State, Verdict
+from redrive.core.batch import Verdict
+from redrive.core.circuit import State
 from redrive.core.report import Outcome, Report
 
 NAMESPACE = "SmartRedriver"
@@ -100,7 +101,9 @@ def _told(report: Report) -> dict[Metric, list[float]]:
         LETTERS_PARKED: [report.parked.total()],
         LETTERS_HELD: [report.held.total()],
         LETTERS_FAILED: [report.failed],
-        CIRCUIT_STATE: [STATE_VALUES[state] for state in report.circuit_states],
+        CIRCUIT_STATE: [
+            STATE_VALUES[state] for one in report.circuits[:1] for state in one["states"]
+        ],
         WINDOW: _known(report.window),
         VERDICTS_SUCCESS: [verdicts.count(Verdict.SUCCESS.value)],
         VERDICTS_FAILURE: [verdicts.count(Verdict.FAILURE.value)],

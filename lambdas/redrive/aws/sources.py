@@ -13,8 +13,8 @@ from redrive.core.letter import Trail
 from redrive.core.queue_facts import QueueFacts, queue_name
 
 if TYPE_CHECKING:
-    from redrive.aws.outgoing import Outgoing, Sent
     from redrive.aws.sqs import SqsQueue
+    from redrive.core.outgoing import Outgoing, Sent
 
 
 class SqsSource:

@@ -15,7 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 from redrive.aws.calls import BatchAnswer, batch, naming
 from redrive.aws.dead_letters import DeadLetters, ParkingLot
-from redrive.aws.outgoing import (
+from redrive.aws.sources import SqsSource, owner_of
+from redrive.core.letter import Attribute, Letter
+from redrive.core.outgoing import (
     BYTES_PER_CALL,
     ENTRIES_PER_CALL,
     Outgoing,
@@ -24,8 +26,6 @@ from redrive.aws.outgoing import (
     send_entry,
     whole_seconds,
 )
-from redrive.aws.sources import SqsSource, owner_of
-from redrive.core.letter import Attribute, Letter
 from redrive.core.queue_facts import QueueFacts, Sources
 from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
 from redrive.settings import Deployment

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 from redrive.aws import items
 from redrive.aws.calls import naming
 from redrive.core.circuit import Circuit
+from redrive.core.lease import Lease
 from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
 from redrive.errors import CallFailed
@@ -44,14 +45,6 @@ class DynamoDbClient(Protocol):
     def batch_write_item(self) -> Callable[..., Any]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """The right to be the only pass on a queue, until it expires or is released."""
-
-    owner: str
-    expires_at: datetime
-
-
 @dataclass(slots=True)
 class Known:
     """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
@@ -67,6 +60,10 @@ class StateStore:
         self._dynamodb = dynamodb
         self._table = table
         self._queue = queue
+
+    def of(self, queue: str) -> StateStore:
+        """The same for another source queue of the DLQ."""
+        return StateStore(self._dynamodb, self._table, queue)
 
     def acquire_lease(self, lease: Lease, now: datetime) -> bool:
         """Take the lease unless another pass holds it. Raises CallFailed.

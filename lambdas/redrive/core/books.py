@@ -1,23 +1,22 @@
-"""A source queue's books: what was sent, received and deleted in each minute, and what was there. Pure."""
+"""The books of a source queue: what CloudWatch counted on it, minute by minute. Pure.
+
+What was sent is deleted, still there, or moved to the DLQ; so the counters and gauges of any span of time tell how
+many messages succeeded and how many failed, whatever the visibility timeout is. Counters are exact, but known one
+to three minutes late; `NumberOfMessagesSent` leaves out what SQS itself moves.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+PERIOD = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minute:
-    """One minute of a queue.
-
-    Attributes:
-        at: the start of the minute, UTC.
-        sent, received, deleted: counted in it. SQS counts repeated deletes, too, and does not count as sent
-            what it moves to a DLQ itself.
-        visible, in_flight, delayed: the most at once; None where nobody measured.
-        oldest_age_seconds: of the oldest message; None where there was none, or nobody measured.
-
-    """
+    """One minute of one queue. `at` is its start; gauges are None where CloudWatch has no point."""
 
     at: datetime
     sent: int = 0
@@ -28,12 +27,77 @@ class Minute:
     delayed: int | None = None
     oldest_age_seconds: float | None = None
 
+    @property
+    def held(self) -> int:
+        """Messages in the queue, whatever their state."""
+        return (self.visible or 0) + (self.in_flight or 0) + (self.delayed or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What became of the messages of one span, in messages.
+
+    Attributes:
+        present: in the queue when the span began. `sent`: by anyone, meanwhile.
+        received, deleted: by the consumer, meanwhile.
+        left: still there at its end. `waiting`, `in_flight`: those of them that nobody, somebody has in hand.
+        until: its end; what came later is not known yet.
+        deleted_lately: in the last minute of it.
+
+    """
+
+    present: int
+    sent: int
+    received: int
+    deleted: int
+    left: int
+    waiting: int
+    in_flight: int
+    until: datetime
+    deleted_lately: int
+
+    @property
+    def met(self) -> int:
+        """Messages that the consumer could meet."""
+        return self.present + self.sent
+
+    @property
+    def moved(self) -> int:
+        """Messages that are neither deleted nor there: SQS has moved them to the DLQ."""
+        return max(0, self.met - self.deleted - self.left)
+
+    @property
+    def failed_tries(self) -> int:
+        """Receives that ended without a delete."""
+        return max(0, self.received - self.deleted - self.in_flight)
+
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """The minutes of a queue in order of time, without gaps, up to the last one that is known.
-
-    What comes after is not known yet: CloudWatch is one to three minutes late.
-    """
+    """The minutes that are known, in order of time."""
 
     minutes: tuple[Minute, ...] = ()
+
+    def account(self, start: datetime, end: datetime | None = None) -> Account | None:
+        """What became of messages from the minute of `start` on, to that of `end`; None while nothing is known.
+
+        Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
+        nothing that was just sent counts as moved.
+        """
+        first = start.replace(second=0, microsecond=0)
+        span = [one for one in self.minutes if one.at >= first and (end is None or one.at < end)]
+        if not span:
+            return None
+        before = [one for one in self.minutes if one.at < first]
+        last_two = span[-2:]
+        return Account(
+            present=before[-1].held if before else 0,
+            sent=sum(one.sent for one in span),
+            received=sum(one.received for one in span),
+            deleted=sum(one.deleted for one in span),
+            left=max(one.held for one in last_two),
+            waiting=max(one.visible or 0 for one in last_two),
+            in_flight=max(one.in_flight or 0 for one in last_two),
+            until=span[-1].at + PERIOD,
+            deleted_lately=span[-1].deleted,
+        )

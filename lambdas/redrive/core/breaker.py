@@ -4,11 +4,11 @@
           ┌────────┐ ───────────────────────────────────► ┌──────┐
           │ CLOSED │                                      │ OPEN │ ◄──────────┐
           └────────┘                                      └──────┘            │
-              ▲                             cool-down over,   │               │ one failure;
-              │ success_threshold           a letter to send  ▼               │ cool-down doubles
-              │ canaries in a row                       ┌───────────┐         │
-              └──────────────────────────────────────── │ HALF_OPEN │ ────────┘
-                                                        └───────────┘
+              ▲                       cool-down over, or        │             │ one failure;
+              │ success_threshold     live messages succeed;    ▼             │ cool-down doubles
+              │ canaries in a row     a letter to send    ┌───────────┐       │
+              └────────────────────────────────────────── │ HALF_OPEN │ ──────┘
+                                                          └───────────┘
 
 It is two-step, as a redrive is: `allow` gives a permit now, the outcome comes minutes later, in another
 invocation, through `judge`. Every change of state starts a new generation; what returns from an older one
@@ -21,28 +21,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from redrive.core.circuit import Batch, Circuit, Judged, Orders, State, Verdict
-from redrive.core.verdict import Evidence, Judgement, weigh
+from redrive.core.batch import Batch, Judged, Verdict
+from redrive.core.circuit import Circuit, Orders, State
+from redrive.core.evidence import Evidence, LiveTraffic
+from redrive.core.verdict import Judgement, weigh
 from redrive.settings import Settings
 
-#: What the circuit closes with: the consumer has just recovered, and the window doubles from here.
+#: What a person's close leaves; the window grows from here.
 SMALLEST_WINDOW = 1
+
+#: A success speaks for the next batch for so long: about the time in which its own verdict came.
+FRESH = timedelta(minutes=6)
+
+#: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
+DOUBT = timedelta(minutes=5)
+
+#: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
+VOUCHED_MINUTES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
-    """How many letters a pass may redrive, and why not more."""
+    """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay."""
 
     limit: int
     reason: str
     is_canary: bool = False
     is_probe: bool = False
 
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is sent to see how the consumer is, before more follows."""
+        return self.is_canary or self.is_probe
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """One verdict and the circuit's state before and after it, for the report and the log."""
 
+    queue: str
     batch: Batch
     judgement: Judgement
     before: State
@@ -54,48 +71,86 @@ def new_circuit(queue: str, settings: Settings, now: datetime) -> Circuit:
     return Circuit(queue=queue, changed_at=now, window=settings.initial_window)
 
 
-def cool_down(circuit: Circuit, settings: Settings) -> timedelta:
-    """How long the circuit stays OPEN: doubles with every consecutive opening, up to the maximum."""
-    doublings = min(max(0, circuit.consecutive_opens - 1), 32)
-    seconds = settings.cool_down_seconds * 2**doublings
-    return timedelta(seconds=min(seconds, settings.max_cool_down_seconds))
+def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timedelta:
+    """How long the circuit stays OPEN: doubles with every consecutive opening up to the maximum, and is jittered.
+
+    Args:
+        consecutive_opens: 1 for the first.
+        roll: uniform in [0, 1). A quarter of the time is left to chance, so that it can't fall into step with
+            a consumer that flaps.
+
+    """
+    doublings = min(max(0, consecutive_opens - 1), 32)
+    seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
+    return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
 
 
-def has_cooled_down(circuit: Circuit, settings: Settings, now: datetime) -> bool:
+def has_cooled_down(circuit: Circuit, now: datetime) -> bool:
     """Whether an OPEN circuit may try a canary."""
-    return now >= circuit.changed_at + cool_down(circuit, settings)
+    return circuit.cools_until is None or now >= circuit.cools_until
 
 
-def allow(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
-    """How many letters may be redriven now."""
+def allow(
+    circuit: Circuit,
+    settings: Settings,
+    now: datetime,
+    live: LiveTraffic = LiveTraffic.UNSEEN,
+) -> Permit:
+    """How many letters may be redriven now, with what live traffic shows while the circuit is OPEN."""
     match circuit.state:
         case State.CLOSED:
-            return _allow_closed(circuit, settings)
-        case State.OPEN if not has_cooled_down(circuit, settings, now):
-            ends = circuit.changed_at + cool_down(circuit, settings)
-            return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
+            return _allow_closed(circuit, settings, now)
+        case State.OPEN:
+            return _allow_open(circuit, settings, now, live)
         case State.HALF_OPEN if circuit.pending:
             return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
         case _:
             return Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
 
 
-def _allow_closed(circuit: Circuit, settings: Settings) -> Permit:
-    """The window; after a failure one batch at a time, a probe before each full one.
+def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveTraffic) -> Permit:
+    canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
+    if live is LiveTraffic.SUCCEEDS:
+        return replace(canary, reason="a canary, as live messages succeed")
+    if not has_cooled_down(circuit, now):
+        return Permit(
+            limit=0, reason=f"OPEN, cooling down until {circuit.cools_until:%Y-%m-%dT%H:%M:%SZ}"
+        )
+    # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
+    spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
+    if live is LiveTraffic.FAILS and now < spared_until:
+        return Permit(limit=0, reason="OPEN, live messages still fail")
+    return canary
 
-    A consumer that flaps lets a window that just doubled run into its next bad phase: as many letters fail as
-    succeed. A probe meets that phase with one letter instead.
+
+def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
+    """The window; after a failure one batch at a time, and a probe where no success is fresh.
+
+    A consumer that flaps lets a window that just grew run into its next bad phase. A probe meets that phase
+    with one letter instead.
     """
     window = min(circuit.window, settings.max_window)
     reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
+    probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
+    if circuit.pending and _is_in_doubt(circuit, settings, now):
+        return replace(probe, reason=f"{reason}, nothing known of them: a probe")
     if not circuit.is_shaken:
         return Permit(limit=max(0, window - circuit.outstanding), reason=reason)
     if circuit.pending:
         return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
-    if circuit.has_probed or window <= settings.canary_size:
+    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
+    if is_fresh or window <= settings.canary_size:
         return Permit(limit=window, reason=reason)
-    return Permit(
-        limit=settings.canary_size, reason="a probe, as a batch failed lately", is_probe=True
+    return replace(probe, reason="a probe, as a batch failed lately")
+
+
+def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
+    """Whether nothing is known of the batches that are out although it is time: each further one adds to the evidence."""
+    is_full = circuit.outstanding >= min(circuit.window, settings.max_window) or circuit.is_shaken
+    return (
+        is_full
+        and len(circuit.pending) < settings.failure_threshold
+        and all(now >= one.tried_by + DOUBT for one in circuit.pending)
     )
 
 
@@ -107,14 +162,13 @@ def register_batch(
     An OPEN circuit turns HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
     """
     if circuit.state is State.OPEN:
-        circuit = _changed(
-            replace(circuit, success_count=0), State.HALF_OPEN, "the cool-down is over", now
-        )
+        circuit = _changed(replace(circuit, success_count=0), State.HALF_OPEN, permit.reason, now)
     batch = Batch(
         id=circuit.version + 1,
         generation=circuit.generation,
         sent_at=now,
         first_try_at=now,
+        last_try_at=due_at,
         due_at=due_at,
         size=permit.limit,
         is_probe=permit.is_probe,
@@ -133,8 +187,6 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
 
     """
     for (batch_id, was_suspect), count in returns.items():
-        if circuit.depth is not None:
-            circuit = replace(circuit, depth=circuit.depth.explained(count))
         if batch := circuit.pending_batch(batch_id):
             if was_suspect:
                 batch = replace(batch, suspects_returned=batch.suspects_returned + count)
@@ -147,51 +199,65 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
 
 
 def judge(
-    circuit: Circuit, evidence: Evidence, settings: Settings, now: datetime
+    circuit: Circuit,
+    evidence: Mapping[int, Evidence],
+    settings: Settings,
+    now: datetime,
+    *,
+    visibility_timeout: timedelta,
+    roll: float,
 ) -> tuple[Circuit, tuple[Ruling, ...]]:
-    """Judge every batch that can be judged, oldest first, and move the circuit accordingly."""
+    """Judge every batch that can be judged, oldest first, and move the circuit accordingly.
+
+    Args:
+        evidence: what is known of each batch that awaits its verdict, by its id.
+        visibility_timeout: the source queue's.
+        roll: uniform in [0, 1), for the jitter of a cool-down.
+
+    """
     rulings: list[Ruling] = []
-    circuit = _overturn(circuit, settings, now)
+    circuit = _overturn(circuit, settings, now, roll)
     for batch in circuit.pending:
         if circuit.pending_batch(batch.id) is None:
             continue  # voided by a change of state that an earlier verdict brought
-        is_canary = circuit.state is State.HALF_OPEN
-        judgement = weigh(batch, evidence, settings, now, is_canary=is_canary)
-        if judgement.verdict is None:
-            rulings.append(_ruling(batch, judgement, circuit, circuit))
-            continue
-        evidence = replace(evidence, unexplained=max(0.0, evidence.unexplained - judgement.charged))
-        if circuit.depth is not None:
-            circuit = replace(circuit, depth=circuit.depth.explained(judgement.charged))
-        after = circuit.settled(
-            batch,
-            judgement.verdict,
-            is_strike=judgement.is_strike,
-            overturned_at=judgement.overturned_at,
-        )
-        after = _record(after, batch, judgement, settings, now)
+        known = evidence.get(batch.id, Evidence())
+        judgement = weigh(batch, known, settings, now, visibility_timeout=visibility_timeout)
+        after = circuit
+        if judgement.verdict is not None:
+            after = circuit.settled(
+                batch,
+                judgement.verdict,
+                is_strike=judgement.is_strike,
+                overturned_at=judgement.overturned_at,
+            )
+            after = _record(after, batch, judgement, settings, now, roll)
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
 
 
-def refuse(circuit: Circuit, reason: str, settings: Settings, now: datetime) -> Circuit:
+def refuse(
+    circuit: Circuit, reason: str, settings: Settings, now: datetime, roll: float
+) -> Circuit:
     """After the destination refused sends (access, KMS, throttling): a failure at once."""
-    return _failed(circuit, reason, settings, now)
+    return _failed(circuit, reason, settings, now, roll)
 
 
-def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
+def force(
+    circuit: Circuit, state: State, reason: str, settings: Settings, now: datetime
+) -> Circuit:
     """After a person opened or closed the circuit by hand."""
+    opens = 1 if state is State.OPEN else 0
     counted = replace(
         circuit,
         failure_count=0,
         success_count=0,
         is_shaken=False,
-        has_probed=False,
-        consecutive_opens=1 if state is State.OPEN else 0,
+        probed_at=None,
+        consecutive_opens=opens,
         window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
     )
-    return _changed(counted, state, reason, now)
+    return _changed(counted, state, reason, now, cool_down(opens, settings, 1.0))
 
 
 def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
@@ -203,7 +269,12 @@ def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
 
 
 def _record(
-    circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
+    circuit: Circuit,
+    batch: Batch,
+    judgement: Judgement,
+    settings: Settings,
+    now: datetime,
+    roll: float,
 ) -> Circuit:
     if batch.generation != circuit.generation:
         return circuit
@@ -211,7 +282,7 @@ def _record(
         case Verdict.SUCCESS:
             return _succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
-            return _failed(circuit, judgement.reason, settings, now, is_probe=batch.is_probe)
+            return _failed(circuit, judgement.reason, settings, now, roll, is_probe=batch.is_probe)
         case _:
             return circuit
 
@@ -219,38 +290,47 @@ def _record(
 def _succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
+    vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
+    circuit = replace(circuit, success_count=circuit.success_count + 1, probed_at=batch.sent_at)
     if circuit.state is State.HALF_OPEN:
-        successes = circuit.success_count + 1
-        circuit = replace(circuit, success_count=successes)
-        if successes < settings.success_threshold:
+        if circuit.success_count < settings.success_threshold:
             return circuit
+        window = max(settings.initial_window, circuit.good_window // 2, vouched)
+        reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
-            circuit, failure_count=0, success_count=0, window=SMALLEST_WINDOW, is_shaken=True
+            circuit,
+            failure_count=0,
+            success_count=0,
+            window=min(window, settings.max_window),
+            is_shaken=True,
         )
-        return _changed(closed, State.CLOSED, f"{successes} canaries succeeded", now)
+        return _changed(closed, State.CLOSED, reason, now)
+    circuit = replace(circuit, failure_count=0)
     if batch.is_probe:
-        return replace(circuit, failure_count=0, has_probed=True)
-    successes = circuit.success_count + 1
-    window = circuit.window
-    # Only a success that the batch earned itself speaks for more, and only of a window that was used: one that
-    # was not has not been shown to be safe (RFC 7661 says the same of TCP's).
-    if judgement.overturned_at and 2 * batch.size >= window:
-        window = min(2 * window, settings.max_window)
+        return replace(circuit, success_count=circuit.success_count - 1)
+    window, good = circuit.window, circuit.good_window
+    # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
+    if 2 * batch.size >= window:
+        window, good = window * judgement.growth, batch.size
     return replace(
         circuit,
-        failure_count=0,
-        success_count=successes,
         consecutive_opens=0,
-        window=window,
-        is_shaken=circuit.is_shaken and successes < settings.failure_threshold,
-        has_probed=False,
+        window=min(max(window, vouched), settings.max_window),
+        good_window=good,
+        is_shaken=circuit.is_shaken and circuit.success_count < settings.failure_threshold,
     )
 
 
 def _failed(
-    circuit: Circuit, reason: str, settings: Settings, now: datetime, *, is_probe: bool = False
+    circuit: Circuit,
+    reason: str,
+    settings: Settings,
+    now: datetime,
+    roll: float,
+    *,
+    is_probe: bool = False,
 ) -> Circuit:
-    circuit = replace(circuit, success_count=0, is_shaken=True, has_probed=False)
+    circuit = replace(circuit, success_count=0, is_shaken=True, probed_at=None)
     if circuit.state is State.CLOSED:
         failures = circuit.failure_count + 1
         # A probe's failure says that now is not the time, not that the window is too large.
@@ -259,20 +339,32 @@ def _failed(
         if failures < settings.failure_threshold:
             return circuit
         reason = f"{failures} failed batches in a row, the last: {reason}"
-    opened = replace(circuit, consecutive_opens=circuit.consecutive_opens + 1)
-    return _changed(opened, State.OPEN, reason, now)
+    opens = circuit.consecutive_opens + 1
+    opened = replace(circuit, consecutive_opens=opens)
+    return _changed(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
 
 
-def _changed(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
+def _changed(
+    circuit: Circuit,
+    state: State,
+    reason: str,
+    now: datetime,
+    cools_for: timedelta | None = None,
+) -> Circuit:
     """A new state and generation; what still awaited a verdict no longer has one to wait for."""
     for batch in circuit.pending:
         circuit = circuit.settled(batch, Verdict.NO_EVIDENCE, is_strike=False)
     return replace(
-        circuit, state=state, generation=circuit.generation + 1, changed_at=now, reason=reason
+        circuit,
+        state=state,
+        generation=circuit.generation + 1,
+        changed_at=now,
+        cools_until=now + cools_for if state is State.OPEN and cools_for else None,
+        reason=reason,
     )
 
 
-def _overturn(circuit: Circuit, settings: Settings, now: datetime) -> Circuit:
+def _overturn(circuit: Circuit, settings: Settings, now: datetime, roll: float) -> Circuit:
     """Charge a success that late returns have turned into a failure, and take its strikes back."""
     for judged in circuit.judged:
         if judged.verdict is Verdict.SUCCESS and 0 < judged.overturned_at <= judged.returned:
@@ -280,7 +372,7 @@ def _overturn(circuit: Circuit, settings: Settings, now: datetime) -> Circuit:
             circuit = _with_judged(circuit, overturned)
             if judged.generation == circuit.generation:
                 reason = f"{judged.returned} letters of batch {judged.id} returned late"
-                circuit = _failed(circuit, reason, settings, now)
+                circuit = _failed(circuit, reason, settings, now, roll)
     return circuit
 
 
@@ -290,4 +382,6 @@ def _with_judged(circuit: Circuit, changed: Judged) -> Circuit:
 
 
 def _ruling(batch: Batch, judgement: Judgement, before: Circuit, after: Circuit) -> Ruling:
-    return Ruling(batch=batch, judgement=judgement, before=before.state, after=after.state)
+    return Ruling(
+        queue=after.queue, batch=batch, judgement=judgement, before=before.state, after=after.state
+    )

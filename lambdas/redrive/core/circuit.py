@@ -1,21 +1,15 @@
-"""What is remembered of one queue between passes: the circuit, its batches, and the depth of its DLQ.
+"""What is remembered of one queue between passes: the circuit, its batches, and what people ordered.
 
-Data and arithmetic only. `verdict.py` weighs a batch, `breaker.py` moves the circuit, the state store keeps it.
+Data and arithmetic only. `verdict.py` weighs a batch, `breaker.py` moves the circuit, the state table keeps it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 
-#: Judged batches remembered, so that a letter that returns late still learns what its batch showed. At one
-#: batch in five minutes these are the last 16 hours, in about 5 KB.
-JUDGED_KEPT = 200
-
-#: `GetQueueAttributes` counts settle about a minute after the last change.
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html
-COUNTS_SETTLE = timedelta(seconds=60)
+from redrive.core.batch import JUDGED_KEPT, Batch, Judged, Verdict
 
 
 class State(str, Enum):
@@ -24,116 +18,6 @@ class State(str, Enum):
     CLOSED = "CLOSED"
     OPEN = "OPEN"
     HALF_OPEN = "HALF_OPEN"
-
-
-class Verdict(str, Enum):
-    """What a batch showed."""
-
-    SUCCESS = "SUCCESS"
-    FAILURE = "FAILURE"
-    NO_EVIDENCE = "NO_EVIDENCE"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """The letters redriven by one pass, awaiting a verdict.
-
-    It is registered before the first send with the number it may reach (`is_complete` false), so that a pass
-    that dies while sending leaves no unknown letters behind, and completed with what was really sent.
-
-    Attributes:
-        size: letters sent, suspects included.
-        suspects: those of them that had come back before while others succeeded.
-        returned, suspects_returned: returns seen so far.
-        is_probe: sent small on purpose, to see before a full batch follows.
-        first_try_at, due_at: when the consumer could first see one, and when all have had time to fail.
-
-    """
-
-    id: int
-    generation: int
-    sent_at: datetime
-    first_try_at: datetime
-    due_at: datetime
-    size: int
-    suspects: int = 0
-    returned: int = 0
-    suspects_returned: int = 0
-    is_probe: bool = False
-    is_complete: bool = True
-
-    @property
-    def outstanding(self) -> int:
-        """Letters of which nothing was seen again."""
-        return max(0, self.size - self.returned - self.suspects_returned)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A batch whose verdict is in.
-
-    `is_strike` says whether a return from it speaks against the letter. It differs from "success" for a batch
-    of suspects alone: that shows nothing about the consumer, but their returns still count against them.
-    A success earned by the batch itself falls when `overturned_at` letters have returned after all (0: never).
-    """
-
-    id: int
-    generation: int
-    verdict: Verdict
-    is_strike: bool
-    returned: int = 0
-    overturned_at: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Depth:
-    """The account of the DLQ's depth: letters that came although nobody counted them.
-
-    With a large backlog a returned letter queues up behind it and is not received for hours, but the depth
-    shows it at once: what is there, less what should be there, is new.
-
-    Attributes:
-        letters, at: the last settled measurement.
-        removed, removed_at: what passes have taken out since then, and when last.
-        usual_inflow: letters a second that come while nothing of ours is out.
-        unexplained: letters that came beyond the usual inflow and that no return seen so far explains.
-
-    """
-
-    letters: int
-    at: datetime
-    removed: int = 0
-    removed_at: datetime | None = None
-    usual_inflow: float = 0.0
-    unexplained: float = 0.0
-
-    def measured(self, letters: int, now: datetime, *, letters_are_out: bool) -> Depth:
-        """The account after `letters` were counted in the DLQ at `now`.
-
-        A count that may still be settling after our own deletes would show them as growth: it is left out,
-        and the next one covers the time.
-        """
-        if self.removed_at is not None and now - self.removed_at < COUNTS_SETTLE:
-            return self
-        seconds = (now - self.at).total_seconds()
-        if seconds <= 0:
-            return self
-        growth = letters - (self.letters - self.removed)
-        inflow, unexplained = self.usual_inflow, self.unexplained
-        if letters_are_out:
-            unexplained = max(0.0, unexplained + growth - inflow * seconds)
-        else:
-            # Rounded, so that a queue that stays quiet comes to nought, and not to what DynamoDB can't hold.
-            inflow, unexplained = round((inflow + max(0, growth) / seconds) / 2, 6), 0.0
-        return Depth(letters=letters, at=now, usual_inflow=inflow, unexplained=unexplained)
-
-    def less(self, removed: int, now: datetime) -> Depth:
-        """The account after a pass took `removed` letters out."""
-        return replace(self, removed=self.removed + removed, removed_at=now) if removed else self
-
-    def explained(self, letters: int) -> Depth:
-        """The account after `letters` of the unexplained ones were seen or charged."""
-        return replace(self, unexplained=max(0.0, self.unexplained - letters))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +60,13 @@ class Circuit:
         failure_count: failed batches in a row while CLOSED.
         success_count: in a row, good canaries while HALF_OPEN, good full batches while CLOSED.
         window: how many letters may be awaiting a verdict at once.
-        is_shaken: a batch has failed lately, so that each full batch needs a probe that succeeded before it.
-        has_probed: the last verdict was such a probe's success.
-        dlq_sweep_at, lot_sweep_at: when the retention guard looks through a queue next; None: not yet known.
+        good_window: the last window that was shown to be good; 0 before the first.
+        paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
+        is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
+        probed_at: when the batch was sent whose success was the last verdict; None after a failure.
+        cools_until: while OPEN, when the cool-down is over.
+        dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
+            while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
         reason: why the state is what it is, for people.
 
     """
@@ -192,14 +80,17 @@ class Circuit:
     failure_count: int = 0
     success_count: int = 0
     consecutive_opens: int = 0
+    good_window: int = 0
+    paced_until: datetime | None = None
     is_shaken: bool = False
-    has_probed: bool = False
+    probed_at: datetime | None = None
+    cools_until: datetime | None = None
     last_attempt_at: datetime | None = None
     dlq_sweep_at: datetime | None = None
+    urgent_sweep_at: datetime | None = None
     lot_sweep_at: datetime | None = None
     reason: str = "new"
     orders: Orders = Orders()
-    depth: Depth | None = None
     pending: tuple[Batch, ...] = ()
     judged: tuple[Judged, ...] = field(default=(), repr=False)
 
@@ -234,6 +125,8 @@ class Circuit:
             generation=batch.generation,
             verdict=verdict,
             is_strike=is_strike,
+            sent_at=batch.sent_at,
+            size=batch.size,
             returned=batch.returned,
             overturned_at=overturned_at,
         )

@@ -40,7 +40,8 @@ class Entry:
         not_before: when a returned letter may be redriven at the earliest.
         source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
         error: what the consumer said when it failed, where an attribute of the letter tells.
-        forgiven_redrives: redrives up to the last replay, which the hard cap and the backoff no longer count.
+        first_redrive: the first of its redrives, from which giving up counts. `first_strike`: the first of its
+            strikes, from which its last chance counts. A person's replay forgets both.
 
     """
 
@@ -55,14 +56,15 @@ class Entry:
     batch: int | None = None
     settled_batch: int | None = None
     generation: int = 0
+    first_redrive: datetime | None = None
     last_redrive: datetime | None = None
+    first_strike: datetime | None = None
     not_before: datetime | None = None
     seen_in_version: int | None = None
     source_arn: str | None = None
     park_reason: str | None = None
     parked_at: datetime | None = None
     error: str | None = None
-    forgiven_redrives: int = 0
     history: tuple[str, ...] = ()
 
     @property
@@ -101,9 +103,11 @@ class Entry:
             status=Status.REDRIVEN,
             redrive_count=self.redrive_count + 1,
             strikes=strikes,
+            first_strike=self._first_strike(strikes, now),
             settled_batch=self.batch,
             batch=batch,
             generation=generation,
+            first_redrive=self.first_redrive or now,
             last_redrive=now,
             not_before=None,
             seen_in_version=None,
@@ -120,13 +124,20 @@ class Entry:
             history=_noted(self.history, now, back),
         )
 
-    def deferred(self, *, not_before: datetime, strikes: int, batch: int | None) -> Entry:
+    def deferred(
+        self, *, not_before: datetime, strikes: int, batch: int | None, now: datetime
+    ) -> Entry:
         """When the next attempt has been put off beyond what SQS can delay.
 
         `batch` is the one that the letter returns from, of which a lost write may have left no trace here.
         """
         return replace(
-            self, not_before=not_before, strikes=strikes, batch=batch, settled_batch=batch
+            self,
+            not_before=not_before,
+            strikes=strikes,
+            first_strike=self._first_strike(strikes, now),
+            batch=batch,
+            settled_batch=batch,
         )
 
     def parked(
@@ -162,8 +173,9 @@ class Entry:
             self._sent_on(replaced_id, new_id, now, note),
             status=Status.REPLAYED,
             redrive_count=redrive_count,
-            forgiven_redrives=redrive_count,
             strikes=0,
+            first_strike=None,
+            first_redrive=None,
             batch=None,
             settled_batch=None,
             last_redrive=now,
@@ -174,6 +186,9 @@ class Entry:
     def deleted(self, *, message_id: str, now: datetime, note: str) -> Entry:
         """Before a person's delete: should it not come to pass, the copy left behind is one to discard."""
         return replace(self._sent_on(message_id, message_id, now, note), status=Status.DELETED)
+
+    def _first_strike(self, strikes: int, now: datetime) -> datetime | None:
+        return (self.first_strike or now) if strikes else None
 
     def _sent_on(self, replaced_id: str, new_id: str, now: datetime, note: str) -> Entry:
         return replace(

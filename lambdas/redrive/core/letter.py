@@ -92,12 +92,12 @@ class Letter:
     body: str
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     sent_at: datetime
+    first_received_at: datetime | None = None
     group_id: str | None = None
     trace_header: str | None = None
     source_arn: str | None = None
     trail: Trail | None = None
     trail_fault: str | None = None
-    first_received_at: datetime | None = None
 
     @property
     def original_id(self) -> str:
@@ -121,6 +121,10 @@ class Letter:
     def with_trail(self, trail: Trail) -> Letter:
         """This letter with a trail that was kept for it in the ledger."""
         return replace(self, trail=trail, trail_fault=None)
+
+    def without_trail(self) -> Letter:
+        """This letter as one of its own, whose trail was copied from another's."""
+        return replace(self, trail=None, trail_fault="the trail is another letter's")
 
 
 def read_trail(

@@ -17,20 +17,18 @@ MAX_SQS_DELAY = timedelta(seconds=900)
 MAX_VISIBILITY = timedelta(hours=12)
 
 
-def backoff(redrive_count: int, roll: float, settings: Settings) -> timedelta:
-    """The delay of the next redrive: `base_delay x 2^redrive_count`, capped, and its upper half jittered.
+def backoff(strikes: int, roll: float, settings: Settings) -> timedelta:
+    """How long after its last failure a letter is tried again: `base_delay x 2^strikes`, capped, its upper half jittered.
 
     Args:
-        redrive_count: redrives so far, 0 for the first.
+        strikes: returns that speak against the letter; one from a failed batch says nothing about it.
         roll: uniform in [0, 1). Half of the delay is sure, so that a letter never goes back at once, and half
             is spread, so that letters which failed together are not tried together ("equal jitter",
             https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 
     """
     # 2^40 s is beyond every cap; a larger exponent would only overflow.
-    full = min(
-        settings.base_delay_seconds * 2 ** min(redrive_count, 40), settings.max_delay_seconds
-    )
+    full = min(settings.base_delay_seconds * 2 ** min(strikes, 40), settings.max_delay_seconds)
     return timedelta(seconds=round(full * (0.5 + roll / 2)))
 
 
@@ -40,21 +38,29 @@ class Pacer:
     SQS itself does the waiting, by `DelaySeconds`: a pass that redrives 10,000 letters in five seconds still
     reaches the consumer as a steady stream. Seconds are counted on the wall clock and not from each send, or the
     rounds of one pass would share some. State: one counter a second, at most those of a pass and 901 more.
+    `starts_at` is where the pass before left off: what it dealt out may still be on its way.
     """
 
-    def __init__(self, max_rate: float) -> None:
+    def __init__(self, max_rate: float, starts_at: datetime | None = None) -> None:
         self._rate = max_rate
         self._taken: Counter[int] = Counter()
+        self._first = math.ceil(starts_at.timestamp()) if starts_at and max_rate else 0
+        #: Up to here the rate is used up: where the next pass has to start.
+        self.until = starts_at
 
     def slot(self, wanted: timedelta, now: datetime) -> timedelta | None:
         """The delay from `now` to the first free second at or after `wanted`; None when SQS can't delay that long."""
-        delay = math.ceil(wanted.total_seconds())
         start, last = int(now.timestamp()), int(MAX_SQS_DELAY.total_seconds())
+        earliest = max(math.ceil(wanted.total_seconds()), self._first - start)
+        delay = earliest
         while delay <= last and self._rate and not self._has_room(start + delay):
             delay += 1
         if delay > last:
             return None
         self._taken[start + delay] += 1
+        if self._rate and delay - earliest > 2 / self._rate:
+            latest = now + timedelta(seconds=delay)
+            self.until = max(self.until or latest, latest)
         return timedelta(seconds=delay)
 
     def _has_room(self, second: int) -> bool:

@@ -1,7 +1,7 @@
 """The retention guard's arithmetic: when a letter is near expiry, and when a queue has to be looked through. Pure.
 
-A standard queue's DLQ counts a message's age from its very first send, so a letter can expire while the circuit
-is OPEN and nobody receives it. Parking gives it a new clock, and so does renewing what is parked.
+A standard queue's DLQ counts a message's age from its very first send, so a letter can expire while nobody receives
+it, whatever the circuit's state. Parking gives it a new clock, and so does renewing what is parked.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
 """
 
@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from redrive.core.circuit import Circuit, State
 from redrive.core.letter import Letter
 
-#: A letter with less than this left to live is near expiry; on a queue of short retention a quarter of that.
-EXPIRY_MARGIN = timedelta(days=2)
+#: While nothing flows, a letter with less than this left to live is near expiry: nobody knows how long that lasts.
+#: On a queue of short retention it is a quarter of that.
+CALM_MARGIN = timedelta(days=2)
+
+#: While letters flow, most of them go before they expire; what is nearer to its end than this is parked.
+#: On a queue of short retention it is an eighth of that.
+URGENT_MARGIN = timedelta(hours=1)
 
 #: What is near expiry has to be found well before it expires: a look through twice within the margin.
 SWEEPS_PER_MARGIN = 2
@@ -23,14 +27,19 @@ SWEEPS_PER_MARGIN = 2
 SWEEP_LIMIT = 10_000
 
 
-def expiry_margin(retention: timedelta) -> timedelta:
-    """How long before its end a letter counts as near expiry."""
-    return min(EXPIRY_MARGIN, retention / 4)
+def calm_margin(retention: timedelta) -> timedelta:
+    """How long before its end a letter counts as near expiry while nothing flows."""
+    return min(CALM_MARGIN, retention / 4)
 
 
-def is_expiring(letter: Letter, retention: timedelta, now: datetime) -> bool:
-    """Whether the letter is near expiry in a queue of this retention."""
-    return letter.sent_at + retention - now < expiry_margin(retention)
+def urgent_margin(retention: timedelta) -> timedelta:
+    """How long before its end a letter counts as near expiry while letters flow."""
+    return min(URGENT_MARGIN, retention / 8)
+
+
+def is_expiring(letter: Letter, retention: timedelta, margin: timedelta, now: datetime) -> bool:
+    """Whether the letter has less than `margin` left to live in a queue of this retention."""
+    return letter.sent_at + retention - now < margin
 
 
 def is_worth_renewing(letter: Letter, retention: timedelta, now: datetime) -> bool:
@@ -38,26 +47,22 @@ def is_worth_renewing(letter: Letter, retention: timedelta, now: datetime) -> bo
     return letter.sent_at + retention / 2 <= now
 
 
-def is_dlq_sweep_due(circuit: Circuit, now: datetime, *, is_paused: bool = False) -> bool:
-    """Whether the DLQ has to be looked through. While CLOSED its letters flow, and triage sees each."""
-    if circuit.state is State.CLOSED and not is_paused:
-        return False
-    return circuit.dlq_sweep_at is None or circuit.dlq_sweep_at <= now
+def is_due(sweep_at: datetime | None, now: datetime) -> bool:
+    """Whether a queue has to be looked through; at once when it holds letters of an unknown past."""
+    return sweep_at is None or sweep_at <= now
 
 
-def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
-    """Whether the parking lot has to be looked through; at once when it holds letters of an unknown past."""
-    return circuit.lot_sweep_at is None or circuit.lot_sweep_at <= now
-
-
-def next_dlq_sweep(
-    oldest: datetime | None, retention: timedelta, source_retention: timedelta, now: datetime
+def next_sweep(
+    oldest: datetime | None,
+    retention: timedelta,
+    source_retention: timedelta,
+    margin: timedelta,
+    now: datetime,
 ) -> datetime:
     """When the DLQ has to be looked through again, `oldest` being the first send of its oldest letter.
 
     A letter that arrives meanwhile can be as old as the source queue lets it become.
     """
-    margin = expiry_margin(retention)
     newcomer_expires = now + max(retention - source_retention, timedelta())
     first_expires = min(newcomer_expires, oldest + retention) if oldest else newcomer_expires
     return max(now + margin / SWEEPS_PER_MARGIN, first_expires - margin)
@@ -65,4 +70,4 @@ def next_dlq_sweep(
 
 def next_lot_sweep(oldest: datetime, retention: timedelta) -> datetime:
     """When the parking lot has to be looked through, `oldest` being the send of its oldest letter."""
-    return oldest + retention - expiry_margin(retention)
+    return oldest + retention - calm_margin(retention)

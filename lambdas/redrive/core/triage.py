@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+from redrive.core.case import Case
 from redrive.core.circuit import Circuit
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
 from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
 from redrive.core.retention import is_expiring
 from redrive.settings import Settings
 
-#: A letter that nobody judged guilty still ends its journey after this many times the strikes' limit.
-HARD_CAP_FACTOR = 3
+#: A letter that is back before the verdict on its batch is looked at again so soon: the verdict may be in.
+VERDICT_PATIENCE = timedelta(minutes=2)
 
 
 class ParkReason(str, Enum):
     """Why a letter waits for a person."""
 
     MAX_ATTEMPTS = "MAX_ATTEMPTS"
+    GAVE_UP = "GAVE_UP"
     UNDELIVERABLE = "UNDELIVERABLE"
     UNKNOWN_SOURCE = "UNKNOWN_SOURCE"
     EXPIRING = "EXPIRING"
@@ -32,6 +32,7 @@ class HoldReason(str, Enum):
 
     AWAITING_VERDICT = "AWAITING_VERDICT"
     BACKOFF = "BACKOFF"
+    LAST_CHANCE = "LAST_CHANCE"
     NO_PERMIT = "NO_PERMIT"
 
 
@@ -74,135 +75,113 @@ Decision = Redrive | Park | Hold | Discard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queues:
+class Terms:
     """What triage has to know of the queues.
 
     Attributes:
         destinations: the served source queues' ARNs with the largest message each takes, in bytes.
-        default_destination: where a letter goes that does not say where it came from.
+        home: where a letter goes that does not say where it came from.
         retention: how long the DLQ keeps a message from its first send on.
+        margin: what a letter that stays has to have left to live.
+        time_to_fail: from a message's first receive to its move to the DLQ.
 
     """
 
     destinations: Mapping[str, int]
-    default_destination: str
+    home: str
     retention: timedelta
+    margin: timedelta
+    time_to_fail: timedelta
 
 
 def triage(
-    letter: Letter,
-    entry: Entry | None,
-    circuit: Circuit,
-    queues: Queues,
-    settings: Settings,
-    now: datetime,
-    roll: float,
+    case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: datetime, roll: float
 ) -> Decision:
     """Decide about one letter, as if the circuit's permit were unlimited.
 
     Args:
-        entry: what the ledger knows of the letter.
         roll: uniform in [0, 1), for the backoff's jitter.
 
     """
-    if entry is not None and entry.has_replaced(letter.message_id):
+    if case.is_replaced:
         return Discard()
-    strikes = count_strikes(letter, entry, circuit)
-    destination = letter.source_arn or (entry and entry.source_arn) or queues.default_destination
-    if destination not in queues.destinations:
-        return Park(reason=ParkReason.UNKNOWN_SOURCE, strikes=strikes)
-    if letter.size > queues.destinations[destination]:
-        return Park(reason=ParkReason.UNDELIVERABLE, strikes=strikes)
+    strikes = case.strikes(circuit)
+    if reason := _reason_to_park(case, strikes, terms, settings, now):
+        return Park(reason=reason, strikes=strikes)
+    if circuit.pending_batch(case.batch):
+        return hold(case, strikes, HoldReason.AWAITING_VERDICT, terms, now + VERDICT_PATIENCE, now)
+    not_before, why = _earliest(case, strikes, terms, settings, now, roll)
+    delay = max(not_before - now, timedelta())
+    if delay > MAX_SQS_DELAY:
+        until = not_before - (MAX_SQS_DELAY if why is HoldReason.BACKOFF else timedelta())
+        return hold(case, strikes, why, terms, until, now, not_before)
+    return Redrive(destination=case.source_arn or terms.home, delay=delay, strikes=strikes)
 
-    attempts = count_attempts(letter, entry)
-    hold = _Holding(letter, queues.retention, strikes, now)
-    if awaited := circuit.pending_batch(batch_of(letter, entry)):
-        until = max(awaited.due_at, now + timedelta(seconds=1))
-        return hold(HoldReason.AWAITING_VERDICT, until)
-    if strikes >= settings.max_attempts or attempts >= hard_cap(settings):
-        return Park(reason=ParkReason.MAX_ATTEMPTS, strikes=strikes)
 
+def hold_for_permit(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:
+    """What becomes of a letter that is due while the circuit lets no more through: released at once."""
+    return hold(case, strikes, HoldReason.NO_PERMIT, terms, now, now)
+
+
+def hold(
+    case: Case,
+    strikes: int,
+    reason: HoldReason,
+    terms: Terms,
+    until: datetime,
+    now: datetime,
+    not_before: datetime | None = None,
+) -> Hold | Park:
+    """Hold a letter, or park it where it could expire meanwhile: what is hidden is seen by nobody."""
+    if is_expiring(case.letter, terms.retention, terms.margin, now):
+        return Park(reason=ParkReason.EXPIRING, strikes=strikes)
+    latest = min(
+        now + MAX_VISIBILITY - timedelta(minutes=1),
+        case.letter.sent_at + terms.retention - terms.margin,
+    )
+    return Hold(reason=reason, until=min(until, latest), strikes=strikes, not_before=not_before)
+
+
+def _reason_to_park(
+    case: Case, strikes: int, terms: Terms, settings: Settings, now: datetime
+) -> ParkReason | None:
+    destination = case.source_arn or terms.home
+    if destination not in terms.destinations:
+        return ParkReason.UNKNOWN_SOURCE
+    if case.letter.size > terms.destinations[destination]:
+        return ParkReason.UNDELIVERABLE
+    if strikes >= settings.max_attempts:
+        return ParkReason.MAX_ATTEMPTS
+    first = case.entry.first_redrive if case.entry else None
+    if first is not None and now >= first + timedelta(seconds=settings.give_up_seconds):
+        return ParkReason.GAVE_UP
+    return None
+
+
+def _earliest(
+    case: Case, strikes: int, terms: Terms, settings: Settings, now: datetime, roll: float
+) -> tuple[datetime, HoldReason]:
+    """When the letter may be tried again, and what it waits for until then."""
+    entry = case.entry
     if entry is not None and entry.not_before is not None:
         not_before = entry.not_before
     else:
-        not_before = now + backoff(attempts, roll, settings)
-    delay = max(not_before - now, timedelta())
-    if delay > MAX_SQS_DELAY:
-        until = not_before - MAX_SQS_DELAY
-        return hold(HoldReason.BACKOFF, until, not_before)
-    return Redrive(destination=destination, delay=delay, strikes=strikes)
+        not_before = failed_at(case, terms, now) + backoff(strikes, roll, settings)
+    if strikes and strikes >= settings.max_attempts - 1:
+        first_strike = (entry.first_strike if entry else None) or now
+        chance = first_strike + timedelta(seconds=settings.last_chance_seconds)
+        if chance > not_before:
+            return chance, HoldReason.LAST_CHANCE
+    return not_before, HoldReason.BACKOFF
 
 
-def hold_for_permit(
-    decision: Redrive, letter: Letter, queues: Queues, now: datetime
-) -> Hold | Park:
-    """What becomes of a letter that is due while the circuit lets no more through: released at once."""
-    return _Holding(letter, queues.retention, decision.strikes, now)(HoldReason.NO_PERMIT, now)
+def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
+    """When the letter failed last, as well as SQS lets one know: it does not say when it moved it to the DLQ.
 
-
-def hard_cap(settings: Settings) -> int:
-    """The number of redrives that ends every letter's journey."""
-    return HARD_CAP_FACTOR * settings.max_attempts
-
-
-def count_redrives(letter: Letter, entry: Entry | None) -> int:
-    """How often the letter was redriven; the trail knows it where the ledger lost a write or its item."""
-    carried = letter.trail.redrive_count if letter.trail else 0
-    return max(carried, entry.redrive_count if entry else 0)
-
-
-def count_attempts(letter: Letter, entry: Entry | None) -> int:
-    """The redrives since a person last replayed the letter, or since its first visit."""
-    return count_redrives(letter, entry) - (entry.forgiven_redrives if entry else 0)
-
-
-def count_strikes(letter: Letter, entry: Entry | None, circuit: Circuit) -> int:
-    """The strikes against a letter, the verdict on the batch that it returned from included.
-
-    A strike needs others to have succeeded at the same time: the batch's verdict says so. It is added when the
-    verdict is in and not when the letter is seen, since both can come first.
+    Counted from its first receive, or its redrive, as long as the queue's settings let a message fail. A consumer
+    that changes visibility timeouts may take longer; then its backoff is somewhat shorter.
     """
-    strikes = entry.strikes if entry else 0
-    batch_id = batch_of(letter, entry)
-    if entry is not None and entry.settled_batch == batch_id:
-        return strikes
-    judged = circuit.judged_batch(batch_id)
-    return strikes + 1 if judged is not None and judged.is_strike else strikes
-
-
-def batch_of(letter: Letter, entry: Entry | None) -> int | None:
-    """The batch that the letter returns from; None on its first visit."""
-    if letter.trail is not None:
-        return letter.trail.batch
-    return entry.batch if entry is not None else None
-
-
-def is_unseen_return(letter: Letter, entry: Entry | None, circuit_version: int) -> bool:
-    """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
-    if letter.trail is None or letter.trail.redrive_count == 0:
-        return False
-    if entry is not None and entry.has_replaced(letter.message_id):
-        return False  # a copy that a crash left behind: the letter itself has gone on
-    return (
-        entry is None
-        or entry.status is not Status.RETURNED
-        or entry.counts_as_evidence(circuit_version)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Holding:
-    """Holds a letter, or parks it when it could expire meanwhile."""
-
-    letter: Letter
-    retention: timedelta
-    strikes: int
-    now: datetime
-
-    def __call__(
-        self, reason: HoldReason, until: datetime, not_before: datetime | None = None
-    ) -> Hold | Park:
-        if is_expiring(self.letter, self.retention, self.now):
-            return Park(reason=ParkReason.EXPIRING, strikes=self.strikes)
-        until = min(until, self.now + MAX_VISIBILITY - timedelta(minutes=1))
-        return Hold(reason=reason, until=until, strikes=self.strikes, not_before=not_before)
+    entry, letter = case.entry, case.letter
+    last_try = entry.last_redrive if entry is not None else None
+    began = last_try or letter.first_received_at or letter.sent_at
+    return min(now, began + terms.time_to_fail)

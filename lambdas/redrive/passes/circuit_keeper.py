@@ -1,14 +1,15 @@
-"""The circuit as a pass thinks of it, and as the state table has it."""
+"""The circuit of one source queue as a pass thinks of it, and as the state table has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from redrive.core import breaker
 from redrive.core.circuit import Circuit
-from redrive.core.report import Report
 from redrive.errors import RedriverError
-from redrive.passes.tools import Tools
+from redrive.passes.effects import Event
+from redrive.passes.ports import Memory
 from redrive.settings import Settings
 
 
@@ -17,12 +18,17 @@ class LostRace(RedriverError):  # noqa: N818 - it is what happened, and nobody's
 
 
 class CircuitKeeper:
-    """Reads the circuit, tells of its changes, and writes it under its version."""
+    """Reads the circuit and writes it under its version. `states` and `events` tell of its changes, in order."""
 
-    def __init__(self, tools: Tools, settings: Settings, report: Report) -> None:
-        self._tools = tools
+    def __init__(
+        self, memory: Memory, queue: str, settings: Settings, clock: Callable[[], datetime]
+    ) -> None:
+        self._memory = memory
+        self._queue = queue
         self._settings = settings
-        self._report = report
+        self._clock = clock
+        self.states: list[str] = []
+        self.events: list[Event] = []
         self.load()
 
     @property
@@ -32,27 +38,28 @@ class CircuitKeeper:
 
     def load(self) -> None:
         """Read the circuit; a new one where there is none yet. Raises CallFailed."""
-        loaded = self._tools.store.load_circuit()
-        now = self._tools.clock()
+        loaded = self._memory.load_circuit()
         self.circuit = self._saved = loaded or breaker.new_circuit(
-            self._report.queue, self._settings, now
+            self._queue, self._settings, self._clock()
         )
-        self._report.saw_circuit(self.circuit)
+        self._note_state()
 
     def change(self, circuit: Circuit) -> None:
-        """Go on with `circuit`, which is written later; a change of state is told at once."""
+        """Go on with `circuit`, which is written later."""
         if circuit.state is not self.circuit.state:
-            self._tools.journal(
-                f"circuit.{circuit.state.value.lower()}",
-                before=self.circuit.state.value,
-                reason=circuit.reason,
-            )
+            name = f"circuit.{circuit.state.value.lower()}"
+            told = {
+                "queue": self._queue,
+                "before": self.circuit.state.value,
+                "reason": circuit.reason,
+            }
+            self.events.append((name, told))
         self.circuit = circuit
-        self._report.saw_circuit(circuit)
+        self._note_state()
 
     def save(self, circuit: Circuit) -> None:
         """Write `circuit` and go on with it. Raises CallFailed, and LostRace with nothing written."""
-        written = self._tools.store.save_circuit(circuit)
+        written = self._memory.save_circuit(circuit)
         if written is None:
             raise LostRace("the circuit was changed by another pass or a person")
         self.change(written)
@@ -71,3 +78,8 @@ class CircuitKeeper:
         except LostRace:
             self.load()
             self.save(settled(self.circuit))
+
+    def _note_state(self) -> None:
+        state = self.circuit.state.value
+        if not self.states or self.states[-1] != state:
+            self.states.append(state)

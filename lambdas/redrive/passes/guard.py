@@ -1,58 +1,200 @@
-"""Gives letters near expiry a new clock, whatever the circuit says: looks through DLQ and parking lot when due."""
+"""Gives letters near expiry a new clock, whatever the circuit says: looks through DLQ and parking lot when due.
+
+What a sweep leaves stays hidden until the sweep is over, or it would meet the same letters again; then it is released.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from redrive.core.case import Case
 from redrive.core.circuit import Circuit
-from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import (
-    is_dlq_sweep_due,
-    is_lot_sweep_due,
-    next_dlq_sweep,
+    SWEEP_LIMIT,
+    calm_margin,
+    is_due,
+    is_expiring,
+    is_worth_renewing,
     next_lot_sweep,
+    next_sweep,
+    urgent_margin,
 )
-from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.rounds import Rounds
-from redrive.passes.sweep import Sweep
-from redrive.passes.tools import Workplace
+from redrive.core.triage import Discard, Park, ParkReason
+from redrive.passes.apply import Hands, RealHands
+from redrive.passes.effects import Effects
+from redrive.passes.lane import Lane
+from redrive.passes.outflow import ROUND_BYTES
+from redrive.passes.pass_state import PassState
+from redrive.passes.ports import DeadLetters
+from redrive.passes.read import ROUND_SIZE, Read, read_letters
 
 
-def guard_retention(
-    place: Workplace, keeper: CircuitKeeper, rounds: Rounds, *, is_paused: bool
-) -> None:
-    """Sweep what has to be swept, and note in the circuit when the next sweep is due. Raises CallFailed."""
-    now = place.tools.clock()
-    if place.dlq.depth and is_dlq_sweep_due(keeper.circuit, now, is_paused=is_paused):
-        sweep = _sweep(place, rounds, place.dlq)
-        oldest = sweep.park_expiring(keeper.circuit, hidden_for=place.hidden_for())
-        due = next_dlq_sweep(oldest, place.dlq.retention, place.sources.retention, now)
-        keeper.change(
-            replace(keeper.circuit, dlq_sweep_at=now if sweep.has_unfinished_work else due)
+def is_dlq_sweep_due(circuit: Circuit, now: datetime, *, is_flowing: bool) -> bool:
+    """Whether the DLQ has to be looked through: at once while nothing is known of it, oftener while nothing flows."""
+    return is_due(circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at, now)
+
+
+def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
+    """Whether the parking lot has to be looked through."""
+    return is_due(circuit.lot_sweep_at, now)
+
+
+class Guard:
+    """One look through the queues that are due. The first lane's circuit remembers when the next one is."""
+
+    def __init__(self, state: PassState, hands: Hands) -> None:
+        self._state = state
+        self._hands = hands
+        self._lane = state.lanes[0]
+        self._left: list[Case] = []
+        self._has_unfinished_work = False
+
+    def sweep_dead_letters(self, *, has_seen_all: bool) -> None:
+        """Park what could expire before anybody looks again. Raises CallFailed.
+
+        Args:
+            has_seen_all: the pass has decided about every letter of the DLQ already.
+
+        """
+        state, now = self._state, self._state.tools.clock()
+        is_flowing = all(lane.is_flowing for lane in state.lanes)
+        if not state.dlq.depth or not is_dlq_sweep_due(
+            self._lane.circuit, now, is_flowing=is_flowing
+        ):
+            return
+        oldest = state.oldest
+        if not has_seen_all:
+            oldest = self._oldest(oldest, self._park_expiring())
+        self._plan_next(oldest, now, is_flowing=is_flowing)
+
+    def sweep_parking_lot(self, hands: RealHands, parking_lot: DeadLetters) -> None:
+        """Renew parked letters that have used up half their time. Raises CallFailed."""
+        state, now = self._state, self._state.tools.clock()
+        circuit = self._lane.circuit
+        if not state.parking_lot.depth or not is_lot_sweep_due(circuit, now):
+            return
+        oldest: datetime | None = None
+        retention = state.parking_lot.retention
+        while cases := self._read(parking_lot).cases:
+            here = self._without_replaced(cases, hands.discard)
+            renewed = [c for c in here if is_worth_renewing(c.letter, retention, now)]
+            self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
+            stay = [case for case in here if case not in renewed]
+            oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = min(oldest or now, now) if renewed else oldest
+        due = next_lot_sweep(oldest, retention) if oldest else None
+        self._lane.keeper.change(
+            replace(self._lane.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
         )
-    if place.parking_lot.depth and is_lot_sweep_due(keeper.circuit, now):
-        lot = place.rounds(place.tools.queues.out_of_parking_lot())
-        sweep = _sweep(place, lot, place.parking_lot)
-        oldest = sweep.renew_parked(hidden_for=place.hidden_for())
-        due_lot = next_lot_sweep(oldest, place.parking_lot.retention) if oldest else None
-        keeper.change(
-            replace(keeper.circuit, lot_sweep_at=now if sweep.has_unfinished_work else due_lot)
+
+    def release(self) -> None:
+        """Make visible what the sweep of the DLQ left."""
+        self._state.did(self._hands.release(self._left))
+
+    def _park_expiring(self) -> datetime | None:
+        """Park letters near expiry; the first send of the oldest one that stays. Raises CallFailed."""
+        state = self._state
+        oldest: datetime | None = None
+        left = SWEEP_LIMIT
+        while left > 0 and (cases := self._read(state.tools.dead_letters).cases):
+            now = state.tools.clock()
+            here = self._without_replaced(cases, self._hands.discard)
+            for case in here:
+                state.saw_letter(case, now)
+            expiring = [case for case in here if self._is_expiring(case, now)]
+            parks = [
+                (case, Park(reason=ParkReason.EXPIRING, strikes=self._strikes(case)))
+                for case in expiring
+            ]
+            self._send_on(self._hands.park, parks, now)
+            stay = [case for case in here if case not in expiring]
+            self._left += [_handle_only(case) for case in stay]
+            oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
+            left -= len(stay)
+        return oldest
+
+    def _is_expiring(self, case: Case, now: datetime) -> bool:
+        state = self._state
+        retention = state.dlq.retention
+        flows = state.lane_of(case).is_flowing
+        margin = urgent_margin(retention) if flows else calm_margin(retention)
+        return is_expiring(case.letter, retention, margin, now)
+
+    def _strikes(self, case: Case) -> int:
+        return case.strikes(self._state.lane_of(case).circuit)
+
+    def _plan_next(self, oldest: datetime | None, now: datetime, *, is_flowing: bool) -> None:
+        state = self._state
+        retention = state.dlq.retention
+        newcomers = max(lane.known_facts.retention for lane in state.lanes)
+        calm = next_sweep(oldest, retention, newcomers, calm_margin(retention), now)
+        if is_flowing and oldest is not None:
+            # A sweep while letters flow leaves what the next one, should they stop, has to park at once.
+            calm = min(calm, max(now, oldest + retention - calm_margin(retention)))
+        urgent = next_sweep(oldest, retention, newcomers, urgent_margin(retention), now)
+        if self._has_unfinished_work:
+            calm = urgent = now
+        circuit = self._lane.circuit
+        self._lane.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
+
+    def _read(self, queue: DeadLetters) -> Read:
+        state = self._state
+        if state.tools.clock() >= state.deadline:
+            self._has_unfinished_work = True
+            return Read()
+        return read_letters(
+            queue,
+            state.tools.memory,
+            ROUND_SIZE,
+            hidden_for=state.hidden_for(),
+            max_bytes=ROUND_BYTES,
         )
 
+    def _without_replaced(
+        self,
+        cases: Sequence[Case],
+        discard: Callable[[Sequence[tuple[Case, Discard]]], Effects],
+    ) -> list[Case]:
+        replaced = [(case, Discard()) for case in cases if case.is_replaced]
+        if replaced:
+            self._state.did(discard(replaced))
+        return [case for case in cases if not case.is_replaced]
 
-def with_first_lot_sweep(circuit: Circuit, place: Workplace, now: datetime) -> Circuit:
+    def _send_on(
+        self,
+        send: Callable[[Sequence[tuple[Case, Park]], datetime], Effects],
+        parks: Sequence[tuple[Case, Park]],
+        now: datetime,
+    ) -> None:
+        if not parks:
+            return
+        effects = send(parks, now)
+        self._state.did(effects)
+        self._has_unfinished_work |= bool(effects.faults)
+        if effects.failure is not None:
+            self._has_unfinished_work = True
+            raise effects.failure
+
+    @staticmethod
+    def _oldest(one: datetime | None, other: datetime | None) -> datetime | None:
+        return min((at for at in (one, other) if at is not None), default=None)
+
+
+def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit:
     """The circuit that knows of the first letters in an empty parking lot."""
-    if not place.report.parked or circuit.lot_sweep_at is not None:
-        return circuit
-    return replace(circuit, lot_sweep_at=next_lot_sweep(now, place.parking_lot.retention))
+    if not state.effects.parked or lane.circuit.lot_sweep_at is not None:
+        return lane.circuit
+    return replace(lane.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
 
 
-def _sweep(place: Workplace, rounds: Rounds, queue: QueueFacts) -> Sweep:
-    return Sweep(
-        rounds,
-        place.report,
-        retention=queue.retention,
-        clock=place.tools.clock,
-        deadline=place.deadline,
-    )
+def _handle_only(case: Case) -> Case:
+    """As much of a letter as releasing it takes: a body may have a megabyte."""
+    return replace(case, letter=replace(case.letter, body="", attributes={}))
+
+
+def _as_it_was(case: Case) -> Park:
+    known = {reason.value: reason for reason in ParkReason}
+    reason = known.get((case.entry and case.entry.park_reason) or "", ParkReason.EXPIRING)
+    return Park(reason=reason, strikes=case.entry.strikes if case.entry else 0)

@@ -1,179 +1,199 @@
-"""Lets letters through as the permit allows: the half of a pass that sends.
-
-The engine runs the rounds side by side; what they share (the room, the batch, the tally) is touched only between
-their errands, by the thread of the pass.
-"""
+"""Lets letters through as the permits allow: the half of a pass that sends."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 
-from redrive.core import breaker
-from redrive.core.circuit import Batch, Circuit
-from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.core.report import Outcome
-from redrive.core.triage import Hold, Redrive
-from redrive.errors import RedriverError
-from redrive.passes.assess import Returns, count_returns
-from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.decider import Decider
-from redrive.passes.parallel import Engine, Round
-from redrive.passes.rounds import ROUND_SIZE, Examined, Rounds, Tally
-from redrive.passes.tools import Workplace
+from redrive.core.case import Case
+from redrive.core.circuit import Circuit
+from redrive.core.triage import Decision, Hold, Redrive
+from redrive.passes.apply import Destination, Hands
+from redrive.passes.effects import Effects
+from redrive.passes.lane import Lane
+from redrive.passes.parallel import Doing, Reading, run_rounds
+from redrive.passes.pass_state import PassState
+from redrive.passes.read import ROUND_SIZE, Read, read_letters
+
+#: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
+SCAN_BEYOND = 2_000
+
+MIB = 1_048_576
+#: What the function needs without a letter in hand, in bytes: Python, boto3, and the circuit.
+AT_REST = 130 * MIB
+#: A letter in hand is there several times: as it came, as text, and as it is sent.
+COPIES = 5
+#: Bytes of letters that one round may have in hand before it stops receiving.
+ROUND_BYTES = 2 * MIB
+
+
+def bytes_in_hand(memory_mib: int) -> int:
+    """Bytes of letters that a pass may have in hand at once, in a function of this memory."""
+    return max(MIB, (memory_mib * MIB - AT_REST) // COPIES)
 
 
 class Outflow:
-    """The letters that one pass redrives, parks and holds, and the batch that the redriven ones form."""
+    """The letters that one pass redrives, parks and holds. Runs rounds side by side, see `parallel`."""
 
-    def __init__(self, place: Workplace, keeper: CircuitKeeper, rounds: Rounds) -> None:
-        now = place.tools.clock()
-        self._place = place
-        self._keeper = keeper
-        self._rounds = rounds
-        self._permit = breaker.allow(keeper.circuit, place.settings, now)
-        self._decider = Decider(
-            place.terms,
-            place.settings,
-            room=self._permit.limit,
-            rate=_rate(keeper.circuit, place.settings.max_rate, now),
-            rng=place.tools.rng,
-        )
-        self._tally = Tally()
-        self._batch: Batch | None = None
-        self._late_returns: Returns = Counter()
-        self._released: list[Examined] = []
+    def __init__(self, state: PassState, hands: Hands, *, limit: int | None = None) -> None:
+        self._state = state
+        self._hands = hands
+        self._limit = limit
+        self._room_at_first = sum(lane.room for lane in state.lanes)
         self._asked = 0
+        self._examined = 0
         self._in_hand: set[str] = set()
-        self._is_dlq_empty = False
-        self._engine = Engine(self._width())
-        self._is_large = self._engine.width > 1
+        self._released: list[Case] = []
+        self._is_end = False
+        self._is_stopped = False
+        self._letter_bytes: float | None = None
+        self.decisions: list[tuple[Case, Decision]] = []
 
-    def run(self, looked: list[Examined]) -> None:
+    def run(self, looked: Read) -> None:
         """First the letters in hand, then round by round. Raises CallFailed and LostRace."""
-        looked = self._one_of_each(looked)
-        first = [self._carried_out(looked, are_returns_marked=True)] if looked else []
-        self._engine.run(lambda: first.pop() if first else self._next_round())
+        self._returns_are_marked = bool(looked.cases)
+        self._is_end = looked.is_end
+        if looked.cases:
+            self._weigh(looked.cases)
+        run_rounds(self, self._state.tools.workers, looked if looked.cases else None)
 
-    def settled(self, circuit: Circuit, now: datetime) -> Circuit:
-        """The circuit with the batch completed, late returns charged and a refusal counted."""
-        if self._batch is not None and circuit.pending_batch(self._batch.id):
-            circuit = self._completed(circuit, self._batch, now)
-        circuit = breaker.charge(circuit, self._late_returns)
-        if self._tally.refused is not None:
-            self._place.report.outcome = Outcome.REFUSED
-            self._place.report.reason = f"the source queue refused letters: {self._tally.refused}"
-            reason = self._place.report.reason
-            circuit = breaker.refuse(circuit, reason, self._place.settings, now)
-        return circuit
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether the DLQ showed no letter that was not decided about."""
+        return self._is_end and not self._is_stopped
 
     def release(self) -> None:
         """Make visible what was not due. After the last round, which would else receive it again."""
-        self._rounds.release(self._released)
+        self._state.did(self._hands.release(self._released))
 
-    def _width(self) -> int:
-        """Rounds at once: no more than what is waiting fills, since each that finds nothing costs a call."""
-        waiting = min(self._decider.room, self._place.dlq.visible)
-        return max(1, min(self._place.tools.workers, -(-waiting // ROUND_SIZE)))
+    def width(self) -> int:
+        """Rounds at once: as many as what waits fills, and as fit into memory; one until letters were weighed."""
+        if self._letter_bytes is None or self._is_end:
+            return 1
+        room = min(self._room, self._state.dlq.visible)
+        round_bytes = min(ROUND_SIZE * self._letter_bytes, ROUND_BYTES + 10 * self._letter_bytes)
+        fits = bytes_in_hand(self._state.settings.memory_mib) // max(1, int(round_bytes))
+        return max(1, min(self._state.tools.workers, -(-room // ROUND_SIZE), fits))
 
-    def _next_round(self) -> Round | None:
-        """One more round, while the permit has room that no round under way has asked for."""
-        limit = min(self._decider.room - self._asked, ROUND_SIZE)
-        if limit <= 0 or self._is_dlq_empty or self._tally.refused is not None:
+    def next_reading(self) -> Reading | None:
+        """One more round, while a permit has room that no round under way has asked for."""
+        limit = min(self._to_examine() - self._asked, ROUND_SIZE)
+        if limit <= 0 or self._is_end or self._is_stopped:
             return None
-        return self._round(limit)
-
-    def _round(self, limit: int) -> Round:
-        """Receive at most `limit` letters, and carry out what is decided about them."""
-        part = self._apart()
         self._asked += limit
-        try:
-            examined = yield partial(part.gather, limit, hidden_for=self._place.hidden_for())
-        finally:
-            self._asked -= limit
-            self._rounds.absorb(part)
-        if len(examined) < limit:
-            self._engine.width = 1  # the end of the DLQ is near: several would all look for it
-            self._is_dlq_empty |= not examined
-        if self._engine.failure is not None:
-            return
-        examined = self._one_of_each(examined)
-        self._late_returns += count_returns(self._place, examined, self._keeper.version)
-        yield from self._carried_out(examined, are_returns_marked=False)
+        state = self._state
+        return partial(self._read, limit, state.hidden_for())
 
-    def _apart(self) -> Rounds:
-        # Recording each send call at once costs a sixth more calls; where hundreds of letters go, that is money.
-        return self._rounds.apart(is_one_of_many=self._is_large)
-
-    def _carried_out(self, examined: list[Examined], *, are_returns_marked: bool) -> Round:
-        """Decide about letters, and carry it out."""
-        place, now = self._place, self._place.tools.clock()
-        if now >= place.deadline:
-            place.report.outcome = Outcome.OUT_OF_TIME
-            self._decider.room = 0
-            return  # the lease may be another's by now, and the letters are visible again soon
-        for one in examined:
-            place.report.saw_letter(one.letter.sent_at, place.dlq.retention, now)
-        decided = self._decider.decide(examined, self._keeper.circuit, now)
-        is_any_redriven = any(isinstance(what, Redrive) for _, what in decided)
+    def decide(self, read: Read) -> Doing | None:
+        """Decide about letters in hand."""
+        state, now = self._state, self._state.tools.clock()
+        self._asked -= read.asked
+        self._is_end |= read.is_end
+        self._weigh(read.cases)
+        if now >= state.deadline:
+            state.is_out_of_time = True
+            self._is_stopped = True
+            return None  # the lease may be another's by now, and the letters are visible again soon
+        cases = self._one_of_each(read.cases)
+        are_marked, self._returns_are_marked = self._returns_are_marked, False
+        if not are_marked:
+            for lane, some in state.by_lane(cases):
+                lane.charge_later(lane.count_returns(some))
+        decided = self._decided(cases, now)
+        self._examined += len(cases)
+        self.decisions += decided
         try:
-            batch = self._registered_batch(now) if is_any_redriven else None
-        except RedriverError:
-            self._released += examined
+            destinations = self._destinations(decided, now)
+        except Exception:
+            self._released += cases
             raise
         self._released += [
             one for one, what in decided if isinstance(what, Hold) and what.until <= now
         ]
-        part, tally = self._apart(), Tally()
-        ids = {one.letter.original_id for one in examined}
-        self._in_hand |= ids
-        marking = None if are_returns_marked else self._keeper.version
-        try:
-            yield partial(part.carry_out, decided, batch, tally, now, version_to_mark=marking)
-        finally:
-            self._in_hand -= ids
-            self._rounds.absorb(part)
-            self._tally.absorb(tally)
+        version = None if are_marked else state.version_to_mark(cases)
+        self._in_hand |= {case.original_id for case in cases}
+        return partial(self._carry_out, decided, destinations, now, version)
 
-    def _one_of_each(self, examined: list[Examined]) -> list[Examined]:
+    def add_up(self, effects: Effects) -> None:
+        """Take in what was done. Raises the CallFailed that ended it early."""
+        for lane in self._state.lanes:
+            lane.sent([one for one in effects.sendings if one.source == lane.source.name])
+            if code := effects.refusals.get(lane.source.name):
+                lane.refusal = code
+                self._is_stopped = True
+        self._state.did(effects)
+        if effects.failure is not None:
+            self._is_stopped = True
+            raise effects.failure
+
+    @property
+    def _room(self) -> int:
+        return sum(lane.room for lane in self._state.lanes)
+
+    def _to_examine(self) -> int:
+        """How many letters are worth a look now: as many as may go."""
+        if self._room <= 0:
+            return 0
+        if self._limit is not None and self._examined >= self._limit:
+            return 0
+        if len(self._state.lanes) > 1 and self._examined >= self._room_at_first + SCAN_BEYOND:
+            return 0
+        return self._room
+
+    def _read(self, limit: int, hidden_for: timedelta) -> Read:
+        tools = self._state.tools
+        return read_letters(
+            tools.dead_letters, tools.memory, limit, hidden_for=hidden_for, max_bytes=ROUND_BYTES
+        )
+
+    def _carry_out(
+        self,
+        decided: Sequence[tuple[Case, Decision]],
+        destinations: Mapping[str, Destination],
+        now: datetime,
+        version: int | None,
+    ) -> Effects:
+        return self._hands.carry_out(
+            decided,
+            destinations,
+            now,
+            version_to_mark=version,
+            is_one_of_many=self._room_at_first > ROUND_SIZE,
+        )
+
+    def _weigh(self, cases: Sequence[Case]) -> None:
+        if cases:
+            heaviest = sum(case.letter.size for case in cases) / len(cases)
+            self._letter_bytes = max(self._letter_bytes or 1.0, heaviest)
+
+    def _one_of_each(self, cases: Sequence[Case]) -> list[Case]:
         """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.
 
         SQS may hand a letter out twice, and a crash may leave two copies; the other may be in another round's hands.
         """
-        first = {one.letter.original_id: one for one in reversed(examined)}
-        return [one for original_id, one in first.items() if original_id not in self._in_hand]
+        first = {case.original_id: case for case in reversed(cases)}
+        return [case for original_id, case in first.items() if original_id not in self._in_hand]
 
-    def _registered_batch(self, now: datetime) -> Batch:
-        """The batch of this pass, announced in the circuit before its first letter is sent."""
-        if self._batch is None:
-            latest = self._place.deadline + MAX_SQS_DELAY + self._place.time_to_fail()
-            circuit, batch = breaker.register_batch(
-                self._keeper.circuit, self._permit, now, due_at=latest
-            )
-            self._keeper.save(circuit)
-            self._batch = batch
-        return self._batch
+    def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
+        state = self._state
+        decided: list[tuple[Case, Decision]] = []
+        for lane, some in state.by_lane(cases):
+            for case in some:
+                state.saw_letter(case, now)
+            rolls = [state.tools.rng.random() for _ in some]
+            decided += lane.decide(some, rolls, state.terms(lane), now)
+        return decided
 
-    def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
-        tally = self._tally
-        if not tally.size:
-            return circuit.without_batch(batch.id)
-        return circuit.with_batch(
-            replace(
-                batch,
-                size=tally.size,
-                suspects=tally.suspects,
-                first_try_at=batch.sent_at + tally.shortest_delay,
-                due_at=now + tally.longest_delay + self._place.time_to_fail(),
-                is_complete=True,
-            )
-        )
+    def _destinations(
+        self, decided: Sequence[tuple[Case, Decision]], now: datetime
+    ) -> dict[str, Destination]:
+        redriven = {what.destination for _, what in decided if isinstance(what, Redrive)}
+        return {
+            lane.known_facts.arn: lane.destination(now, self._state.deadline, self._save(lane))
+            for lane in self._state.lanes
+            if lane.known_facts.arn in redriven
+        }
 
-
-def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:
-    """Letters a second: the setting, or more while a person's drain is on; 0 is without limit."""
-    if max_rate and circuit.orders.drains(now):
-        return max(max_rate, circuit.orders.drain_rate or max_rate)
-    return max_rate
+    def _save(self, lane: Lane) -> Callable[[Circuit], None]:
+        return lane.keeper.change if self._state.is_dry else lane.keeper.save

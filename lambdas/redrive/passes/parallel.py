@@ -1,86 +1,115 @@
-"""The engine of a pass: several rounds under way at once, decided one after the other.
+"""Runs the rounds of a pass, several at once: workers call AWS, and one thread decides.
 
-A round is a generator. What it yields waits for AWS and is done by a worker; what it does between is done by the
-thread of the pass, one round at a time:
-
-    examined = yield gather          worker 1  ▒▒gather▒▒ ▒▒send, record, delete▒▒
-    ...decide...                     worker 2     ▒▒gather▒▒    ▒▒send, record, delete▒▒
-    yield send_record_and_delete     the pass            decide    decide    count   count
+    worker 1  ▒▒read▒▒ ▒▒send, record, delete▒▒ ▒▒read▒▒ ...
+    worker 2     ▒▒read▒▒    ▒▒send, record, delete▒▒ ...
+    the pass        decide      decide   add up  ...
 
 So the permit, the pacer, the circuit and the report have one writer and need no lock, and a letter's send, ledger
-write and delete stay in order, as its round does them one after the other. A worker takes the next round only when
-it is done with the last one: that is the backpressure, and the bound on memory.
+write and delete stay in order, as one worker does them one after the other. No more rounds are under way than there
+are workers: that is the backpressure, and the bound on memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from functools import partial
-from queue import SimpleQueue
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from typing import Any, ParamSpec, Protocol, TypeVar
 
-from redrive.errors import RedriverError
+from redrive.passes.effects import Effects
+from redrive.passes.read import Read
 
-#: What a worker does, and the round that asks for it and gets its result.
-Errand = Callable[[], Any]
-Round = Generator[Errand, Any, None]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: What a worker does: read letters, or carry out what was decided about some.
+Reading = Callable[[], Read]
+Doing = Callable[[], Effects]
 
 
-class Engine:
-    """Runs rounds, at most `width` at once. With one, nothing runs beside anything, and no thread is made."""
+class Rounds(Protocol):
+    """What the pass does between the calls, always in its own thread."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
-        #: The first failure: no round is begun any more, and those under way end as soon as they can.
-        self.failure: RedriverError | None = None
-        self._under_way: dict[Future[Any], Round] = {}
-        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    def next_reading(self) -> Reading | None:
+        """The next round's reading; None while there is none to begin, and for ever once nothing is under way."""
 
-    def run(self, next_round: Callable[[], Round | None]) -> None:
-        """Run rounds until there is no next one, or one has failed. Raises its RedriverError once all have ended."""
-        with _Here() if self.width == 1 else ThreadPoolExecutor(self.width) as workers:
-            while True:
-                while self._has_room and (fresh := next_round()):
-                    self._go_on(workers, fresh, partial(next, fresh))
-                if not self._under_way:
-                    break
-                errand = self._ended.get()
-                waiting = self._under_way.pop(errand)
-                error = errand.exception()
-                resume = (
-                    partial(waiting.throw, error)
-                    if error
-                    else partial(waiting.send, errand.result())
-                )
-                self._go_on(workers, waiting, resume)
-        if self.failure:
-            raise self.failure
+    def decide(self, read: Read) -> Doing | None:
+        """Decide about letters in hand; what is to be done about them."""
 
-    @property
-    def _has_room(self) -> bool:
-        return self.failure is None and len(self._under_way) < self.width
+    def add_up(self, effects: Effects) -> None:
+        """Take in what was done."""
 
-    def _go_on(self, workers: Executor, round_: Round, resume: Callable[[], Errand]) -> None:
-        """Let a round go on to its next errand, and hand that to a worker."""
+    def width(self) -> int:
+        """How many rounds may be under way at once."""
+
+
+def run_rounds(rounds: Rounds, workers: int, first: Read | None = None) -> None:
+    """Run rounds until there is no next one, beginning with letters in hand. Raises what a reading raised.
+
+    After a failure no round is begun, and those under way are finished.
+    """
+    with _Here() if workers == 1 else ThreadPoolExecutor(workers) as pool:
+        _Runner(rounds, pool).run(first)
+
+
+class _Runner:
+    def __init__(self, rounds: Rounds, pool: Executor) -> None:
+        self._rounds = rounds
+        self._pool = pool
+        self._readings: dict[Future[Read], None] = {}
+        self._doings: dict[Future[Effects], None] = {}
+        self._error: Exception | None = None
+
+    def run(self, first: Read | None) -> None:
+        if first is not None:
+            self._go_on(lambda: self._decide(first))
+        while True:
+            self._begin()
+            under_way: list[Future[Any]] = [*self._readings, *self._doings]
+            if not under_way:
+                break
+            wait(under_way, return_when=FIRST_COMPLETED)
+            for done in under_way:  # in the order in which they were begun
+                if done.done():
+                    self._go_on(lambda done=done: self._finish(done))  # type: ignore[misc]
+        if self._error is not None:
+            raise self._error
+
+    def _begin(self) -> None:
+        while self._error is None and (
+            len(self._readings) + len(self._doings) < self._rounds.width()
+        ):
+            reading = self._rounds.next_reading()
+            if reading is None:
+                return
+            self._readings[self._pool.submit(reading)] = None
+
+    def _finish(self, done: Future[Read] | Future[Effects]) -> None:
+        if done in self._doings:
+            del self._doings[done]  # type: ignore[arg-type]
+            self._rounds.add_up(done.result())  # type: ignore[arg-type]
+        else:
+            del self._readings[done]  # type: ignore[arg-type]
+            self._decide(done.result())  # type: ignore[arg-type]
+
+    def _decide(self, read: Read) -> None:
+        doing = self._rounds.decide(read)
+        if doing is not None:
+            self._doings[self._pool.submit(doing)] = None
+
+    def _go_on(self, step: Callable[[], None]) -> None:
         try:
-            errand = workers.submit(resume())
-        except StopIteration:
-            return
-        except RedriverError as failure:
-            self.failure = self.failure or failure
-            return
-        self._under_way[errand] = round_
-        errand.add_done_callback(self._ended.put)
+            step()
+        except Exception as error:
+            self._error = self._error or error
 
 
 class _Here(Executor):
-    """Does each errand at once, in the thread that asks for it."""
+    """Does each task at once, in the thread that asks for it."""
 
-    def submit(self, errand: Errand, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        done: Future[Any] = Future()
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
         try:
-            done.set_result(errand(*args, **kwargs))
-        except Exception as error:  # it is raised where the round goes on
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # it is raised where the result is asked for
             done.set_exception(error)
         return done

@@ -1,193 +1,312 @@
-"""One pass over one queue: gather, decide, apply, report.
+"""One pass over one DLQ: gather, decide, apply, report.
 
-    peek ─► lease ─► assess: measure, look, judge ─► outflow: rounds ─► retention guard ─► settle ─► report
+    peek ─► ask the witness ─► lease ─► look ─► judge ─► outflow: rounds ─► guard ─► settle ─► report
 
-Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes the
-circuit twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the
-end. Between the two a crash leaves a batch that is known, if not how full it is.
+Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit
+twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
+the two a crash leaves a batch that is known, if not how full it is. A dry run is the same pass with hands that do
+nothing, and without the lease.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 
-from redrive.aws.state_table import Lease
-from redrive.core import breaker
-from redrive.core.circuit import Circuit
-from redrive.core.queue_facts import QueueFacts
+from redrive.core.case import Case
+from redrive.core.circuit import State
+from redrive.core.lease import Lease
 from redrive.core.report import Outcome, Report
-from redrive.core.retention import is_dlq_sweep_due, is_lot_sweep_due
+from redrive.core.triage import Decision
 from redrive.errors import CallFailed
-from redrive.passes.assess import assess
+from redrive.passes import assess, guard
+from redrive.passes.apply import DryHands, Hands, RealHands
 from redrive.passes.circuit_keeper import CircuitKeeper, LostRace
-from redrive.passes.dry_run import dry_run
-from redrive.passes.guard import guard_retention, with_first_lot_sweep
+from redrive.passes.lane import Lane
 from redrive.passes.outflow import Outflow
-from redrive.passes.tools import Tools, Workplace
+from redrive.passes.pass_state import PassState
+from redrive.passes.ports import Tools
+from redrive.passes.read import Read
+from redrive.passes.reporting import report_of
 from redrive.settings import Mode, Settings
 
-#: What a pass may need to stop after its deadline; the lease covers it.
-STOPPING_TIME = timedelta(seconds=15)
+#: What a pass may need to stop after its deadline: a call with all its retries, and writing the circuit. The
+#: lease covers it.
+STOPPING_TIME = timedelta(seconds=45)
+
+#: Letters that a dry run decides about.
+DRY_RUN_LIMIT = 1_000
 
 
-def run_pass(tools: Tools, queue: str, settings: Settings, *, deadline: datetime) -> Report:
+def run_pass(tools: Tools, settings: Settings, *, deadline: datetime) -> Report:
     """Run one pass and report it; `deadline` is when it has to have stopped by itself.
 
     AWS's refusals never escape: they are in the report and the log, and the letters are in the DLQ.
     """
-    report = Report(queue=queue, mode=settings.mode.value)
     started = tools.clock()
-    one = _Pass(tools, settings, report, deadline)
-    with one.ends_quietly():
-        one.run()
+    try:
+        state = _peek(tools, settings, deadline)
+    except CallFailed as failed:
+        report = _unreadable(tools, settings, failed)
+    else:
+        report = _Pass(state).run()
     report.duration_seconds = (tools.clock() - started).total_seconds()
     tools.journal("pass.finished", **report.to_json())
     return report
 
 
-class _Pass:
-    """The steps of one pass, from the peek that costs next to nothing to the work under the lease."""
+def _peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
+    """What costs next to nothing: the circuits, and how much is where. Raises CallFailed."""
+    first = tools.sources[0].name
+    lanes = tuple(
+        Lane(
+            source=source,
+            keeper=CircuitKeeper(
+                tools.memory if source.name == first else tools.memory.of(source.name),
+                source.name,
+                settings,
+                tools.clock,
+            ),
+            settings=settings,
+            roll=tools.rng.random(),
+        )
+        for source in tools.sources
+    )
+    is_paused = settings.mode is Mode.PAUSED or lanes[0].circuit.orders.pauses(tools.clock())
+    for lane in lanes:
+        lane.is_paused = is_paused
+    return PassState(
+        tools=tools,
+        settings=settings,
+        deadline=deadline,
+        is_dry=settings.mode is Mode.DRY_RUN,
+        is_paused=is_paused,
+        dlq=tools.dead_letters.facts(),
+        parking_lot=tools.parking_lot.facts(),
+        lanes=lanes,
+    )
 
-    def __init__(
-        self, tools: Tools, settings: Settings, report: Report, deadline: datetime
-    ) -> None:
-        self._tools = tools
-        self._settings = settings
-        self._report = report
-        self._deadline = deadline
-        self._lease = Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME)
+
+def _unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
+    """The state table or a queue can't be read: the pass does nothing and says so."""
+    tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+    report = Report(
+        queue=tools.sources[0].name,
+        mode=settings.mode.value,
+        outcome=Outcome.FAILED,
+        reason=str(failed),
+    )
+    report.faults[f"{failed.call}:{failed.code}"] += 1
+    return report
+
+
+class _Pass:
+    """The steps of one pass, from the peek on."""
+
+    def __init__(self, state: PassState) -> None:
+        self._state = state
+        self._tools = state.tools
+        self._outcome = Outcome.DRY_RUN if state.is_dry else Outcome.DONE
+        self._reason = ""
+        self._decisions: list[tuple[Case, Decision]] = []
+        real = RealHands(
+            self._tools.dead_letters,
+            self._tools.parking_lot,
+            self._tools.memory,
+            parking_lot_limit=state.parking_lot.max_message_size,
+            name_of=state.name_of,
+        )
+        self._lot_hands = RealHands(
+            self._tools.parking_lot,
+            self._tools.parking_lot,
+            self._tools.memory,
+            parking_lot_limit=state.parking_lot.max_message_size,
+            name_of=state.name_of,
+        )
+        self._hands: Hands = (
+            DryHands(self._tools.dead_letters, state.name_of) if state.is_dry else real
+        )
+
+    def run(self) -> Report:
+        """The pass."""
+        with self._ends_quietly():
+            self._run()
+        if self._state.is_out_of_time:
+            self._outcome = Outcome.OUT_OF_TIME
+        for lane in self._state.lanes:
+            for event, fields in lane.keeper.events:
+                self._tools.journal(event, **fields)
+        report = report_of(
+            self._state, self._outcome, self._reason, self._decisions, self._tools.clock()
+        )
+        for verdict in report.verdicts:
+            self._tools.journal("batch.judged", **verdict)
+        return report
 
     @contextmanager
-    def ends_quietly(self) -> Iterator[None]:
+    def _ends_quietly(self) -> Iterator[None]:
         """What AWS refused is told, and ends the part of the pass inside. The first refusal names the outcome."""
         try:
             yield
         except CallFailed as failed:
-            self._tell(failed)
-            if self._report.outcome is not Outcome.FAILED:
-                self._report.outcome, self._report.reason = Outcome.FAILED, str(failed)
+            self._state.failed(failed)
+            self._is_failure(str(failed))
         except LostRace as lost:
-            self._report.outcome, self._report.reason = Outcome.LOST_RACE, str(lost)
+            self._outcome, self._reason = Outcome.LOST_RACE, str(lost)
 
-    def run(self) -> None:
-        """The pass. Raises CallFailed and LostRace."""
-        keeper = CircuitKeeper(self._tools, self._settings, self._report)
-        self._is_paused = self._settings.mode is Mode.PAUSED or keeper.circuit.orders.pauses(
-            self._tools.clock()
-        )
-        dlq = self._tools.queues.dead_letter_queue()
-        self._report.depth = dlq.depth
-        parking_lot = self._tools.queues.parking_lot()
-        self._report.parked_depth = parking_lot.depth
-        if self._settings.mode is Mode.DRY_RUN:
-            self._report.outcome = Outcome.DRY_RUN
-            permit = breaker.allow(keeper.circuit, self._settings, self._tools.clock())
-            self._report.reason = permit.reason
-            if dlq.depth:
-                dry_run(self._workplace(dlq, parking_lot), keeper.circuit, permit)
-        elif not self._has_nothing_to_do(keeper.circuit, dlq, parking_lot):
-            with self._lease_held() as is_held:
-                if is_held:
-                    keeper.load()
-                    self._work(self._workplace(dlq, parking_lot), keeper)
+    def _is_failure(self, reason: str) -> None:
+        if self._outcome is not Outcome.FAILED:
+            self._outcome, self._reason = Outcome.FAILED, reason
 
-    def _has_nothing_to_do(
-        self, circuit: Circuit, dlq: QueueFacts, parking_lot: QueueFacts
-    ) -> bool:
-        """Peek before anything costs: an empty DLQ, or a circuit that waits for its time."""
-        now = self._tools.clock()
-        if dlq.depth and is_dlq_sweep_due(circuit, now, is_paused=self._is_paused):
-            return False
-        if parking_lot.depth and is_lot_sweep_due(circuit, now):
-            return False
-        if self._is_paused:
-            self._note_pause(circuit)
-            return True
-        if any(batch.due_at <= now for batch in circuit.pending):
-            return False
-        permit = breaker.allow(circuit, self._settings, now)
-        if dlq.depth and permit.limit:
-            return False
-        is_idle = not dlq.depth and not circuit.pending
-        self._report.outcome = Outcome.IDLE if is_idle else Outcome.WAITING
-        self._report.reason = permit.reason if dlq.depth else "the DLQ is empty"
-        return True
-
-    def _note_pause(self, circuit: Circuit) -> None:
-        orders = circuit.orders
-        self._report.outcome = Outcome.PAUSED
-        self._report.reason = "paused by the setting `mode`"
-        if orders.is_paused:
-            end = orders.paused_until
-            until = f" until {end:%Y-%m-%dT%H:%M:%SZ}" if end else ""
-            self._report.reason = f"paused by {orders.by}{until}: {orders.reason}"
-
-    def _workplace(self, dlq: QueueFacts, parking_lot: QueueFacts) -> Workplace:
-        return Workplace(
-            tools=self._tools,
-            settings=self._settings,
-            report=self._report,
-            deadline=self._deadline,
-            dlq=dlq,
-            parking_lot=parking_lot,
-            sources=self._tools.queues.source_queues(),
-        )
-
-    def _work(self, place: Workplace, keeper: CircuitKeeper) -> None:
-        """Under the lease: look back, then let letters through, then look after those near expiry."""
-        if self._tools.queues.is_move_running(place.dlq.arn):
-            self._report.outcome = Outcome.MOVE_TASK_RUNNING
-            self._report.reason = "a native move task is emptying the DLQ"
-            self._tools.journal("pass.stood_aside", dlq=place.dlq.arn)
+    def _run(self) -> None:
+        state, now = self._state, self._tools.clock()
+        if state.is_paused:
+            self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
+        if not self._may_have_work(now):
             return
-        rounds = place.rounds()
-        if self._is_paused:
-            self._note_pause(keeper.circuit)
-            looked = []
-        else:
-            # What fails here leaves circuit and letters as they are, so that the next pass sees it all again.
-            looked = assess(place, keeper, rounds)
-        outflow = Outflow(place, keeper, rounds)
-        with self.ends_quietly():
-            if not self._is_paused:
-                outflow.run(looked)
-            guard_retention(place, keeper, rounds, is_paused=self._is_paused)
-
-        def settled(circuit: Circuit) -> Circuit:
-            now = self._tools.clock()
-            circuit = outflow.settled(circuit, now)
-            if circuit.depth is not None:
-                circuit = replace(circuit, depth=circuit.depth.less(rounds.removed, now))
-            return with_first_lot_sweep(circuit, place, now)
-
+        for lane in state.lanes:
+            assess.ask_witness(state, lane, now)
+        self._learn_facts()
+        if not self._has_work(now):
+            return
+        if state.is_dry:
+            self._work()
+            return
+        lease = Lease(owner=self._tools.owner, expires_at=state.deadline + STOPPING_TIME)
+        if not self._tools.memory.acquire_lease(lease, now):
+            self._outcome = Outcome.LEASE_HELD
+            self._reason = "another pass is at work on this queue"
+            self._tools.journal("lease.refused")
+            return
         try:
-            keeper.settle(settled)
+            for lane in state.lanes:
+                lane.keeper.load()
+            self._work()
+        finally:
+            self._release(lease)
+
+    def _may_have_work(self, now: datetime) -> bool:
+        """A look at what is known already: an empty DLQ, or a circuit that waits for its time, costs no more."""
+        state = self._state
+        if self._is_sweep_due(now):
+            return True
+        if state.is_paused:
+            return False
+        if any(lane.circuit.pending for lane in state.lanes):
+            return True
+        may_flow = any(
+            lane.allow(now).limit or lane.circuit.state is State.OPEN for lane in state.lanes
+        )
+        if state.dlq.depth and may_flow:
+            return True
+        self._wait(now)
+        return False
+
+    def _has_work(self, now: datetime) -> bool:
+        """Whether anything follows from what the witness said: a verdict, a letter to send, a return to look for."""
+        state = self._state
+        if self._is_sweep_due(now):
+            return True
+        for lane in state.lanes if not state.is_paused else ():
+            _, rulings = lane.judged(now)
+            if any(one.judgement.verdict is not None for one in rulings):
+                return True
+            if state.dlq.depth and (lane.allow(now).limit or lane.may_have_returns(now)):
+                return True
+        self._wait(now)
+        return False
+
+    def _wait(self, now: datetime) -> None:
+        state = self._state
+        is_idle = not state.dlq.depth and not any(lane.circuit.pending for lane in state.lanes)
+        if not state.is_dry:
+            self._outcome = Outcome.IDLE if is_idle else Outcome.WAITING
+        self._reason = state.lanes[0].allow(now).reason if state.dlq.depth else "the DLQ is empty"
+
+    def _is_sweep_due(self, now: datetime) -> bool:
+        state = self._state
+        circuit = state.lanes[0].circuit
+        is_flowing = all(lane.is_flowing for lane in state.lanes)
+        if state.dlq.depth and guard.is_dlq_sweep_due(circuit, now, is_flowing=is_flowing):
+            return True
+        return bool(state.parking_lot.depth) and guard.is_lot_sweep_due(circuit, now)
+
+    def _learn_facts(self) -> None:
+        for lane in self._state.lanes:
+            lane.facts = lane.source.facts()
+
+    def _work(self) -> None:
+        """Look back, then let letters through, then look after those near expiry."""
+        state = self._state
+        if self._is_move_running():
+            return
+        # What fails in here leaves circuit and letters as they are, so that the next pass sees it all again.
+        looked = Read() if state.is_paused else self._look_back()
+        outflow = Outflow(state, self._hands, limit=DRY_RUN_LIMIT if state.is_dry else None)
+        keeps_watch = guard.Guard(state, self._hands)
+        with self._ends_quietly():
+            has_seen_all = False
+            if not state.is_paused:
+                now = self._tools.clock()
+                for lane in state.lanes:
+                    lane.open_gate(now)
+                self._reason = state.lanes[0].permit.reason
+                outflow.run(looked)
+                has_seen_all = outflow.has_seen_all
+            keeps_watch.sweep_dead_letters(has_seen_all=has_seen_all)
+            if not state.is_dry:
+                keeps_watch.sweep_parking_lot(self._lot_hands, self._tools.parking_lot)
+        self._decisions = outflow.decisions
+        try:
+            self._settle()
         finally:
             outflow.release()
+            keeps_watch.release()
 
-    @contextmanager
-    def _lease_held(self) -> Iterator[bool]:
-        is_held = self._tools.store.acquire_lease(self._lease, self._tools.clock())
-        if not is_held:
-            self._report.outcome = Outcome.LEASE_HELD
-            self._report.reason = "another pass is at work on this queue"
-            self._tools.journal("lease.refused")
-        try:
-            yield is_held
-        finally:
-            if is_held:
-                self._release_lease()
+    def _is_move_running(self) -> bool:
+        state = self._state
+        move = self._tools.dead_letters.check_move(state.dlq.arn)
+        if move.fault is not None:
+            state.failed(move.fault)
+        if move.is_running:
+            self._outcome = Outcome.MOVE_TASK_RUNNING
+            self._reason = "a native move task is emptying the DLQ"
+            self._tools.journal("pass.stood_aside", dlq=state.dlq.arn)
+        return move.is_running
 
-    def _release_lease(self) -> None:
+    def _look_back(self) -> Read:
+        now = self._tools.clock()
+        looked = assess.look(self._state, self._hands, now)
+        for lane in self._state.lanes:
+            assess.judge(lane, now)
+        return looked
+
+    def _settle(self) -> None:
+        state, now = self._state, self._tools.clock()
+        for lane in state.lanes:
+            if lane.refusal is not None:
+                self._outcome = Outcome.REFUSED
+                self._reason = f"the source queue refused letters: {lane.refusal}"
+        first = state.lanes[0]
+        first.keeper.change(guard.with_first_lot_sweep(first, state, now))
+        if state.is_dry:
+            return
+        for lane in state.lanes:
+            lane.keeper.settle(lambda circuit, lane=lane: lane.settled(circuit, now))  # type: ignore[misc]
+
+    def _release(self, lease: Lease) -> None:
         try:
-            self._tools.store.release_lease(self._lease)
+            self._tools.memory.release_lease(lease)
         except CallFailed as failed:
             # It expires by itself; what the pass did stands.
-            self._tell(failed)
+            self._state.failed(failed)
 
-    def _tell(self, failed: CallFailed) -> None:
-        self._report.saw_fault(failed)
-        self._tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+
+def _why_paused(state: PassState) -> str:
+    orders = state.lanes[0].circuit.orders
+    if not orders.is_paused:
+        return "paused by the setting `mode`"
+    end = orders.paused_until
+    until = f" until {end:%Y-%m-%dT%H:%M:%SZ}" if end else ""
+    return f"paused by {orders.by}{until}: {orders.reason}"

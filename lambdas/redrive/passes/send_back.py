@@ -1,4 +1,4 @@
-"""Sends letters on, records that, and deletes them: the one place where letters leave the DLQ.
+"""Sends letters on, records that, and deletes them: the one place where letters leave a queue.
 
     send 10 ─► send 10 ─► send 10 ─► record 25 ─► delete 20 ─► send 10 ─► ...
 
@@ -11,97 +11,128 @@ it is thirty letters at most for each round under way.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from redrive.aws.sqs import CONTENT_FAULTS, ENTRIES_PER_CALL, Outgoing, Queues, Sent, in_calls
-from redrive.aws.state_table import ITEMS_PER_WRITE, StateStore
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
-from redrive.core.report import Report
-from redrive.errors import EntryFault
-from redrive.passes.journal import Journal
+from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent, in_calls
+from redrive.errors import CallFailed, EntryFault
+from redrive.passes.ports import DeadLetters, Ledger
 
 Send = Callable[[Sequence[Outgoing]], Sent]
 
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
+ENTRIES_PER_WRITE = 25
+
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class Leaving:
     """One letter that is to leave. `record` makes its ledger entry once the MessageId of the copy is known."""
 
     outgoing: Outgoing
     record: Callable[[str], Entry]
 
 
-class Forwarder:
-    """Sends, records and deletes for one pass. `waits_for_full_writes`: see the module."""
+@dataclass(slots=True)
+class Forwarded:
+    """What became of letters that were to leave.
 
+    Attributes:
+        sent: MessageIds, as they were, of the letters that were accepted elsewhere.
+        not_sent, not_deleted: what was refused; a letter that was sent and not deleted is discarded by whoever
+            meets it next, as the ledger knows that it was replaced.
+        removed: letters that left the queue.
+        failure: the ledger write that was refused. The letters are deleted all the same: their copies are on the
+            way, and second ones would be the repeat that the ledger is there to prevent.
+
+    """
+
+    sent: set[str] = field(default_factory=set)
+    not_sent: list[EntryFault] = field(default_factory=list)
+    not_deleted: list[EntryFault] = field(default_factory=list)
+    removed: int = 0
+    failure: CallFailed | None = None
+
+
+def forward(
+    leaving: Sequence[Leaving],
+    send: Send,
+    *,
+    out_of: DeadLetters,
+    ledger: Ledger,
+    now: datetime,
+    waits_for_full_writes: bool = False,
+) -> Forwarded:
+    """Send letters on out of a queue. What AWS refuses is in the answer."""
+    return _Forwarder(send, out_of, ledger, now, waits_for_full_writes).run(leaving)
+
+
+def delete(letters: Sequence[Letter], out_of: DeadLetters) -> Forwarded:
+    """Delete letters whose copies are known to have been sent."""
+    faults = out_of.delete(letters) if letters else []
+    return Forwarded(not_deleted=list(faults), removed=len(letters) - len(faults))
+
+
+class _Forwarder:
     def __init__(
         self,
-        queues: Queues,
-        store: StateStore,
-        report: Report,
-        journal: Journal,
-        *,
+        send: Send,
+        out_of: DeadLetters,
+        ledger: Ledger,
+        now: datetime,
         waits_for_full_writes: bool,
     ) -> None:
-        self._queues = queues
-        self._store = store
-        self._report = report
-        self._journal = journal
-        self._record_from = ITEMS_PER_WRITE if waits_for_full_writes else 1
-        #: Letters that were taken out of the DLQ.
-        self.removed = 0
+        self._send = send
+        self._out_of = out_of
+        self._ledger = ledger
+        self._now = now
+        self._record_from = ENTRIES_PER_WRITE if waits_for_full_writes else 1
+        self._done = Forwarded()
+        self._unrecorded: list[tuple[Outgoing, Entry, str]] = []
+        self._recorded: list[Letter] = []
 
-    def forward(self, letters: Sequence[Going], send: Send, now: datetime) -> list[EntryFault]:
-        """Send letters on; what comes back was not sent. Raises CallFailed after a ledger write was refused.
-
-        A letter whose record could not be written is deleted all the same: its copy is on the way, and a second
-        one would be the repeat that the ledger is there to prevent. Then the pass ends.
-        """
-        records = {one.outgoing.letter.message_id: one.record for one in letters}
-        faults: list[EntryFault] = []
-        unrecorded: list[tuple[Outgoing, Entry, str]] = []
-        recorded: list[Letter] = []
+    def run(self, leaving: Sequence[Leaving]) -> Forwarded:
+        records = {one.outgoing.letter.message_id: one.record for one in leaving}
         try:
-            for few in in_calls([one.outgoing for one in letters]):
-                sent = send(few)
-                faults += sent.faults
-                self.saw(sent.faults)
-                for one in few:
-                    if new_id := sent.new_ids.get(one.letter.message_id):
-                        entry = records[one.letter.message_id](new_id)
-                        unrecorded.append((one, entry, new_id))
-                if len(unrecorded) >= self._record_from:
-                    self._record(unrecorded[:ITEMS_PER_WRITE], now)
-                    recorded += [one.letter for one, _, _ in unrecorded[:ITEMS_PER_WRITE]]
-                    del unrecorded[:ITEMS_PER_WRITE]
-                    full_calls = len(recorded) // ENTRIES_PER_CALL * ENTRIES_PER_CALL
-                    self.delete(recorded[:full_calls])
-                    del recorded[:full_calls]
-                if _is_refused(sent):
+            for few in in_calls([one.outgoing for one in leaving]):
+                sent = self._send(few)
+                self._accept(few, sent, records)
+                if len(self._unrecorded) >= self._record_from:
+                    self._record_some()
+                if sent.refused is not None and not sent.new_ids:
                     break  # who refused a whole call refuses the next one, too
-            self._record(unrecorded, now)
-        finally:
-            self.delete(recorded + [one.letter for one, _, _ in unrecorded])
-        return faults
+            self._record(self._unrecorded)
+        except CallFailed as failed:
+            self._done.failure = failed
+        self._delete([*self._recorded, *(one.letter for one, _, _ in self._unrecorded)])
+        return self._done
 
-    def delete(self, letters: Sequence[Letter]) -> None:
-        """Delete letters that are recorded as sent."""
-        faults = self._queues.delete(letters) if letters else []
-        self.removed += len(letters) - len(faults)
-        self.saw(faults)
+    def _accept(
+        self, few: Sequence[Outgoing], sent: Sent, records: dict[str, Callable[[str], Entry]]
+    ) -> None:
+        self._done.not_sent += sent.faults
+        for one in few:
+            message_id = one.letter.message_id
+            if new_id := sent.new_ids.get(message_id):
+                self._done.sent.add(message_id)
+                self._unrecorded.append((one, records[message_id](new_id), new_id))
 
-    def saw(self, faults: Sequence[EntryFault]) -> None:
-        """Count and tell what was not accepted."""
-        for fault in faults:
-            self._report.saw_fault(fault)
-            self._journal("entry.failed", call=fault.call, code=fault.code, message_id=fault.key)
+    def _record_some(self) -> None:
+        some = self._unrecorded[:ENTRIES_PER_WRITE]
+        self._record(some)
+        self._recorded += [one.letter for one, _, _ in some]
+        del self._unrecorded[:ENTRIES_PER_WRITE]
+        full_calls = len(self._recorded) // ENTRIES_PER_CALL * ENTRIES_PER_CALL
+        self._delete(self._recorded[:full_calls])
+        del self._recorded[:full_calls]
 
-    def _record(self, sent: Sequence[tuple[Outgoing, Entry, str]], now: datetime) -> None:
+    def _record(self, sent: Sequence[tuple[Outgoing, Entry, str]]) -> None:
         kept = [(new_id, one.trail) for one, _, new_id in sent if not one.carries_trail]
-        self._store.write_ledger([entry for _, entry, _ in sent], kept, now)
+        if sent:
+            self._ledger.write_ledger([entry for _, entry, _ in sent], kept, self._now)
 
-
-def _is_refused(sent: Sent) -> bool:
-    return not sent.new_ids and any(fault.code not in CONTENT_FAULTS for fault in sent.faults)
+    def _delete(self, letters: list[Letter]) -> None:
+        deleted = delete(letters, self._out_of)
+        self._done.not_deleted += deleted.not_deleted
+        self._done.removed += deleted.removed

@@ -1,0 +1,84 @@
+"""Batches: the letters redriven by one pass, awaiting a verdict or judged. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+#: Judged batches remembered, so that a letter that returns late still learns what its batch showed. At one
+#: batch in five minutes these are the last 16 hours, in about 8 KB.
+JUDGED_KEPT = 200
+
+
+class Verdict(str, Enum):
+    """What a batch showed."""
+
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+    NO_EVIDENCE = "NO_EVIDENCE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The letters redriven by one pass, awaiting a verdict.
+
+    It is registered before the first send with the number it may reach (`is_complete` false), so that a pass
+    that dies while sending leaves no unknown letters behind, and completed with what was really sent.
+
+    Attributes:
+        size: letters sent, suspects included.
+        suspects: those of them that had come back before while others succeeded.
+        returned, suspects_returned: returns seen so far, of letters without strikes and of suspects.
+        is_probe: sent small on purpose, to see before a full batch follows.
+        first_try_at, last_try_at: when the consumer could first see one of its letters, and the last of them.
+        due_at: when all have had time to fail.
+
+    """
+
+    id: int
+    generation: int
+    sent_at: datetime
+    first_try_at: datetime
+    due_at: datetime
+    size: int
+    last_try_at: datetime | None = None
+    suspects: int = 0
+    returned: int = 0
+    suspects_returned: int = 0
+    is_probe: bool = False
+    is_complete: bool = True
+
+    @property
+    def seen_again(self) -> int:
+        """Letters of it that are back in the DLQ, for sure."""
+        return min(self.size, self.returned + self.suspects_returned)
+
+    @property
+    def tried_by(self) -> datetime:
+        """When the consumer could see the last of its letters."""
+        return self.last_try_at or self.first_try_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A batch whose verdict is in.
+
+    `is_strike` says whether a return from it speaks against the letter: others succeeded at the same time.
+    A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
+    (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's books.
+    """
+
+    id: int
+    generation: int
+    verdict: Verdict
+    is_strike: bool
+    sent_at: datetime
+    size: int = 0
+    returned: int = 0
+    overturned_at: int = 0
+
+    @property
+    def seen_again(self) -> int:
+        """Letters of it that are back in the DLQ, for sure."""
+        return min(self.size, self.returned)

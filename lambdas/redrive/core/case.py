@@ -1,0 +1,141 @@
+"""One letter in hand and what the ledger knows of it: its attempts, strikes, batch and next trail. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from redrive.core.batch import Batch
+from redrive.core.circuit import Circuit
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Letter, Trail
+
+#: The batch of a person's send: none. Batches are numbered from 1, so its return is charged to no verdict.
+NO_BATCH = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A letter and its ledger entry; `entry` is None on a first visit, or where the ledger lost it."""
+
+    letter: Letter
+    entry: Entry | None = None
+
+    @property
+    def message_id(self) -> str:
+        """The id that this copy has."""
+        return self.letter.message_id
+
+    @property
+    def original_id(self) -> str:
+        """The id that the letter had on its first visit to the DLQ."""
+        return self.letter.original_id
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether an accepted send has replaced this copy already, so that it may only be deleted."""
+        return self.entry is not None and self.entry.has_replaced(self.message_id)
+
+    @property
+    def is_strangers_copy(self) -> bool:
+        """Whether a consumer copied the trail on to a message of its own, on the same queue.
+
+        The ledger knows the id of the copy that was sent last. Where a write was lost, the trail is ahead of it.
+        """
+        trail, entry = self.letter.trail, self.entry
+        return (
+            trail is not None
+            and entry is not None
+            and self.message_id != entry.current_id
+            and not entry.has_replaced(self.message_id)
+            and trail.redrive_count <= entry.redrive_count
+        )
+
+    @property
+    def redrives(self) -> int:
+        """How often the letter was redriven; the trail knows it where the ledger lost a write or its item."""
+        carried = self.letter.trail.redrive_count if self.letter.trail else 0
+        return max(carried, self.entry.redrive_count if self.entry else 0)
+
+    @property
+    def batch(self) -> int | None:
+        """The batch that the letter returns from; None on its first visit."""
+        if self.letter.trail is not None:
+            return self.letter.trail.batch
+        return self.entry.batch if self.entry is not None else None
+
+    @property
+    def source_arn(self) -> str | None:
+        """The queue that the letter belongs to, where SQS or the ledger says so."""
+        return self.letter.source_arn or (self.entry.source_arn if self.entry else None)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the letter has come back while others succeeded."""
+        return self.entry is not None and self.entry.strikes > 0
+
+    def strikes(self, circuit: Circuit) -> int:
+        """The strikes against the letter, the verdict on the batch that it returned from included.
+
+        A strike needs others to have succeeded at the same time: the batch's verdict says so. It is added when
+        the verdict is in and not when the letter is seen, since both can come first.
+        """
+        strikes = self.entry.strikes if self.entry else 0
+        if self.entry is not None and self.entry.settled_batch == self.batch:
+            return strikes
+        judged = circuit.judged_batch(self.batch)
+        return strikes + 1 if judged is not None and judged.is_strike else strikes
+
+    def is_unseen_return(self, circuit_version: int) -> bool:
+        """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
+        if self.letter.trail is None or self.letter.trail.redrive_count == 0 or self.is_replaced:
+            return (
+                False  # a replaced copy was left behind by a crash: the letter itself has gone on
+            )
+        return (
+            self.entry is None
+            or self.entry.status is not Status.RETURNED
+            or self.entry.counts_as_evidence(circuit_version)
+        )
+
+    def known(self, queue: str) -> Entry:
+        """The letter's entry as it should stand; a new one on its first visit, or from its trail.
+
+        Args:
+            queue: the source queue that the letter belongs to.
+
+        """
+        if self.entry is not None:
+            return replace(
+                self.entry,
+                source_arn=self.source_arn,
+                redrive_count=self.redrives,  # a record that was refused after its send is made good here
+            )
+        trail = self.letter.trail
+        return Entry(
+            original_id=self.original_id,
+            queue=queue,
+            first_seen=trail.first_seen if trail else self.letter.sent_at,
+            status=Status.RETURNED,
+            current_id=self.message_id,
+            redrive_count=trail.redrive_count if trail else 0,
+            batch=trail.batch if trail else None,
+            generation=trail.generation if trail else 0,
+            source_arn=self.letter.source_arn,
+        )
+
+    def next_trail(self, queue: str, batch: Batch | None) -> Trail:
+        """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
+        entry = self.known(queue)
+        return Trail(
+            queue=queue,
+            original_id=entry.original_id,
+            redrive_count=entry.redrive_count + (batch is not None),
+            first_seen=entry.first_seen,
+            batch=batch.id if batch else entry.batch or NO_BATCH,
+            generation=batch.generation if batch else entry.generation,
+        )
+
+    def replay_trail(self, queue: str) -> Trail:
+        """The trail of a copy that a person sends: one redrive on, in no batch."""
+        trail = self.next_trail(queue, None)
+        return replace(trail, redrive_count=trail.redrive_count + 1, batch=NO_BATCH)

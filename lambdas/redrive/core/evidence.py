@@ -1,0 +1,183 @@
+"""What is known of one batch before it is judged: the witnesses' words, put together. Pure.
+
+Every letter of a batch is succeeded, failed or unknown. A witness knows lower bounds of the first two, and nobody
+else decides: a success is counted only where a deletion was, a failure where a letter was seen again or is neither
+deleted nor in its queue any more. What producers' own messages met at the same time testifies for the consumer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from redrive.core.batch import Batch, Judged
+from redrive.core.books import PERIOD, Account, Books
+
+#: How far back producers' messages say how often more of them may be expected.
+LIVE_LOOKBACK = timedelta(minutes=15)
+
+#: One live success is a coincidence. More letters that failed want more of them to be outweighed.
+FEWEST_LIVE_SUCCESSES = 2
+FAILURES_PER_LIVE_SUCCESS = 10
+
+
+class LiveTraffic(str, Enum):
+    """What producers' own messages have met in the last minutes."""
+
+    UNSEEN = "UNSEEN"
+    SUCCEEDS = "SUCCEEDS"
+    FAILS = "FAILS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """What producers' messages met at the consumer while a batch was out.
+
+    Attributes:
+        met: messages that the consumer could meet beside the batch's letters.
+        succeeded: those of them that were deleted, at least.
+        finished: those of them that were deleted or moved to the DLQ, at least.
+        per_minute: successes a minute.
+        is_expected: producers send here often enough for their word to be worth waiting for.
+
+    """
+
+    met: int = 0
+    succeeded: int = 0
+    finished: int = 0
+    per_minute: float = 0.0
+    is_expected: bool = False
+
+    def vouches_for(self, failed: int, failure_rate: float) -> bool:
+        """Whether the consumer is well although `failed` letters came back: too few failed beside them."""
+        return self.succeeded >= _enough(failed) and (
+            self.met - self.succeeded < failure_rate * self.met
+        )
+
+    def has_spoken(self, failed: int) -> bool:
+        """Whether as many of them have come to an end as can outweigh `failed` letters."""
+        return self.finished >= _enough(failed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The outcomes of one batch, as far as they are known.
+
+    Attributes:
+        succeeded, failed: letters of the batch, at least; of the failed only those without strikes.
+        suspects_failed: letters with strikes that came back, which was to be expected of them.
+        live: what producers' messages met meanwhile.
+        met, deleted: all messages that the consumer could meet meanwhile, and those it was done with.
+        failed_tries: receives of any message that came to nothing.
+        were_tried: nothing waits in the source queue that may be ours and was never received.
+        is_still_there: messages are in the source queue, so that what is unknown may still show.
+        has_books: the source's books cover the time in which its letters were first tried.
+
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    suspects_failed: int = 0
+    live: Live = Live()
+    met: int = 0
+    deleted: int = 0
+    failed_tries: int = 0
+    were_tried: bool = False
+    is_still_there: bool = False
+    has_books: bool = False
+
+
+def gather_evidence(
+    batch: Batch, others: Sequence[Batch | Judged], books: Books | None
+) -> Evidence:
+    """Put together what the returns and the source's books say of `batch`.
+
+    Args:
+        batch: with the returns that were seen so far.
+        others: the further batches of the queue, whose letters are in its books, too.
+        books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
+
+    """
+    account = books.account(batch.sent_at) if books else None
+    if books is None or account is None or account.until <= batch.first_try_at:
+        return Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
+    start = batch.sent_at.replace(second=0, microsecond=0)
+    ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
+    not_of_batch = max(
+        0, account.met - batch.size - sum(one.seen_again for one in ours if one.id != batch.id)
+    )
+    seen_again = batch.seen_again
+    is_settled = account.until >= batch.tried_by + PERIOD
+    moved = max(0, account.moved - not_of_batch) if is_settled else 0
+    return Evidence(
+        succeeded=min(max(0, account.deleted - not_of_batch), batch.size - seen_again),
+        failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
+        suspects_failed=batch.suspects_returned,
+        live=_live(ours, account, _sent_before(books, others, start), start),
+        met=account.met,
+        deleted=account.deleted,
+        failed_tries=account.failed_tries,
+        were_tried=_were_tried(batch, account),
+        is_still_there=account.left > 0,
+        has_books=is_settled,
+    )
+
+
+def _live(ours: list[Batch | Judged], account: Account, sent_before: int, start: datetime) -> Live:
+    size = sum(one.size for one in ours)
+    met = max(0, account.met - size)
+    may_be_ours = size - sum(one.seen_again for one in ours)
+    succeeded = min(met, max(0, account.deleted - may_be_ours))
+    minutes = max(1.0, (account.until - start) / PERIOD)
+    return Live(
+        met=met,
+        succeeded=succeeded,
+        finished=max(succeeded, min(met, account.deleted + account.moved - size)),
+        per_minute=succeeded / minutes,
+        is_expected=account.sent > size or sent_before > 0,
+    )
+
+
+def _sent_before(books: Books, others: Iterable[Batch | Judged], start: datetime) -> int:
+    """Producers' messages in the quarter of an hour before `start`."""
+    since = start - LIVE_LOOKBACK
+    account = books.account(since, start)
+    ours = sum(one.size for one in others if since <= one.sent_at < start)
+    return max(0, account.sent - ours) if account else 0
+
+
+def _were_tried(batch: Batch, account: Account) -> bool:
+    """Whether what waits now came after the batch's letters: it is worked off within the minute, or it is nothing."""
+    return account.waiting <= account.deleted_lately and account.until >= batch.tried_by + PERIOD
+
+
+def _enough(failed: int) -> int:
+    return max(FEWEST_LIVE_SUCCESSES, math.ceil(failed / FAILURES_PER_LIVE_SUCCESS))
+
+
+def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
+    """What the consumer has made of messages in the last minutes, whoever's they are.
+
+    Args:
+        books: None where CloudWatch could not be asked.
+        since: what was before says nothing any more: the circuit's last change.
+
+    The shortest span that has something to say is heard, so that an outage's end shows at once.
+
+    """
+    if books is None or not books.minutes:
+        return LiveTraffic.UNSEEN
+    end = books.minutes[-1].at + PERIOD
+    for span in (timedelta(minutes=3), LIVE_LOOKBACK):
+        account = books.account(max(since + PERIOD, end - span))
+        if account is None:
+            continue
+        failed = max(0, account.failed_tries - account.present)
+        if account.deleted >= FEWEST_LIVE_SUCCESSES and account.deleted > failed:
+            return LiveTraffic.SUCCEEDS
+        if not account.deleted and account.failed_tries >= FEWEST_LIVE_SUCCESSES:
+            return LiveTraffic.FAILS
+    return LiveTraffic.UNSEEN

@@ -1,0 +1,377 @@
+"""Carries out what was decided about the letters of one round, and says what was done. It decides nothing.
+
+The order of effects is send, ledger, delete, so that a crash anywhere may repeat a letter and never loses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol, TypeVar
+
+from redrive.core.batch import Batch
+from redrive.core.case import Case
+from redrive.core.cause import error_of
+from redrive.core.ledger import Entry
+from redrive.core.outgoing import Outgoing
+from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.queue_facts import QueueFacts
+from redrive.core.triage import Decision, Discard, Hold, Park, ParkReason, Redrive
+from redrive.errors import CallFailed
+from redrive.passes.effects import Effects, Sending
+from redrive.passes.ports import DeadLetters, Ledger, ParkingLot, Source
+from redrive.passes.send_back import Forwarded, Leaving, delete, forward
+
+Decided = Sequence[tuple[Case, Decision]]
+D = TypeVar("D", Redrive, Park, Hold, Discard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """A source queue that letters can go back to, and the batch that they then belong to."""
+
+    source: Source
+    facts: QueueFacts
+    batch: Batch | None = None
+
+
+class Hands(Protocol):
+    """What a pass can do to letters. A dry run has hands that do nothing and say the same."""
+
+    def carry_out(
+        self,
+        decided: Decided,
+        destinations: Mapping[str, Destination],
+        now: datetime,
+        *,
+        version_to_mark: int | None,
+        is_one_of_many: bool = False,
+    ) -> Effects: ...
+    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]: ...
+    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects: ...
+    def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects: ...
+    def release(self, cases: Sequence[Case]) -> Effects: ...
+
+
+class RealHands:
+    """Sends, records, deletes and hides. `name_of` tells the source queue that a letter belongs to."""
+
+    def __init__(
+        self,
+        dead_letters: DeadLetters,
+        parking_lot: ParkingLot,
+        ledger: Ledger,
+        *,
+        parking_lot_limit: int,
+        name_of: Callable[[Case], str],
+    ) -> None:
+        self._dead_letters = dead_letters
+        self._parking_lot = parking_lot
+        self._ledger = ledger
+        self._parking_lot_limit = parking_lot_limit
+        self._name_of = name_of
+
+    def carry_out(
+        self,
+        decided: Decided,
+        destinations: Mapping[str, Destination],
+        now: datetime,
+        *,
+        version_to_mark: int | None,
+        is_one_of_many: bool = False,
+    ) -> Effects:
+        """Do what was decided about the letters of one round; a refused call that it needs is in the answer.
+
+        Args:
+            destinations: by ARN.
+            version_to_mark: the circuit's version, to note returns with that stay; None where that is done.
+            is_one_of_many: several rounds are under way, and a ledger write waits until it is full.
+
+        """
+        effects = self.discard(only(decided, Discard))
+        redrives = only(decided, Redrive)
+        for arn in dict.fromkeys(one.destination for _, one in redrives):
+            some = [(case, one) for case, one in redrives if one.destination == arn]
+            effects.add(self._redrive(some, destinations[arn], now, is_one_of_many))
+            if effects.failure:
+                return effects
+        effects.add(self.park(only(decided, Park), now))
+        if not effects.failure:
+            effects.add(self._hold(only(decided, Hold), version_to_mark, now))
+        return effects
+
+    def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects:
+        """Delete copies that an accepted send has replaced already."""
+        effects = Effects()
+        for case, decision in discards:
+            effects.tell("letter.discarded", case, decision.reason)
+        effects.counts["discarded"] += len(discards)
+        return _with(effects, delete([case.letter for case, _ in discards], self._dead_letters))
+
+    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+        """Send letters to the parking lot."""
+        forwarded = self._to_parking_lot(parks, now)
+        effects = _with(Effects(), forwarded)
+        for case, decision in parks:
+            if case.message_id in forwarded.sent:
+                effects.parked[decision.reason.value] += 1
+                effects.tell("letter.parked", case, decision.reason.value)
+        return effects
+
+    def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+        """Send parked letters to the parking lot again, for a new clock."""
+        # Delayed, or the sweep that renews them would meet them again.
+        forwarded = self._to_parking_lot(parks, now, delay=MAX_SQS_DELAY)
+        effects = _with(Effects(), forwarded)
+        for case, decision in parks:
+            if case.message_id in forwarded.sent:
+                effects.counts["renewed"] += 1
+                effects.tell("letter.renewed", case, decision.reason.value)
+        return effects
+
+    def release(self, cases: Sequence[Case]) -> Effects:
+        """Make letters visible again at once. Only after the last round, which would else receive them again."""
+        return self._hide([(case, timedelta()) for case in cases])
+
+    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
+        """Note in the ledger which letters are back, and since which version of the circuit. Raises CallFailed.
+
+        Written before the circuit is: see `Entry.counts_as_evidence`.
+        """
+        marked = marked_returns(cases, version, now, self._name_of)
+        fresh = [new.entry for new, old in zip(marked, cases, strict=True) if new is not old]
+        if fresh:
+            self._ledger.write_ledger([entry for entry in fresh if entry], [], now)
+        return marked
+
+    def _redrive(
+        self,
+        redrives: Sequence[tuple[Case, Redrive]],
+        to: Destination,
+        now: datetime,
+        is_one_of_many: bool,
+    ) -> Effects:
+        assert to.batch is not None, "a batch is registered before anything is sent"  # noqa: S101
+        name = to.source.name
+        forwarded = forward(
+            [self._redriven(case, decision, to, to.batch, now) for case, decision in redrives],
+            to.source.deliver,
+            out_of=self._dead_letters,
+            ledger=self._ledger,
+            now=now,
+            waits_for_full_writes=is_one_of_many,
+        )
+        effects = _with(Effects(), forwarded)
+        _count_redrives(effects, name, [o for o in redrives if o[0].message_id in forwarded.sent])
+        refusal = next((one for one in forwarded.not_sent if one.is_refusal), None)
+        if refusal:
+            effects.refusals[name] = refusal.code
+        content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
+        undeliverable = [
+            (case, Park(reason=ParkReason.UNDELIVERABLE, strikes=decision.strikes))
+            for case, decision in redrives
+            if case.message_id in content
+        ]
+        if undeliverable and not effects.failure:
+            effects.add(self.park(undeliverable, now))
+        return effects
+
+    def _redriven(
+        self, case: Case, decision: Redrive, to: Destination, batch: Batch, now: datetime
+    ) -> Leaving:
+        entry = case.known(to.source.name)
+
+        def record(new_id: str) -> Entry:
+            return entry.redriven(
+                replaced_id=case.message_id,
+                new_id=new_id,
+                batch=batch.id,
+                generation=batch.generation,
+                strikes=decision.strikes,
+                now=now,
+                note=f"redriven in batch {batch.id}",
+            )
+
+        outgoing = Outgoing(
+            letter=case.letter,
+            trail=case.next_trail(to.source.name, batch),
+            size_limit=to.facts.max_message_size,
+            delay=decision.delay,
+        )
+        return Leaving(outgoing, record)
+
+    def _to_parking_lot(
+        self, parks: Sequence[tuple[Case, Park]], now: datetime, *, delay: timedelta = timedelta()
+    ) -> Forwarded:
+        return forward(
+            [self._parked(case, decision, now, delay) for case, decision in parks],
+            self._parking_lot.park,
+            out_of=self._dead_letters,
+            ledger=self._ledger,
+            now=now,
+        )
+
+    def _parked(self, case: Case, decision: Park, now: datetime, delay: timedelta) -> Leaving:
+        queue = self._name_of(case)
+        entry = case.known(queue)
+        record = partial(_parked_entry, entry, case, decision, now)
+        outgoing = Outgoing(
+            letter=case.letter,
+            trail=case.next_trail(queue, None),
+            size_limit=self._parking_lot_limit,
+            delay=delay,
+        )
+        return Leaving(outgoing, record)
+
+    def _hold(
+        self, holds: Sequence[tuple[Case, Hold]], version_to_mark: int | None, now: datetime
+    ) -> Effects:
+        """Leave letters in the DLQ, hidden until their time where that is later than now."""
+        effects = Effects()
+        try:
+            if version_to_mark is not None:
+                # A redrive or a parking writes the entry anyway, a hold does not.
+                held = self.mark_returns([case for case, _ in holds], version_to_mark, now)
+                holds = [(case, hold) for case, (_, hold) in zip(held, holds, strict=True)]
+            deferred = [
+                self._deferred(case, hold, now) for case, hold in holds if _is_new(case, hold)
+            ]
+            if deferred:
+                self._ledger.write_ledger(deferred, [], now)
+        except CallFailed as failed:
+            effects.failure = failed
+            return effects
+        _count_holds(effects, holds)
+        effects.add(
+            self._hide([(case, hold.until - now) for case, hold in holds if hold.until > now])
+        )
+        return effects
+
+    def _deferred(self, case: Case, hold: Hold, now: datetime) -> Entry:
+        assert hold.not_before is not None  # noqa: S101 - see _is_new
+        return case.known(self._name_of(case)).deferred(
+            not_before=hold.not_before, strikes=hold.strikes, batch=case.batch, now=now
+        )
+
+    def _hide(self, letters: Sequence[tuple[Case, timedelta]]) -> Effects:
+        faults = (
+            self._dead_letters.hide((case.letter, time) for case, time in letters)
+            if letters
+            else []
+        )
+        effects = Effects()
+        effects.saw(faults)
+        return effects
+
+
+class DryHands:
+    """Does nothing, and says what the real hands would have done had every call been accepted."""
+
+    def __init__(self, dead_letters: DeadLetters, name_of: Callable[[Case], str]) -> None:
+        self._dead_letters = dead_letters
+        self._name_of = name_of
+
+    def carry_out(
+        self,
+        decided: Decided,
+        destinations: Mapping[str, Destination],
+        now: datetime,  # noqa: ARG002
+        *,
+        version_to_mark: int | None,  # noqa: ARG002
+        is_one_of_many: bool = False,  # noqa: ARG002
+    ) -> Effects:
+        """What was decided, as if it had been done."""
+        effects = self.discard(only(decided, Discard))
+        for case, decision in only(decided, Redrive):
+            name = destinations[decision.destination].source.name
+            _count_redrives(effects, name, [(case, decision)])
+        effects.parked.update(one.reason.value for _, one in only(decided, Park))
+        _count_holds(effects, only(decided, Hold))
+        effects.events = []
+        return effects
+
+    def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects:
+        """Count copies that were replaced."""
+        effects = Effects()
+        effects.counts["discarded"] += len(discards)
+        return effects
+
+    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:  # noqa: ARG002
+        """Count letters that would be parked."""
+        effects = Effects()
+        effects.parked.update(one.reason.value for _, one in parks)
+        return effects
+
+    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
+        """The letters as they would be marked."""
+        return marked_returns(cases, version, now, self._name_of)
+
+    def release(self, cases: Sequence[Case]) -> Effects:
+        """Make letters visible again: a look is the one thing that a dry run does to them."""
+        effects = Effects()
+        if cases:
+            effects.saw(self._dead_letters.hide((case.letter, timedelta()) for case in cases))
+        return effects
+
+
+def only(decided: Decided, kind: type[D]) -> list[tuple[Case, D]]:
+    """The letters of one kind of decision."""
+    return [(case, what) for case, what in decided if isinstance(what, kind)]
+
+
+def marked_returns(
+    cases: Sequence[Case], version: int, now: datetime, name_of: Callable[[Case], str]
+) -> list[Case]:
+    """The letters, those that are back noted as such."""
+    return [
+        replace(
+            case,
+            entry=case.known(name_of(case)).returned(
+                message_id=case.message_id, version=version, now=now
+            ),
+        )
+        if case.is_unseen_return(version)
+        else case
+        for case in cases
+    ]
+
+
+def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_id: str) -> Entry:
+    return entry.parked(
+        replaced_id=case.message_id,
+        new_id=new_id,
+        reason=decision.reason.value,
+        strikes=decision.strikes,
+        error=error_of(case.letter.attributes),
+        now=now,
+    )
+
+
+def _is_new(case: Case, hold: Hold) -> bool:
+    """Whether the hold's time is worth writing down: it is not what the ledger says already."""
+    return hold.not_before is not None and (
+        case.entry is None or case.entry.not_before != hold.not_before
+    )
+
+
+def _count_redrives(effects: Effects, name: str, redrives: Sequence[tuple[Case, Redrive]]) -> None:
+    for case, decision in redrives:
+        effects.counts["redriven"] += 1
+        effects.sendings.append(Sending(name, decision.delay, decision.strikes > 0))
+        effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
+
+
+def _count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:
+    for case, hold in holds:
+        effects.held[hold.reason.value] += 1
+        effects.tell("letter.held", case, hold.reason.value)
+
+
+def _with(effects: Effects, forwarded: Forwarded) -> Effects:
+    effects.saw(forwarded.not_sent)
+    effects.saw(forwarded.not_deleted)
+    effects.removed += forwarded.removed
+    effects.failure = forwarded.failure
+    return effects

@@ -1,0 +1,215 @@
+"""One source queue in a pass: its circuit, what it lets through, and the batch that this makes.
+
+Several queues can share a DLQ. Each has a lane of its own, so that nobody's healthy neighbour testifies for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from redrive.core import breaker
+from redrive.core.admission import Admission
+from redrive.core.batch import Batch, Judged
+from redrive.core.books import Books
+from redrive.core.breaker import Permit, Ruling
+from redrive.core.case import Case
+from redrive.core.circuit import Circuit, State
+from redrive.core.evidence import gather_evidence, live_traffic
+from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.queue_facts import QueueFacts
+from redrive.core.retention import calm_margin, urgent_margin
+from redrive.core.triage import Decision, Terms
+from redrive.passes.apply import Destination
+from redrive.passes.circuit_keeper import CircuitKeeper
+from redrive.passes.effects import Sending
+from redrive.passes.ports import Source
+from redrive.settings import Settings
+
+#: Returns seen, by the batch that they come from and whether the letter was a suspect.
+Returns = Counter[tuple[int, bool]]
+
+
+@dataclass(kw_only=True)
+class Lane:
+    """A source, its circuit, and what the pass knows and does of it. `roll` jitters its cool-down."""
+
+    source: Source
+    keeper: CircuitKeeper
+    settings: Settings
+    roll: float
+    is_paused: bool = False
+    facts: QueueFacts | None = None
+    books: Books | None = None
+    admission: Admission | None = None
+    permit: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
+    rulings: tuple[Ruling, ...] = ()
+    returned: int = 0
+    refusal: str | None = None
+    _batch: Batch | None = None
+    _sendings: list[Sending] = field(default_factory=list)
+    _late: Returns = field(default_factory=Counter)
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit as the pass thinks of it."""
+        return self.keeper.circuit
+
+    @property
+    def is_flowing(self) -> bool:
+        """Whether letters go through as a matter of course."""
+        return self.circuit.state is State.CLOSED and not self.is_paused
+
+    @property
+    def room(self) -> int:
+        """Letters that may still be redriven in this pass."""
+        return self.admission.room if self.admission else 0
+
+    @property
+    def known_facts(self) -> QueueFacts:
+        """The source queue's facts; they are asked for before anything needs them."""
+        assert self.facts is not None  # noqa: S101
+        return self.facts
+
+    def time_to_fail(self) -> timedelta:
+        """From a letter's first try to its move to the DLQ, for a consumer that just fails."""
+        return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
+
+    def wants_books(self, *, has_letters: bool) -> bool:
+        """Whether the source's books can move anything."""
+        if self.is_paused:
+            return False
+        return bool(self.circuit.pending) or (has_letters and self.circuit.state is State.OPEN)
+
+    def may_have_returns(self, now: datetime) -> bool:
+        """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
+        return any(
+            one.seen_again < one.size
+            and (now >= one.first_try_at + self.time_to_fail() or self._has_moved(one))
+            for one in self.circuit.pending
+        )
+
+    def _has_moved(self, batch: Batch) -> bool:
+        account = self.books.account(batch.sent_at) if self.books else None
+        return account is not None and account.moved > 0
+
+    def allow(self, now: datetime) -> Permit:
+        """What the circuit lets through now."""
+        if self.is_paused:
+            return Permit(limit=0, reason="paused")
+        live = live_traffic(self.books, self.circuit.changed_at)
+        return breaker.allow(self.circuit, self.settings, now, live)
+
+    def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
+        """The circuit after every verdict that can fall now, and the verdicts."""
+        circuit = self.circuit
+        others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
+        evidence = {one.id: gather_evidence(one, others, self.books) for one in circuit.pending}
+        return breaker.judge(
+            circuit,
+            evidence,
+            self.settings,
+            now,
+            visibility_timeout=self.known_facts.visibility_timeout,
+            roll=self.roll,
+        )
+
+    def count_returns(self, cases: Sequence[Case]) -> Returns:
+        """The returns among letters of this lane that no pass has charged to the circuit yet."""
+        returns: Returns = Counter()
+        for case in cases:
+            if case.batch is not None and case.is_unseen_return(self.keeper.version):
+                returns[case.batch, case.is_suspect] += 1
+        self.returned += returns.total()
+        return returns
+
+    def charge_later(self, returns: Returns) -> None:
+        """Returns that were met while letters went out; they are charged when the pass settles."""
+        self._late += returns
+
+    def open_gate(self, now: datetime) -> None:
+        """Let through what the circuit allows from now on."""
+        self.permit = self.allow(now)
+        self.admission = Admission(self.circuit, self.permit, self.settings, now)
+
+    def decide(
+        self, cases: Sequence[Case], rolls: Sequence[float], terms: Terms, now: datetime
+    ) -> list[tuple[Case, Decision]]:
+        """What becomes of letters of this lane."""
+        assert self.admission is not None  # noqa: S101
+        return self.admission.decide(cases, rolls, self.circuit, terms, now)
+
+    def destination(
+        self, now: datetime, latest: datetime, save: Callable[[Circuit], None]
+    ) -> Destination:
+        """Where its letters go: the batch of this pass, announced in the circuit before its first letter is sent.
+
+        Args:
+            latest: when the pass has stopped by itself.
+            save: writes the circuit, or in a dry run goes on with it.
+
+        """
+        if self._batch is None:
+            due_at = latest + MAX_SQS_DELAY + self._time_to_count()
+            circuit, self._batch = breaker.register_batch(
+                self.circuit, self.permit, now, due_at=due_at
+            )
+            save(circuit)
+        return Destination(source=self.source, facts=self.known_facts, batch=self._batch)
+
+    def sent(self, sendings: Sequence[Sending]) -> None:
+        """Note letters that went out."""
+        self._sendings += sendings
+
+    def settled(self, circuit: Circuit, now: datetime) -> Circuit:
+        """The circuit with the batch completed, late returns charged and a refusal counted."""
+        if self._batch is not None and circuit.pending_batch(self._batch.id):
+            circuit = self._completed(circuit, self._batch, now)
+        circuit = breaker.charge(circuit, self._late)
+        if self.refusal is not None:
+            reason = f"the source queue refused letters: {self.refusal}"
+            circuit = breaker.refuse(circuit, reason, self.settings, now, self.roll)
+        return circuit
+
+    def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
+        if not self._sendings:
+            return circuit.without_batch(batch.id)
+        delays = [one.delay for one in self._sendings]
+        last_try_at = now + max(delays)
+        complete = replace(
+            batch,
+            size=len(delays),
+            suspects=sum(one.is_suspect for one in self._sendings),
+            first_try_at=batch.sent_at + min(delays),
+            last_try_at=last_try_at,
+            due_at=last_try_at + self._time_to_count(),
+            is_complete=True,
+        )
+        paced_until = self.admission.paced_until if self.admission else None
+        return replace(circuit.with_batch(complete), paced_until=paced_until)
+
+    def _time_to_count(self) -> timedelta:
+        """From a letter's first try to the moment when, having failed, it has returned and can be counted."""
+        return self.time_to_fail() + timedelta(seconds=self.settings.verdict_grace_seconds)
+
+
+def terms_of(
+    lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
+) -> Terms:
+    """What triage has to know about the queues, for letters of one lane.
+
+    Args:
+        lanes: all of them, by their queues' ARNs.
+        retention: of the DLQ.
+        is_flowing: whether a letter that stays has good hopes to go soon.
+
+    """
+    return Terms(
+        destinations={arn: one.known_facts.max_message_size for arn, one in lanes.items()},
+        home=lane.known_facts.arn,
+        retention=retention,
+        margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
+        time_to_fail=lane.time_to_fail(),
+    )

@@ -1,0 +1,123 @@
+"""What a pass needs of the world, as it uses it: the ports. The adapters in `redrive.aws` fit them, and so do fakes.
+
+`Source` is what letters go back to, `Books` the witness of what became of them; other kinds of either stand beside
+today's by fitting these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Protocol
+
+from redrive.core.books import Books
+from redrive.core.circuit import Circuit
+from redrive.core.lease import Lease
+from redrive.core.ledger import Entry
+from redrive.core.letter import Letter, Trail
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.queue_facts import QueueFacts
+from redrive.errors import CallFailed, EntryFault
+
+
+class Journal(Protocol):
+    """Writes one structured event. A field never holds a message's body or an attribute's value."""
+
+    def __call__(self, event: str, /, **fields: Any) -> None: ...
+
+
+class MoveCheck(Protocol):
+    """Whether a native move task is emptying a queue, and why that could not be asked."""
+
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def fault(self) -> CallFailed | None: ...
+
+
+class DeadLetters(Protocol):
+    """A queue that letters are taken from: the DLQ, or the parking lot."""
+
+    def facts(self) -> QueueFacts: ...
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]: ...
+    def delete(self, letters: Iterable[Letter]) -> list[EntryFault]: ...
+    def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]: ...
+    def check_move(self, arn: str) -> MoveCheck: ...
+
+
+class ParkingLot(DeadLetters, Protocol):
+    """The queue that letters are set aside in."""
+
+    def park(self, outgoing: Sequence[Outgoing]) -> Sent: ...
+
+
+class Source(Protocol):
+    """What letters go back to: it knows its facts, how to deliver, and how long a letter takes to fail there."""
+
+    @property
+    def name(self) -> str: ...
+    def facts(self) -> QueueFacts: ...
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta: ...
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
+
+
+class Witness(Protocol):
+    """Tells what became of a source's messages, by its books. Raises CallFailed where it can't be asked."""
+
+    def since(self, start: datetime, now: datetime, queue_name: str) -> Books: ...
+
+
+class Known(Protocol):
+    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+
+    @property
+    def entries(self) -> dict[str, Entry]: ...
+    @property
+    def trails(self) -> dict[str, Trail]: ...
+
+
+class Ledger(Protocol):
+    """What is remembered of letters."""
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Known: ...
+    def write_ledger(
+        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+    ) -> None: ...
+
+
+class Memory(Ledger, Protocol):
+    """What is remembered between passes: circuit, lease and ledger of one source queue."""
+
+    def of(self, queue: str) -> Memory: ...
+    def acquire_lease(self, lease: Lease, now: datetime) -> bool: ...
+    def release_lease(self, lease: Lease) -> bool: ...
+    def load_circuit(self) -> Circuit | None: ...
+    def save_circuit(self, circuit: Circuit) -> Circuit | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What a pass works with.
+
+    Attributes:
+        sources: the source queues that share the DLQ, the first one first; each has a circuit of its own.
+        memory: of the first source's queue, which also has the lease.
+        clock: read once a step. `rng`: rolls the jitter. `owner`: names this pass.
+        workers: rounds that may be under way at once; with one, a pass is the same whenever it is repeated.
+        memory_mib: what bounds how many bytes of letters may be in hand.
+
+    """
+
+    dead_letters: DeadLetters
+    parking_lot: ParkingLot
+    sources: tuple[Source, ...]
+    memory: Memory
+    witness: Witness
+    journal: Journal
+    clock: Callable[[], datetime]
+    rng: Random
+    owner: str
+    workers: int = 1

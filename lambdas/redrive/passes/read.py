@@ -1,0 +1,95 @@
+"""Receives letters and recognises them: the half of a round that reads. Nothing here decides or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from redrive.core.case import Case
+from redrive.core.ledger import Entry
+from redrive.core.letter import Letter
+from redrive.passes.ports import DeadLetters, Ledger
+
+#: Letters of one round: what one BatchGetItem can ask the ledger about.
+ROUND_SIZE = 100
+
+#: SQS hands out at most ten letters a call.
+LETTERS_A_RECEIVE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Letters in hand, how many were asked for, and whether the queue showed no more of them."""
+
+    cases: tuple[Case, ...] = ()
+    asked: int = 0
+    is_end: bool = False
+
+
+def read_letters(
+    queue: DeadLetters,
+    ledger: Ledger,
+    limit: int,
+    *,
+    hidden_for: timedelta,
+    max_bytes: int | None = None,
+) -> Read:
+    """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
+
+    An answer without letters ends it: the queue shows no more for now. So does what `max_bytes` are reached by:
+    what is in hand has to fit into the function's memory.
+    """
+    letters: list[Letter] = []
+    size, is_end = 0, False
+    while len(letters) < limit and (max_bytes is None or size < max_bytes):
+        received = queue.receive(
+            min(limit - len(letters), LETTERS_A_RECEIVE), hidden_for=hidden_for
+        )
+        if not received:
+            is_end = True
+            break
+        letters += received
+        size += sum(len(one.body) for one in received)
+    # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
+    once = {letter.message_id: letter for letter in letters}
+    return Read(tuple(recognise(list(once.values()), ledger)), limit, is_end)
+
+
+def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
+    """Look letters up in the ledger. Raises CallFailed.
+
+    A copy that could not carry its trail is known by its own id: the trail names the original. A trail that a
+    consumer copied on to a message of its own makes that a letter of its own.
+    """
+    if not letters:
+        return []
+    known = ledger.read_ledger(letter.original_id for letter in letters)
+    entries = known.entries
+    letters = [
+        letter.with_trail(known.trails[letter.message_id])
+        if letter.trail is None and letter.message_id in known.trails
+        else letter
+        for letter in letters
+    ]
+    by_kept_trail = {letter.original_id for letter in letters} - entries.keys()
+    entries = entries | _further(ledger, by_kept_trail & _carried(letters, known.trails))
+    cases = [Case(letter=one, entry=entries.get(one.original_id)) for one in letters]
+    copies = {case.message_id for case in cases if case.is_strangers_copy}
+    own = _further(ledger, copies)
+    return [
+        Case(letter=case.letter.without_trail(), entry=own.get(case.message_id))
+        if case.message_id in copies
+        else case
+        for case in cases
+    ]
+
+
+def _carried(letters: Iterable[Letter], kept: Iterable[str]) -> set[str]:
+    """Original ids of the letters whose trail the ledger kept."""
+    kept_for = set(kept)
+    return {letter.original_id for letter in letters if letter.message_id in kept_for}
+
+
+def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:
+    return dict(ledger.read_ledger(sorted(ids)).entries) if ids else {}

@@ -1,0 +1,111 @@
+"""Makes the one report of a pass out of what its steps came to."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from redrive.core.breaker import Ruling
+from redrive.core.circuit import State
+from redrive.core.report import Outcome, Report
+from redrive.core.triage import Decision, HoldReason
+from redrive.errors import CallFailed, EntryFault
+from redrive.passes.lane import Lane
+from redrive.passes.pass_state import PassState
+
+#: Decisions that a dry run lists one by one; its counts are of all.
+DECISIONS_LISTED = 100
+
+
+def report_of(
+    state: PassState,
+    outcome: Outcome,
+    reason: str,
+    decided: list[tuple[Any, Decision]],
+    now: datetime,
+) -> Report:
+    """The report of a pass that has run its course, or ended early."""
+    first, effects = state.lanes[0], state.effects
+    report = Report(
+        queue=first.source.name,
+        mode=state.settings.mode.value,
+        outcome=outcome,
+        reason=reason,
+        circuit_before=first.keeper.states[0],
+        circuit_after=first.keeper.states[-1],
+        circuits=[_circuit(lane) for lane in state.lanes],
+        window=first.circuit.window,
+        depth=state.dlq.depth,
+        parked_depth=state.parking_lot.depth,
+        examined=state.examined,
+        redriven=effects.counts["redriven"],
+        returned=sum(lane.returned for lane in state.lanes),
+        discarded=effects.counts["discarded"],
+        renewed=effects.counts["renewed"],
+        failed=len(effects.faults),
+        parked=effects.parked,
+        held=effects.held,
+        verdicts=[_verdict(one) for lane in state.lanes for one in lane.rulings],
+        suspects_waiting=state.held(HoldReason.LAST_CHANCE),
+    )
+    report.look_again_seconds = _look_again(state, report)
+    faults: list[EntryFault | CallFailed] = [*effects.faults, *state.faults]
+    for fault in faults:
+        report.faults[f"{fault.call}:{fault.code}"] += 1
+    if state.oldest is not None:
+        age = int((now - state.oldest).total_seconds())
+        report.oldest_letter_seconds = age
+        report.least_seconds_to_expiry = int(state.dlq.retention.total_seconds()) - age
+    if state.is_dry:
+        report.decisions = [_decision(case, what) for case, what in decided[:DECISIONS_LISTED]]
+    return report
+
+
+#: While letters are out, or a circuit may change, it is worth looking every minute.
+BUSY_SECONDS = 60
+
+
+def _look_again(state: PassState, report: Report) -> int:
+    idle = 60 * state.settings.schedule_minutes
+    if state.is_paused:
+        return idle
+    is_unsettled = report.outcome not in (Outcome.DONE, Outcome.IDLE, Outcome.WAITING)
+    waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
+    is_busy = any(
+        lane.circuit.pending or (state.dlq.depth and lane.circuit.state is not State.CLOSED)
+        for lane in state.lanes
+    )
+    return min(idle, BUSY_SECONDS) if is_unsettled or waits_for_permit or is_busy else idle
+
+
+def _circuit(lane: Lane) -> dict[str, Any]:
+    states = lane.keeper.states
+    return {
+        "queue": lane.source.name,
+        "before": states[0],
+        "after": states[-1],
+        "states": list(states),
+        "window": lane.circuit.window,
+        "awaiting_verdict": lane.circuit.outstanding,
+    }
+
+
+def _verdict(ruling: Ruling) -> dict[str, Any]:
+    verdict = ruling.judgement.verdict
+    return {
+        "queue": ruling.queue,
+        "batch": ruling.batch.id,
+        "size": ruling.batch.size,
+        "returned": ruling.batch.seen_again,
+        "verdict": verdict.value if verdict else None,
+        "reason": ruling.judgement.reason,
+    }
+
+
+def _decision(case: Any, decision: Decision) -> dict[str, Any]:
+    return {
+        "message_id": case.message_id,
+        "original_id": case.original_id,
+        "decision": type(decision).__name__.lower(),
+        "reason": getattr(decision.reason, "value", decision.reason),
+    }

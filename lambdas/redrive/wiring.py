@@ -1,0 +1,57 @@
+"""Puts a pass's tools together: the adapters over given clients, for one deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from random import Random
+
+from redrive.aws.books import CloudWatchClient, SourceBooks
+from redrive.aws.dead_letters import DeadLetters, ParkingLot
+from redrive.aws.sources import SqsSource
+from redrive.aws.sqs import SqsClient, SqsQueue
+from redrive.aws.state_table import DynamoDbClient, StateStore
+from redrive.passes.ports import Journal, Tools
+from redrive.settings import Deployment
+
+
+def make_tools(
+    deployment: Deployment,
+    *,
+    sqs: SqsClient,
+    dynamodb: DynamoDbClient,
+    cloudwatch: CloudWatchClient,
+    journal: Journal,
+    clock: Callable[[], datetime],
+    rng: Random,
+    owner: str,
+    workers: int = 1,
+) -> Tools:
+    """The tools of one pass, see `Tools`."""
+    sources = sources_of(deployment, sqs)
+    names = {source.name for source in sources}
+    return Tools(
+        dead_letters=DeadLetters(SqsQueue(sqs, deployment.dlq_url), names),
+        parking_lot=ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), names),
+        sources=sources,
+        memory=StateStore(dynamodb, deployment.table_name, deployment.queue_name),
+        witness=SourceBooks(cloudwatch),
+        journal=journal,
+        clock=clock,
+        rng=rng,
+        owner=owner,
+        workers=workers,
+    )
+
+
+def sources_of(deployment: Deployment, sqs: SqsClient) -> tuple[SqsSource, ...]:
+    """The source queues that share the DLQ; the first goes by the deployment's own name for it.
+
+    All sources of a DLQ are of its account and Region, so a name tells them apart.
+    """
+    further = [SqsQueue(sqs, url) for url in deployment.further_source_urls]
+    first = SqsQueue(sqs, deployment.source_queue_url)
+    return (
+        SqsSource(first, deployment.queue_name),
+        *(SqsSource(queue, queue.name) for queue in further),
+    )
