@@ -199,7 +199,11 @@ def _fields(kind: type[Batch] | type[Orders], plain: Mapping[str, Any]) -> dict[
 
 
 def _judged_to_text(judged: Judged) -> str:
-    verdict = judged.verdict.value[0] + ("!" if judged.is_strike else "")
+    verdict = (
+        judged.verdict.value[0]
+        + ("!" if judged.is_strike else "")
+        + ("?" if judged.was_alone else "")
+    )
     sent_at = int(judged.sent_at.timestamp())
     return (
         f"{judged.id}:{judged.generation}:{verdict}:{judged.returned}:{judged.overturned_at}"
@@ -214,7 +218,8 @@ def _judged_from_text(text: str) -> Judged:
         id=int(batch),
         generation=int(generation),
         verdict=next(one for one in Verdict if one.value[0] == verdict[0]),
-        is_strike=verdict.endswith("!"),
+        is_strike="!" in verdict,
+        was_alone="?" in verdict,
         returned=int(returned),
         overturned_at=int(overturned_at),
         size=int(size),

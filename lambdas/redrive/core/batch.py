@@ -64,7 +64,8 @@ class Batch:
 class Judged:
     """A batch whose verdict is in.
 
-    `is_strike` says whether a return from it speaks against the letter: others succeeded at the same time.
+    `is_strike` says whether a return from it speaks against the letter: others succeeded at the same time;
+    `was_alone` that suspects came back with nobody to compare them with.
     A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
     (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's books.
     """
@@ -73,6 +74,7 @@ class Judged:
     generation: int
     verdict: Verdict
     is_strike: bool
+    was_alone: bool = False
     sent_at: datetime
     size: int = 0
     returned: int = 0

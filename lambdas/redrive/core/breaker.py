@@ -221,13 +221,21 @@ def judge(
         if circuit.pending_batch(batch.id) is None:
             continue  # voided by a change of state that an earlier verdict brought
         known = evidence.get(batch.id, Evidence())
-        judgement = weigh(batch, known, settings, now, visibility_timeout=visibility_timeout)
+        judgement = weigh(
+            batch,
+            known,
+            settings,
+            now,
+            visibility_timeout=visibility_timeout,
+            is_canary=circuit.state is State.HALF_OPEN,
+        )
         after = circuit
         if judgement.verdict is not None:
             after = circuit.settled(
                 batch,
                 judgement.verdict,
                 is_strike=judgement.is_strike,
+                was_alone=judgement.was_alone,
                 overturned_at=judgement.overturned_at,
             )
             after = _record(after, batch, judgement, settings, now, roll)

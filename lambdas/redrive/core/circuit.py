@@ -117,7 +117,13 @@ class Circuit:
         return replace(self, pending=tuple(b for b in self.pending if b.id != batch_id))
 
     def settled(
-        self, batch: Batch, verdict: Verdict, *, is_strike: bool, overturned_at: int = 0
+        self,
+        batch: Batch,
+        verdict: Verdict,
+        *,
+        is_strike: bool,
+        was_alone: bool = False,
+        overturned_at: int = 0,
     ) -> Circuit:
         """This circuit with `batch` moved from those awaiting a verdict to those judged."""
         judged = Judged(
@@ -125,6 +131,7 @@ class Circuit:
             generation=batch.generation,
             verdict=verdict,
             is_strike=is_strike,
+            was_alone=was_alone,
             sent_at=batch.sent_at,
             size=batch.size,
             returned=batch.returned,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -101,10 +101,14 @@ def gather_evidence(
         books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
 
     """
-    account = books.account(batch.sent_at) if books else None
-    if books is None or account is None or account.until <= batch.first_try_at:
-        return Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
+    seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
+    if books is None:
+        return seen
     start = batch.sent_at.replace(second=0, microsecond=0)
+    sent_before = _sent_before(books, others, start)
+    account = books.account(start)
+    if account is None or account.until <= batch.first_try_at:
+        return replace(seen, live=Live(is_expected=sent_before > 0))
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     not_of_batch = max(
         0, account.met - batch.size - sum(one.seen_again for one in ours if one.id != batch.id)
@@ -116,7 +120,7 @@ def gather_evidence(
         succeeded=min(max(0, account.deleted - not_of_batch), batch.size - seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
-        live=_live(ours, account, _sent_before(books, others, start), start),
+        live=_live(ours, account, sent_before, start),
         met=account.met,
         deleted=account.deleted,
         failed_tries=account.failed_tries,

@@ -106,7 +106,7 @@ def triage(
     if case.is_replaced:
         return Discard()
     strikes = case.strikes(circuit)
-    if reason := _reason_to_park(case, strikes, terms, settings, now):
+    if reason := _reason_to_park(case, strikes, circuit, terms, settings, now):
         return Park(reason=reason, strikes=strikes)
     if circuit.pending_batch(case.batch):
         return hold(case, strikes, HoldReason.AWAITING_VERDICT, terms, now + VERDICT_PATIENCE, now)
@@ -143,19 +143,30 @@ def hold(
 
 
 def _reason_to_park(
-    case: Case, strikes: int, terms: Terms, settings: Settings, now: datetime
+    case: Case, strikes: int, circuit: Circuit, terms: Terms, settings: Settings, now: datetime
 ) -> ParkReason | None:
     destination = case.source_arn or terms.home
     if destination not in terms.destinations:
         return ParkReason.UNKNOWN_SOURCE
     if case.letter.size > terms.destinations[destination]:
         return ParkReason.UNDELIVERABLE
-    if strikes >= settings.max_attempts:
+    if strikes >= settings.max_attempts or _has_had_its_last_chance(case, circuit, settings, now):
         return ParkReason.MAX_ATTEMPTS
     first = case.entry.first_redrive if case.entry else None
     if first is not None and now >= first + timedelta(seconds=settings.give_up_seconds):
         return ParkReason.GAVE_UP
     return None
+
+
+def _has_had_its_last_chance(
+    case: Case, circuit: Circuit, settings: Settings, now: datetime
+) -> bool:
+    """Whether a suspect keeps returning to a quiet queue, where nobody else succeeds or fails, after all that time."""
+    entry, judged = case.entry, circuit.judged_batch(case.batch)
+    if entry is None or entry.first_strike is None or judged is None or not judged.was_alone:
+        return False
+    chance = entry.first_strike + timedelta(seconds=settings.last_chance_seconds)
+    return now >= chance and case.redrives >= settings.max_attempts
 
 
 def _earliest(
@@ -166,13 +177,18 @@ def _earliest(
     if entry is not None and entry.not_before is not None:
         not_before = entry.not_before
     else:
-        not_before = failed_at(case, terms, now) + backoff(strikes, roll, settings)
+        not_before = failed_at(case, terms, now) + backoff(_attempts(case, strikes), roll, settings)
     if strikes and strikes >= settings.max_attempts - 1:
         first_strike = (entry.first_strike if entry else None) or now
         chance = first_strike + timedelta(seconds=settings.last_chance_seconds)
         if chance > not_before:
             return chance, HoldReason.LAST_CHANCE
     return not_before, HoldReason.BACKOFF
+
+
+def _attempts(case: Case, strikes: int) -> int:
+    """What the backoff doubles with: strikes; a suspect that was tried in vain without one waits longer, too."""
+    return max(strikes, case.redrives - 1) if strikes else 0
 
 
 def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:

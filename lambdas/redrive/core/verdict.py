@@ -23,6 +23,10 @@ LIVE_PATIENCE = timedelta(minutes=20)
 #: A try that failed is repeated after the visibility timeout; beyond this, one that failed has to do.
 LONG_VISIBILITY = timedelta(minutes=10)
 
+#: Where nearly half of a batch comes back, that is how the consumer is, and no letter's fault: a return is a strike
+#: where less than this share of what makes a failure came back.
+STRIKE_SHARE = 0.8
+
 #: What a success lets the window grow by: shown by the letters themselves, or vouched for by others.
 GROWTH_WHERE_SHOWN = 4
 GROWTH_WHERE_VOUCHED = 2
@@ -35,6 +39,7 @@ class Judgement:
     Attributes:
         verdict: None while it has to wait.
         is_strike: whether a return from this batch speaks against the letter.
+        was_alone: suspects came back, and nobody was there to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
         vouched_per_minute: producers' messages that succeed a minute: letters at that rate are safe, too.
@@ -44,6 +49,7 @@ class Judgement:
     verdict: Verdict | None
     reason: str
     is_strike: bool = False
+    was_alone: bool = False
     overturned_at: int = 0
     growth: int = 1
     vouched_per_minute: float = 0.0
@@ -56,6 +62,7 @@ def weigh(
     now: datetime,
     *,
     visibility_timeout: timedelta,
+    is_canary: bool,
 ) -> Judgement:
     """Judge `batch`, or say why the verdict has to wait."""
     if not batch.is_complete:
@@ -63,7 +70,7 @@ def weigh(
     return (
         _shown_success(batch, evidence, settings)
         or _vouched_success(batch, evidence, settings)
-        or _shown_failure(batch, evidence, settings, now)
+        or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
         or _nothing_but_failed_tries(batch, evidence, settings, visibility_timeout)
         or _unknown(batch, evidence, now)
     )
@@ -89,7 +96,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{succeeded} of {batch.size} succeeded",
-        is_strike=True,
+        is_strike=worst < STRIKE_SHARE * settings.failure_rate * weight,
         overturned_at=math.ceil(settings.failure_rate * weight),
         growth=GROWTH_WHERE_SHOWN,
         vouched_per_minute=evidence.live.per_minute,
@@ -115,12 +122,12 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
 
 
 def _shown_failure(
-    batch: Batch, evidence: Evidence, settings: Settings, now: datetime
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
 ) -> Judgement | None:
     """So many failed that even the success of all that are unknown would not turn it, and nobody vouches.
 
-    Of a batch of suspects nothing could be expected but that it returned: only where it all did, and nobody
-    else succeeded, does that say something about the consumer, and then nothing about the letters.
+    Of suspects nothing could be expected but that they return: it shows nothing about a consumer that was well,
+    and that one is well again it does not show either.
     """
     failed, suspects_failed = evidence.failed, evidence.suspects_failed
     weight = batch.size - suspects_failed
@@ -133,6 +140,12 @@ def _shown_failure(
     if may_speak and now < batch.tried_by + LIVE_PATIENCE and not _nothing_succeeds(evidence):
         return Judgement(
             verdict=None, reason=f"{came_back} returned; live messages may still speak"
+        )
+    if not has_failed and not is_canary:
+        return Judgement(
+            verdict=Verdict.NO_EVIDENCE,
+            reason="only suspects were redriven, and all returned",
+            was_alone=True,
         )
     return Judgement(verdict=Verdict.FAILURE, reason=f"{came_back} of {batch.size} returned")
 
