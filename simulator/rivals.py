@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from redrive.core.pacing import MAX_SQS_DELAY, Pacer, backoff
-# from redrive.core.triage import hard_cap
+HARD_CAP_FACTOR = 3
 from redrive.settings import Settings
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
 
@@ -211,7 +211,7 @@ class NoBreaker:
         pacer = Pacer(self._settings.max_rate)
         for letter in _receive_all(self._world, self._world.url(DLQ)):
             redrives = _number(letter, self.COUNTER)
-            if redrives >= hard_cap(self._settings):
+            if redrives >= HARD_CAP_FACTOR * self._settings.max_attempts:
                 _send(self._world, PARKING_LOT, letter, delay=0, counter=(self.COUNTER, redrives))
                 continue
             delay = backoff(redrives, self._rng.random(), self._settings)

@@ -16,12 +16,12 @@ from redrive.passes.outflow import bytes_in_hand
 from redrive.passes.pass_state import PassState
 from redrive.passes.read import Read, read_letters
 
-#: A DLQ of at most this many letters is received as a whole where a verdict hangs on it: then no return can hide.
-#: A deeper one is not: receiving and releasing buries letters, and returns queue up at its far end.
-LOOK_LIMIT = 1_000
+#: A DLQ of at most this many letters is received as a whole when returns can be in it, or a canary is chosen.
+LOOK_LIMIT = 100
 
-#: Among so many letters a canary is chosen.
-CHOICE_LIMIT = 100
+#: One of at most this many where the books say that returns are in it. A deeper one is not: receiving and releasing
+#: buries letters, and returns queue up at its far end.
+SEARCH_LIMIT = 1_000
 
 #: The books are asked from here on: what was in the queue before the first letter, and how much producers send.
 BEFORE = LIVE_LOOKBACK + timedelta(minutes=2)
@@ -45,11 +45,16 @@ def judge(lane: Lane, now: datetime) -> None:
     lane.keeper.change(circuit)
 
 
+def is_worth_a_look(state: PassState, now: datetime) -> bool:
+    """Whether receiving the DLQ can tell anything that a verdict or the choice of a canary hangs on."""
+    return 0 < state.dlq.depth <= _letters_to_look_at(state, now)
+
+
 def look(state: PassState, hands: Hands, now: datetime) -> Read:
     """Receive the DLQ where a verdict or the choice of a canary hangs on it. Raises CallFailed."""
-    limit = _letters_to_look_at(state, now)
-    if not 0 < state.dlq.depth <= limit:
+    if not is_worth_a_look(state, now):
         return Read()
+    limit = _letters_to_look_at(state, now)
     tools = state.tools
     read = read_letters(
         tools.dead_letters,
@@ -71,8 +76,8 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
 
 
 def _letters_to_look_at(state: PassState, now: datetime) -> int:
-    if any(lane.may_have_returns(now) for lane in state.lanes):
+    if any(lane.has_returns() for lane in state.lanes):
+        return SEARCH_LIMIT
+    if any(lane.may_have_returns(now) or lane.allow(now).is_trial for lane in state.lanes):
         return LOOK_LIMIT
-    if any(lane.allow(now).is_trial for lane in state.lanes):
-        return CHOICE_LIMIT
     return 0

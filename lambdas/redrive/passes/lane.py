@@ -86,14 +86,17 @@ class Lane:
     def may_have_returns(self, now: datetime) -> bool:
         """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
         return any(
-            one.seen_again < one.size
-            and (now >= one.first_try_at + self.time_to_fail() or self._has_moved(one))
+            one.seen_again < one.size and now >= one.first_try_at + self.time_to_fail()
             for one in self.circuit.pending
         )
 
-    def _has_moved(self, batch: Batch) -> bool:
-        account = self.books.account(batch.sent_at) if self.books else None
-        return account is not None and account.moved > 0
+    def has_returns(self) -> bool:
+        """Whether the books say that the source queue has lost messages to the DLQ, of which not all were seen."""
+        return any(
+            account.moved > one.seen_again
+            for one in self.circuit.pending
+            if self.books and (account := self.books.account(one.sent_at))
+        )
 
     def allow(self, now: datetime) -> Permit:
         """What the circuit lets through now."""

@@ -212,7 +212,7 @@ class _Pass:
             _, rulings = lane.judged(now)
             if any(one.judgement.verdict is not None for one in rulings):
                 return True
-            if state.dlq.depth and (lane.allow(now).limit or lane.may_have_returns(now)):
+            if state.dlq.depth and (lane.allow(now).limit or assess.is_worth_a_look(state, now)):
                 return True
         self._wait(now)
         return False
