@@ -22,7 +22,7 @@ class Monitored:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        sqs = FakeSqs(self.clock, Random(7), stale_counts_seconds=0)
+        sqs = FakeSqs(self.clock, Random(7), count_lag_seconds=0)
         self.aws = Aws(sqs, None, self.clock.advance)
         self.cloudwatch = FakeCloudWatch(self.clock, sqs)
         self.url = self.aws.queue("orders")

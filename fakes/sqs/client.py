@@ -16,17 +16,17 @@ from typing import Any
 
 from fakes.boto_client import Fault, Response, operation
 from fakes.clock import VirtualClock
-from fakes.sqs_account import SqsAccount
-from fakes.sqs_message import (
+from fakes.sqs.account import SqsAccount
+from fakes.sqs.message import (
     Message,
     MessageAttributes,
     attributes_md5,
     new_message_id,
     render,
 )
-from fakes.sqs_queue import Queue
-from fakes.sqs_receipts import change_visibility, delete, receipt_handle
-from fakes.sqs_validation import (
+from fakes.sqs.queue import Queue
+from fakes.sqs.receipts import change_visibility, delete, receipt_handle
+from fakes.sqs.validation import (
     MAX_BATCH_ENTRIES,
     MAX_DELAY_SECONDS,
     MAX_VISIBILITY_SECONDS,
@@ -47,7 +47,8 @@ Entry = Mapping[str, Any]
 class FakeSqs(SqsAccount):
     """One account's SQS. Not thread-safe; the same `rng` seed gives the same history.
 
-    stale_counts_seconds: GetQueueAttributes tells counts up to this old (0: exact).
+    count_lag_seconds: GetQueueAttributes tells counts up to this old (0: as they are).
+    count_noise: each of them is off by up to this many, drawn anew for each reading, and never below 0.
     order_width: a receive draws at random among so many of the oldest messages (1: by age).
     duplicate_probability: chance that a received message also stays visible.
     """
@@ -57,7 +58,8 @@ class FakeSqs(SqsAccount):
         clock: VirtualClock,
         rng: Random,
         *,
-        stale_counts_seconds: float = 60.0,
+        count_lag_seconds: float = 60.0,
+        count_noise: int = 0,
         order_width: int = 20,
         duplicate_probability: float = 0.0,
         region: str = "us-east-1",
@@ -66,7 +68,8 @@ class FakeSqs(SqsAccount):
         super().__init__(
             clock,
             rng,
-            stale_counts_seconds=stale_counts_seconds,
+            count_lag_seconds=count_lag_seconds,
+            count_noise=count_noise,
             order_width=order_width,
             region=region,
             account=account,

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from fakes.boto_client import Fault
-from fakes.sqs_message import MessageAttributes
+from fakes.sqs.message import MessageAttributes
 
 MAX_MESSAGE_BYTES = 1_048_576  # also for a whole batch [botocore SendMessageBatch]
 MAX_ATTRIBUTES = 10  # [SQS Developer Guide, quotas-messages]

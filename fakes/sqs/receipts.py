@@ -5,9 +5,9 @@ request succeeds but the message might not be deleted") and ChangeMessageVisibil
 """
 
 from fakes.boto_client import Fault, Response
-from fakes.sqs_message import Message
-from fakes.sqs_queue import Queue
-from fakes.sqs_validation import MAX_VISIBILITY_SECONDS, check_range, invalid
+from fakes.sqs.message import Message
+from fakes.sqs.queue import Queue
+from fakes.sqs.validation import MAX_VISIBILITY_SECONDS, check_range, invalid
 
 
 def receipt_handle(queue: Queue, message: Message) -> str:

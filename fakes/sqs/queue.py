@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from random import Random
 
 from fakes.boto_client import Fault
-from fakes.sqs_lines import FrontOfLine, Timeline
-from fakes.sqs_message import EventKind, Message, Rest
-from fakes.sqs_metrics import Counts, QueueMetrics
-from fakes.sqs_validation import MAX_VISIBILITY_SECONDS, invalid
+from fakes.sqs.lines import FrontOfLine, Timeline
+from fakes.sqs.message import EventKind, Message, Rest
+from fakes.sqs.metrics import Counts, QueueMetrics
+from fakes.sqs.validation import MAX_VISIBILITY_SECONDS, invalid
 
 MAX_IN_FLIGHT = 120_000  # [botocore ReceiveMessage: OverLimit]
 RECEIVES_BEFORE_THE_BACK = 3  # [SQS Developer Guide, sqs-available-cloudwatch-metrics]
