@@ -7,13 +7,16 @@ from random import Random
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
-from fakes.sqs.attributes import QueueAttributes
 from fakes.sqs.inspection import Event, Inspection, event
 from fakes.sqs.message import EventKind, Message, new_message_id
+from fakes.sqs.message_attributes import invalid
 from fakes.sqs.metrics import Counts
 from fakes.sqs.move_tasks import MoveTasks
 from fakes.sqs.queue import Queue
-from fakes.sqs.validation import check_range, invalid
+from fakes.sqs.queue_attributes import QueueAttributes
+from fakes.sqs.validation import (
+    check_range,
+)
 
 MAX_LISTED_QUEUES = 1000  # [botocore ListDeadLetterSourceQueues]
 
@@ -202,7 +205,7 @@ class SqsAccount(FakeClient):
             serial=next(self._serials),
             message_id=new_message_id(self._rng),
             body=message.body,
-            attributes=message.attributes,
+            carried=message.carried,
             sent_at=now,
             group_id=message.group_id,
             trace_header=message.trace_header,

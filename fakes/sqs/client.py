@@ -19,11 +19,10 @@ from fakes.clock import VirtualClock
 from fakes.sqs.account import SqsAccount
 from fakes.sqs.message import (
     Message,
-    MessageAttributes,
-    attributes_md5,
     new_message_id,
     render,
 )
+from fakes.sqs.message_attributes import MessageAttributes, attributes_of, invalid
 from fakes.sqs.queue import Queue
 from fakes.sqs.receipts import change_visibility, delete, receipt_handle
 from fakes.sqs.validation import (
@@ -36,9 +35,7 @@ from fakes.sqs.validation import (
     check_message,
     check_range,
     check_size,
-    invalid,
     message_bytes,
-    normalised,
 )
 
 Entry = Mapping[str, Any]
@@ -107,7 +104,7 @@ class FakeSqs(SqsAccount):
         check_batch(Entries)
         check_batch_size(
             sum(
-                message_bytes(entry["MessageBody"], entry.get("MessageAttributes") or {})
+                message_bytes(entry["MessageBody"], attributes_of(entry.get("MessageAttributes")))
                 for entry in Entries
             )
         )
@@ -196,7 +193,7 @@ class FakeSqs(SqsAccount):
 
     def _send(self, queue: Queue, entry: Entry, now: float) -> Response:
         body = entry["MessageBody"]
-        attributes = entry.get("MessageAttributes") or {}
+        attributes = attributes_of(entry.get("MessageAttributes"))
         system_attributes = entry.get("MessageSystemAttributes") or {}
         group_id = entry.get("MessageGroupId")
         check_message(body, attributes, system_attributes, group_id)
@@ -211,15 +208,15 @@ class FakeSqs(SqsAccount):
             serial=next(self._serials),
             message_id=new_message_id(self._rng),
             body=body,
-            attributes=normalised(attributes) if attributes else {},
+            carried=attributes,
             sent_at=now,
             group_id=group_id,
             trace_header=system_attributes.get("AWSTraceHeader", {}).get("StringValue"),
         )
         queue.send(message, delay, now)
         answer = {"MessageId": message.message_id, "MD5OfMessageBody": message.body_md5}
-        if attributes:
-            answer["MD5OfMessageAttributes"] = attributes_md5(attributes)
+        if attributes.given:
+            answer["MD5OfMessageAttributes"] = attributes.given_md5
         return answer
 
     def _is_duplicated(self) -> bool:

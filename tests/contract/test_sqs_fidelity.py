@@ -108,6 +108,30 @@ def test_late_counts_never_go_back_in_time() -> None:
     assert all(number - 61 <= count <= number for number, count in enumerate(told, start=1))
 
 
+def test_counts_are_off_by_a_noise_of_their_own_at_each_reading() -> None:
+    aws = aws_with(count_noise=5)
+    url = aws.queue("orders")
+    for _ in range(50):
+        aws.send(url)
+
+    told = [aws.counts(url) for _ in range(500)]
+
+    assert {visible for visible, _, _ in told} == set(range(45, 56))
+    assert {in_flight for _, in_flight, _ in told} == set(range(6)), "never below zero"
+    assert len({(visible - 50, in_flight) for visible, in_flight, _ in told}) > 50
+    assert aws.sqs.inspect.counts("orders") == Counts(visible=50)
+
+
+def test_the_same_seed_gives_the_same_noise() -> None:
+    def told(seed: int) -> list[tuple[int, int, int]]:
+        aws = aws_with(seed, count_noise=5)
+        url = aws.queue("orders")
+        return [aws.counts(url) for _ in range(20)]
+
+    assert told(7) == told(7)
+    assert told(7) != told(8)
+
+
 def test_a_duplicate_is_delivered_again_at_once() -> None:
     aws = aws_with(duplicate_probability=1.0)
     url = aws.queue("orders")
