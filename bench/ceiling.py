@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import patch
 
-from bench.engine_aws import DEPLOYMENT, DLQ, PARKING_LOT, SOURCE, TABLE
 from bench.engine_policies import open_window, wide_pass
 from bench.request import Request
 from bench.results import Results, Table
 from emulator.process import LocalAws
+from fakes.stand_in import DEPLOYMENT, DLQ, PARKING_LOT, SOURCE, TABLE
 from redrive.aws import clients
 from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from bench.engine_aws import DEPLOYMENT
 from bench.request import Request
 from bench.results import Results, Table
+from fakes.stand_in import DEPLOYMENT
 from redrive.settings import Settings
 
 LAMBDAS = Path(__file__).resolve().parents[1] / "lambdas"

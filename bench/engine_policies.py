@@ -12,7 +12,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from bench.engine_aws import BODY, DEPLOYMENT, DLQ, SOURCE, TABLE, URL, StandIn
+from fakes.stand_in import BODY, DEPLOYMENT, DLQ, SOURCE, TABLE, URL, StandIn
 from redrive.aws import clients
 from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore

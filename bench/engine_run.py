@@ -11,8 +11,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench.engine_aws import StandIn
 from bench.engine_policies import POLICIES
+from fakes.stand_in import StandIn
 from redrive.aws.collector import set_up_collector
 
 

@@ -8,10 +8,10 @@ import pstats
 from collections import Counter
 from unittest.mock import patch
 
-from bench.engine_aws import StandIn
 from bench.engine_policies import smart_redriver
 from bench.request import Request
 from bench.results import Results, Table
+from fakes.stand_in import StandIn
 
 LETTERS = 5_000
 

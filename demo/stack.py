@@ -51,6 +51,7 @@ class DeployedStack:
         self.sqs = aws.client("sqs")
         self.dynamodb = aws.client("dynamodb")
         self.functions = aws.client("lambda")
+        self._schedules = aws.client("scheduler")
         self.redriver_log = self._log_of(outputs["RedriveFunctionName"])
 
     @property
@@ -97,6 +98,16 @@ class DeployedStack:
             TableName=self.outputs["SampleControlTableName"],
             Item={"PK": {"S": "DEPENDENCY"}, "Down": {"BOOL": is_down}},
         )
+
+    def stop_schedule(self) -> None:
+        """From now on, passes run only when somebody invokes the function."""
+        function = self.outputs["RedriveFunctionName"]
+        listed = self._schedules.list_schedules()["Schedules"]
+        own = [one["Name"] for one in listed if one["Target"]["Arn"].endswith(f":{function}")]
+        if not own:
+            raise RuntimeError(f"no schedule invokes {function}: {listed}")
+        for name in own:
+            self._schedules.delete_schedule(Name=name)
 
     def depths(self) -> Depths:
         return Depths(

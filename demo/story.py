@@ -24,8 +24,9 @@ class Script:
     poison_pills: int = 3
     poison_minutes: int = 15
     outage_minutes: int = 120
-    #: An outage that outlasts the longest cool-down needs no more than this to be over for everybody.
-    patience_minutes: int = 480
+    #: After an outage that outlasts the longest cool-down, everything is over by then: the last chance of a poison
+    #: pill comes six hours after its first strike at the earliest.
+    patience_minutes: int = 720
     orders_a_minute: int = 2
 
 

@@ -8,6 +8,8 @@ from .story import Played
 
 #: The consumer says so of a delivery whose work it had done before.
 _ALREADY_PROCESSED = "message.already_processed"
+#: How often one would move everything back who does not look at what becomes of it.
+_NAIVE_MINUTES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +26,8 @@ class Summary:
             twice, were the consumer not idempotent. Deliveries that failed are not repeats, the next one
             is how the work gets done.
         redriven, redriven_in_outage: sends back to the source queue, several for a letter that returned.
-        naive_redrives: what moving the whole DLQ back on every tick of the outage would have sent: the sum
-            of the DLQ's depths at those ticks.
+        naive_redrives: what moving the whole DLQ back every five minutes of the outage would have sent: the
+            sum of the DLQ's depths at those minutes.
 
     """
 
@@ -84,7 +86,9 @@ def add_up(played: Played, stack: DeployedStack) -> Summary:
         redriven=len(played.events("letter.redriven")),
         redriven_in_outage=len(played.during_outage("letter.redriven")),
         naive_redrives=sum(
-            int(report.fields["depth"] or 0) for report in played.during_outage("pass.finished")
+            seen.depths.dead_letters
+            for seen in played.snapshots
+            if seen.is_down and seen.minutes % _NAIVE_MINUTES == 0
         ),
         circuit=stack.circuit().state,
     )

@@ -144,7 +144,7 @@ def print_summary(console: Console, summary: Summary) -> None:
         (
             "  in the outage",
             summary.redriven_in_outage,
-            f"moving everything back on each tick: {summary.naive_redrives}",
+            f"moving everything back every five minutes: {summary.naive_redrives}",
         ),
     )
     table = Table.grid(padding=(0, 2))

@@ -33,6 +33,7 @@ def deploy(
     Cloud assembly, outputs and log are left in `outdir`.
     """
     outputs = outdir / "outputs.json"
+    pairs = [f"--context={key}={value}" for key, value in context.items()]
     _cdk(
         aws,
         app_dir,
@@ -41,20 +42,16 @@ def deploy(
         "--all",
         "--require-approval=never",
         f"--outputs-file={outputs.absolute()}",
-        *_app_options(context, outdir),
+        *pairs,
+        f"--output={(outdir / 'cdk.out').absolute()}",
     )
     stacks: dict[str, dict[str, str]] = json.loads(outputs.read_text())
     return {name: value for stack in stacks.values() for name, value in stack.items()}
 
 
-def destroy(aws: LocalAws, app_dir: Path, context: Mapping[str, str], outdir: Path) -> None:
-    """Remove all stacks of the app in `app_dir`."""
-    _cdk(aws, app_dir, outdir, "destroy", "--all", "--force", *_app_options(context, outdir))
-
-
-def _app_options(context: Mapping[str, str], outdir: Path) -> list[str]:
-    pairs = [f"--context={key}={value}" for key, value in context.items()]
-    return [*pairs, f"--output={(outdir / 'cdk.out').absolute()}"]
+def destroy(aws: LocalAws, outdir: Path) -> None:
+    """Remove all stacks of the cloud assembly that `deploy` left in `outdir`."""
+    _cdk(aws, outdir, outdir, "destroy", "--all", "--force", f"--app={outdir / 'cdk.out'}")
 
 
 def _cdk(aws: LocalAws, cwd: Path, outdir: Path, verb: str, *options: str) -> None:

@@ -1,1 +1,12 @@
-"""SQS, DynamoDB and CloudWatch in memory, in virtual time."""
+"""AWS in memory and in virtual time, as far as the re-driver calls it: what simulator, bench and tests run on.
+
+clock        the one clock; who drives a world moves it
+sqs          FakeSqs: standard queues, dead-letter queues and native move tasks, late and rough as the real ones
+dynamodb     FakeDynamoDb: a state table with conditional writes and batches
+cloudwatch   FakeCloudWatch: the AWS/SQS metrics of a FakeSqs
+stand_in     AWS below botocore, for measuring: no queue, but a letter a byte, and each call takes its time
+faults       a bad wire before any of them: calls that die, are refused, half succeed or lose their answer
+boto_client  what makes them look like boto3 clients: errors, exception classes, paginators
+
+tests/contract holds what they answer to moto, and to the named sources where moto is known to differ from AWS.
+"""

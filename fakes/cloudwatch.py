@@ -12,7 +12,7 @@ from typing import Any
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
 from fakes.sqs import FakeSqs
-from fakes.sqs_metrics import MINUTE, QueueMetrics
+from fakes.sqs.metrics import MINUTE, QueueMetrics
 
 MAX_DATAPOINTS = 100_800  # [botocore GetMetricData]
 MAX_QUERIES = 500

@@ -12,19 +12,57 @@ from tests.faults.cases import Cases
 
 HERE = Path(__file__).parent
 
-#: Tests below these share what takes long to make, a deployment or a template, so they run in one process.
-TOGETHER = ("e2e/adoption", "e2e", "emulator", "infrastructure", "monitoring")
+#: Tests that share what takes long to make, a deployment or templates, and so run in one process: those of a folder
+#: or file named here together, else file by file below these folders.
+TOGETHER = {
+    "e2e/adoption": "e2e/adoption",
+    "e2e/test_by_hand.py": "unattended",
+    "e2e/test_paging.py": "unattended",
+    "emulator": "emulator",
+}
+BY_FILE = ("e2e", "infrastructure", "monitoring")
+
+#: What runs first, so that no process is left alone with something long at the end: the largest pieces.
+FIRST = (
+    "e2e/adoption",
+    "e2e/test_faults.py",
+    "scenarios",
+    "e2e",
+    "infrastructure/test_bundling.py",
+    "infrastructure/test_adoption.py",
+    "emulator",
+    "faults/test_properties.py",
+    "infrastructure",
+    "monitoring",
+    "engine",
+    "faults",
+)
 
 _TRIED = "tried: "
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        path = item.path.relative_to(HERE).as_posix()
-        folder = next((folder for folder in TOGETHER if path.startswith(f"{folder}/")), None)
-        if folder is not None:
-            # Each file of e2e has a deployment of its own.
-            item.add_marker(pytest.mark.xdist_group(path if folder == "e2e" else folder))
+        if group := _group(_path(item)):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: _rank(_path(item)))
+
+
+def _path(item: pytest.Item) -> str:
+    return item.path.relative_to(HERE).as_posix()
+
+
+def _group(path: str) -> str | None:
+    together = next((group for place, group in TOGETHER.items() if _is_in(path, place)), None)
+    return together or (path if path.startswith(tuple(f"{one}/" for one in BY_FILE)) else None)
+
+
+def _rank(path: str) -> int:
+    return next((rank for rank, place in enumerate(FIRST) if _is_in(path, place)), len(FIRST))
+
+
+def _is_in(path: str, place: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
 
 
 @pytest.fixture

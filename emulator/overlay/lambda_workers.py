@@ -16,8 +16,10 @@ from .patching import wrap
 
 #: Ends the log of one invocation: the ASCII record separator.
 _END_OF_LOG = "\x1e"
-#: A worker that was killed never says so; then the lines at hand are the log.
-_LOG_PATIENCE_SECONDS = 0.25
+#: A worker that is gone never says so; then the lines that come without a wait are the log.
+_PATIENCE_WITH_THE_DEAD_SECONDS = 0.25
+#: One that answered has said so before; only a very busy machine takes its time to read it.
+_PATIENCE_WITH_THE_LIVING_SECONDS = 60
 
 _ANSWER_RAISED = 'json.dumps({"status": "error", "error": str(e), "trace"'
 _ANSWER_RAISED_AND_STAYS = 'json.dumps({"status": "ok", "raised": True, "error": str(e), "trace"'
@@ -50,9 +52,11 @@ def _collect_logs_until_marker() -> None:
     def drain(worker: Any) -> str:
         """All that the handler wrote, in order: the marker comes through the same pipe."""
         lines: list[str] = []
+        is_gone = worker._proc is None
+        patience = _PATIENCE_WITH_THE_DEAD_SECONDS if is_gone else _PATIENCE_WITH_THE_LIVING_SECONDS
         try:
             while not lines or not lines[-1].endswith(_END_OF_LOG):
-                lines.append(worker._stderr_queue.get(timeout=_LOG_PATIENCE_SECONDS))
+                lines.append(worker._stderr_queue.get(timeout=patience))
         except queue.Empty:
             pass
         return "\n".join(lines).removesuffix(_END_OF_LOG).removesuffix("\n")

@@ -128,7 +128,7 @@ def fake() -> Aws:
 
 
 def fakes(clock: VirtualClock) -> Aws:
-    sqs = FakeSqs(clock, Random(7), stale_counts_seconds=0)
+    sqs = FakeSqs(clock, Random(7), count_lag_seconds=0)
     return Aws(sqs, FakeDynamoDb(clock), clock.advance)
 
 

@@ -22,7 +22,7 @@ class Monitored:
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        sqs = FakeSqs(self.clock, Random(7), stale_counts_seconds=0)
+        sqs = FakeSqs(self.clock, Random(7), count_lag_seconds=0)
         self.aws = Aws(sqs, None, self.clock.advance)
         self.cloudwatch = FakeCloudWatch(self.clock, sqs)
         self.url = self.aws.queue("orders")
@@ -88,6 +88,66 @@ def test_messages_are_counted_by_the_minute(monitored: Monitored) -> None:
     assert sent["Values"] == [3, 0, 0]
     assert monitored.ask("NumberOfMessagesReceived", "Sum")["Values"] == [0, 3, 0]
     assert monitored.ask("NumberOfMessagesDeleted", "Sum")["Values"] == [0, 2, 0]
+
+
+def test_every_delete_with_a_valid_handle_counts(monitored: Monitored) -> None:
+    """One message: deleted with a stale handle, with the good one, and once more. [SQS Developer Guide]"""
+    aws, url = monitored.aws, monitored.url
+    aws.send(url)
+    (first,) = aws.receive(url, VisibilityTimeout=1)
+    aws.advance(2)
+    (second,) = aws.receive(url)
+    for message in (first, second, second):
+        aws.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    aws.advance(240)
+
+    assert sum(monitored.ask("NumberOfMessagesDeleted", "Sum")["Values"]) == 3
+
+
+def test_extended_messages_are_in_flight_to_the_gauges_too(monitored: Monitored) -> None:
+    aws, url = monitored.aws, monitored.url
+    aws.send(url)
+    (message,) = aws.receive(url)
+    aws.sqs.change_message_visibility(
+        QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=290
+    )
+    aws.advance(480)
+
+    gauge = monitored.ask(
+        "ApproximateNumberOfMessagesNotVisible", "Maximum", ScanBy="TimestampAscending"
+    )
+    assert gauge["Values"] == [1, 1, 1, 1, 0, 0]
+
+
+def test_messages_that_expire_are_not_deleted_to_the_metrics(monitored: Monitored) -> None:
+    """Not documented: no request deletes them."""
+    aws = monitored.aws
+    aws.sqs.set_queue_attributes(
+        QueueUrl=monitored.url, Attributes={"MessageRetentionPeriod": "60"}
+    )
+    aws.send(monitored.url)
+    aws.advance(480)
+
+    assert set(monitored.ask("NumberOfMessagesDeleted", "Sum")["Values"]) == {0}
+    assert aws.counts(monitored.url) == (0, 0, 0)
+
+
+def test_how_late_cloudwatch_is_can_be_chosen(monitored: Monitored) -> None:
+    late = FakeCloudWatch(monitored.clock, monitored.aws.sqs, lag_seconds=300)
+    monitored.aws.send(monitored.url)
+
+    def known() -> int:
+        answer = late.get_metric_data(
+            MetricDataQueries=[query("NumberOfMessagesSent", "Sum")],
+            StartTime=START,
+            EndTime=START + timedelta(minutes=10),
+        )
+        return len(answer["MetricDataResults"][0]["Values"])
+
+    monitored.aws.advance(359)
+    assert known() == 0
+    monitored.aws.advance(1)
+    assert known() == 1
 
 
 def test_the_newest_value_comes_first(monitored: Monitored) -> None:

@@ -1,4 +1,4 @@
-"""Conditional writes and updates: the promises the state store rests on."""
+"""Conditional writes and updates: the promises that state table and audit log rest on."""
 
 from typing import Any
 
@@ -57,22 +57,11 @@ def test_an_item_that_is_not_there_is_left_out_of_the_answer(table: Any) -> None
     assert "Item" not in table.get_item(TableName=TABLE, Key=KEY)
 
 
-def test_a_projection_reads_some_attributes(table: Any) -> None:
-    put(table, State={"S": "OPEN"}, Window={"N": "5"})
-    answer = table.get_item(
-        TableName=TABLE,
-        Key=KEY,
-        ProjectionExpression="#s, PK",
-        ExpressionAttributeNames={"#s": "State"},
-    )
-    assert answer["Item"] == KEY | {"State": {"S": "OPEN"}}
-
-
 def test_only_one_of_two_can_take_a_lease(table: Any) -> None:
     lease = {
-        "ConditionExpression": "attribute_not_exists(PK) OR ExpiresAt < :now",
-        "ExpressionAttributeValues": {":now": {"N": "100"}},
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        "ConditionExpression": "attribute_not_exists(PK) OR ExpiresAt <= :now OR #h = :first",
+        "ExpressionAttributeNames": {"#h": "Holder"},
+        "ExpressionAttributeValues": {":now": {"N": "100"}, ":first": {"S": "nobody"}},
     }
     held = KEY | {"Holder": {"S": "first"}, "ExpiresAt": {"N": "130"}}
     table.put_item(TableName=TABLE, Item=held, **lease)
@@ -82,28 +71,22 @@ def test_only_one_of_two_can_take_a_lease(table: Any) -> None:
 
     assert code_of(error) == "ConditionalCheckFailedException"
     assert error.value.operation_name == "PutItem"
-    assert error.value.response["Item"] == held
-    later = lease | {"ExpressionAttributeValues": {":now": {"N": "131"}}}
+    later = lease | {"ExpressionAttributeValues": {":now": {"N": "130"}, ":first": {"S": "nobody"}}}
     table.put_item(TableName=TABLE, Item=KEY | {"Holder": {"S": "second"}}, **later)
     assert read(table) == KEY | {"Holder": {"S": "second"}}
 
 
-def test_the_losing_item_comes_only_when_asked_for(table: Any) -> None:
-    put(table)
-    with pytest.raises(ClientError) as error:
-        table.put_item(TableName=TABLE, Item=KEY, ConditionExpression="attribute_not_exists(PK)")
-    assert "Item" not in error.value.response
-
-
-def test_a_version_guards_an_update(table: Any) -> None:
+def test_a_version_guards_a_write(table: Any) -> None:
     put(table, Version={"N": "1"})
     guarded = {
-        "ConditionExpression": "Version = :seen",
-        "ExpressionAttributeValues": {":seen": {"N": "1"}, ":one": {"N": "1"}},
+        "TableName": TABLE,
+        "Item": KEY | {"Version": {"N": "2"}},
+        "ConditionExpression": "Version = :seen OR attribute_not_exists(Version)",
+        "ExpressionAttributeValues": {":seen": {"N": "1"}},
     }
-    update(table, "SET Version = Version + :one", **guarded)
+    table.put_item(**guarded)
     with pytest.raises(table.exceptions.ConditionalCheckFailedException):
-        update(table, "SET Version = Version + :one", **guarded)
+        table.put_item(**guarded)
     assert read(table) == KEY | {"Version": {"N": "2"}}
 
 
@@ -128,25 +111,20 @@ def test_a_delete_can_be_conditional(table: Any) -> None:
         ("A <> :five", False),
         ("A < :nine AND A > :three", True),
         ("A <= :five AND A >= :five", True),
-        ("A < :nine AND NOT A = :five", False),
-        ("NOT (A = :three OR A = :nine)", True),
         ("A = :three OR A = :five AND A = :nine", False),
-        ("(A = :five OR A = :three) AND A <> :nine", True),
-        ("A BETWEEN :three AND :nine", True),
-        ("A IN (:three, :nine)", False),
+        ("A = :five OR A = :three AND A = :nine", True),
         ("attribute_exists(A) AND attribute_not_exists(B)", True),
         ("B = :five", False),
         ("B <> :five", True),
         ("B < :five", False),
         ("Greeting = :five", False),
         ("Greeting <> :five", True),
-        ("begins_with(Greeting, :he)", True),
-        ("begins_with(Greeting, :five)", False),
-        ("contains(People, :he)", True),
+        ("contains(Things, :he)", True),
+        ("contains(Things, :nine)", False),
         ("contains(Greeting, :he)", True),
+        ("contains(A, :he)", False),
         ("size(Greeting) = :five", True),
-        ("Nested.Inside = :five AND Things[1] = :he", True),
-        ("attribute_exists(Things[2])", False),
+        ("size(Things) < :three", True),
     ],
 )
 def test_conditions_mean_the_same_to_both(table: Any, condition: str, holds: bool) -> None:
@@ -154,8 +132,6 @@ def test_conditions_mean_the_same_to_both(table: Any, condition: str, holds: boo
         table,
         A={"N": "5"},
         Greeting={"S": "hello"},
-        People={"SS": ["he", "she"]},
-        Nested={"M": {"Inside": {"N": "5.0"}}},
         Things={"L": [{"N": "1"}, {"S": "he"}]},
     )
     all_values = {
@@ -168,7 +144,7 @@ def test_conditions_mean_the_same_to_both(table: Any, condition: str, holds: boo
     fields = {"ExpressionAttributeValues": values} if values else {}
 
     def write() -> None:
-        update(table, "REMOVE Absent", ConditionExpression=condition, **fields)
+        table.delete_item(TableName=TABLE, Key=KEY, ConditionExpression=condition, **fields)
 
     if holds:
         write()
@@ -181,13 +157,9 @@ def test_conditions_mean_the_same_to_both(table: Any, condition: str, holds: boo
     ("expression", "expected"),
     [
         ("SET A = :one, B = :one", {"A": "1", "B": "1"}),
-        ("SET A = A - :one", {"A": "4"}),
-        ("SET B = if_not_exists(B, :one) + :one", {"A": "5", "B": "2"}),
         ("SET A = if_not_exists(A, :one)", {"A": "5"}),
-        ("SET B = A, A = :one", {"A": "1", "B": "5"}),
-        ("ADD A :one, B :one", {"A": "6", "B": "1"}),
-        ("ADD B :one REMOVE A", {"B": "1"}),
-        ("SET B = :one REMOVE A, Absent", {"B": "1"}),
+        ("SET B = if_not_exists(A, :one), A = :one", {"A": "1", "B": "5"}),
+        ("SET B = if_not_exists(B, :one)", {"A": "5", "B": "1"}),
     ],
 )
 def test_updates_mean_the_same_to_both(
@@ -200,69 +172,41 @@ def test_updates_mean_the_same_to_both(
     assert read(table) == KEY | {name: {"N": number} for name, number in expected.items()}
 
 
-def test_lists_and_maps_can_be_changed_in_place(table: Any) -> None:
-    put(table, History={"L": [{"S": "a"}, {"S": "b"}]}, Nested={"M": {"Inside": {"S": "x"}}})
-    update(
-        table,
-        "SET History = list_append(History, :c), Nested.#n = :n REMOVE Nested.Inside",
-        ExpressionAttributeNames={"#n": "New"},
-        ExpressionAttributeValues={":c": {"L": [{"S": "c"}]}, ":n": {"S": "y"}},
-    )
-    update(table, "REMOVE History[0]")
-    assert read(table) == KEY | {
-        "History": {"L": [{"S": "b"}, {"S": "c"}]},
-        "Nested": {"M": {"New": {"S": "y"}}},
-    }
+def test_a_list_grows_from_nothing_until_it_is_full(table: Any) -> None:
+    def append(line: str) -> None:
+        update(
+            table,
+            "SET #l = list_append(if_not_exists(#l, :none), :line)",
+            ConditionExpression="attribute_not_exists(#l) OR size(#l) < :full",
+            ExpressionAttributeNames={"#l": "Lines"},
+            ExpressionAttributeValues={
+                ":none": {"L": []},
+                ":line": {"L": [{"M": {"What": {"S": line}}}]},
+                ":full": {"N": "2"},
+            },
+        )
 
+    append("paused")
+    append("resumed")
+    with pytest.raises(table.exceptions.ConditionalCheckFailedException):
+        append("one too many")
 
-def test_sets_grow_and_shrink(table: Any) -> None:
-    def changed(expression: str, *members: str) -> set[str]:
-        update(table, expression, ExpressionAttributeValues={":m": {"SS": list(members)}})
-        item = read(table)
-        assert item is not None
-        return set(item["People"]["SS"]) if "People" in item else set()
-
-    assert changed("ADD People :m", "a", "b") == {"a", "b"}
-    assert changed("ADD People :m", "b", "c") == {"a", "b", "c"}
-    assert changed("DELETE People :m", "a", "b") == {"c"}
-    assert changed("DELETE People :m", "c") == set()
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ("ALL_OLD", KEY | {"A": {"N": "5"}, "B": {"N": "7"}}),
-        ("ALL_NEW", KEY | {"A": {"N": "6"}, "B": {"N": "7"}}),
-        ("UPDATED_OLD", {"A": {"N": "5"}}),
-        ("UPDATED_NEW", {"A": {"N": "6"}}),
-    ],
-)
-def test_an_update_returns_what_it_is_asked_for(
-    table: Any, asked: str, expected: dict[str, Any]
-) -> None:
-    put(table, A={"N": "5"}, B={"N": "7"})
-    values = {":one": {"N": "1"}}
-    answer = update(table, "ADD A :one", ExpressionAttributeValues=values, ReturnValues=asked)
-    assert answer["Attributes"] == expected
-
-
-def test_an_update_makes_the_item_if_there_is_none(table: Any) -> None:
-    update(table, "ADD A :one", ExpressionAttributeValues={":one": {"N": "1"}})
-    assert read(table) == KEY | {"A": {"N": "1"}}
+    lines = [{"M": {"What": {"S": line}}} for line in ("paused", "resumed")]
+    assert read(table) == KEY | {"Lines": {"L": lines}}
 
 
 @pytest.mark.parametrize(
     ("expression", "fields"),
     [
-        ("SET State = :v", {"ExpressionAttributeValues": {":v": {"S": "OPEN"}}}),
         ("SET A = :absent", {}),
         ("SET A = :v", {"ExpressionAttributeValues": {":v": {"N": "1"}, ":unused": {"N": "1"}}}),
         ("SET PK = :v", {"ExpressionAttributeValues": {":v": {"S": "other"}}}),
-        ("SET A = Absent + :v", {"ExpressionAttributeValues": {":v": {"N": "1"}}}),
         ("SET A = :v, A = :v", {"ExpressionAttributeValues": {":v": {"N": "1"}}}),
-        ("SET Absent.Inside = :v", {"ExpressionAttributeValues": {":v": {"N": "1"}}}),
         ("SET A", {}),
-        ("ADD Greeting :v", {"ExpressionAttributeValues": {":v": {"N": "1"}}}),
+        (
+            "SET Greeting = list_append(Greeting, :v)",
+            {"ExpressionAttributeValues": {":v": {"L": []}}},
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

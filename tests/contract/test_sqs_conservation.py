@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fakes.clock import VirtualClock
-from fakes.sqs import FakeSqs
-from fakes.sqs_inspection import Event
-from fakes.sqs_message import Rest
-from fakes.sqs_metrics import Counts
+from fakes.sqs import Counts, Event, FakeSqs, Rest
 
 QUEUES = ("orders", "orders-dlq")
 queue_names = st.sampled_from(QUEUES)

@@ -26,6 +26,7 @@ def test_a_message_moves_on_the_receive_after_its_last_allowed_one(aws: Aws) -> 
 def test_a_dead_letter_keeps_what_it_was(aws: Aws) -> None:
     source, dlq = aws.source_and_dlq(max_receive_count=2)
     sent_at = int(aws.attributes(source)["CreatedTimestamp"].split(".")[0])
+    received_at = sent_at + 5
     message_id = aws.send(
         source,
         "grüße",
@@ -35,6 +36,7 @@ def test_a_dead_letter_keeps_what_it_was(aws: Aws) -> None:
             "AWSTraceHeader": {"DataType": "String", "StringValue": "Root=1-2-3"}
         },
     )
+    aws.advance(5)
     aws.fail_until_dead(source)
 
     (letter,) = aws.receive(dlq)
@@ -44,6 +46,7 @@ def test_a_dead_letter_keeps_what_it_was(aws: Aws) -> None:
     assert letter["MessageAttributes"] == ATTRIBUTES
     system = letter["Attributes"]
     assert system["SentTimestamp"] == str(sent_at * 1000)
+    assert system["ApproximateFirstReceiveTimestamp"] == str(received_at * 1000)
     assert system["ApproximateReceiveCount"] == "3", "counting goes on in the DLQ"
     assert system["MessageGroupId"] == "tenant-1"
     assert system["AWSTraceHeader"] == "Root=1-2-3"

@@ -10,16 +10,13 @@ from typing import Any
 import pytest
 
 from fakes.clock import START, VirtualClock
-from fakes.sqs import FakeSqs
-from fakes.sqs_inspection import Event
-from fakes.sqs_message import Rest
-from fakes.sqs_metrics import Counts
+from fakes.sqs import Counts, Event, FakeSqs, Rest
 from tests.contract.conftest import Aws
 
 
 def aws_with(seed: int = 7, **options: float) -> Aws:
     clock = VirtualClock()
-    exact: dict[str, Any] = {"stale_counts_seconds": 0.0}
+    exact: dict[str, Any] = {"count_lag_seconds": 0.0}
     return Aws(FakeSqs(clock, Random(seed), **(exact | options)), None, clock.advance)
 
 
@@ -89,7 +86,7 @@ def test_receives_in_the_source_queue_do_not_send_a_letter_to_the_back_of_its_dl
 
 
 def test_counts_are_late_but_not_for_ever() -> None:
-    aws = aws_with(stale_counts_seconds=60)
+    aws = aws_with(count_lag_seconds=60)
     url = aws.queue("orders")
     aws.advance(120)
     aws.send(url)
@@ -100,7 +97,7 @@ def test_counts_are_late_but_not_for_ever() -> None:
 
 
 def test_late_counts_never_go_back_in_time() -> None:
-    aws = aws_with(stale_counts_seconds=60)
+    aws = aws_with(count_lag_seconds=60)
     url = aws.queue("orders")
     told = []
     for _ in range(200):
@@ -109,6 +106,30 @@ def test_late_counts_never_go_back_in_time() -> None:
         told.append(aws.counts(url)[0])
     assert told == sorted(told)
     assert all(number - 61 <= count <= number for number, count in enumerate(told, start=1))
+
+
+def test_counts_are_off_by_a_noise_of_their_own_at_each_reading() -> None:
+    aws = aws_with(count_noise=5)
+    url = aws.queue("orders")
+    for _ in range(50):
+        aws.send(url)
+
+    told = [aws.counts(url) for _ in range(500)]
+
+    assert {visible for visible, _, _ in told} == set(range(45, 56))
+    assert {in_flight for _, in_flight, _ in told} == set(range(6)), "never below zero"
+    assert len({(visible - 50, in_flight) for visible, in_flight, _ in told}) > 50
+    assert aws.sqs.inspect.counts("orders") == Counts(visible=50)
+
+
+def test_the_same_seed_gives_the_same_noise() -> None:
+    def told(seed: int) -> list[tuple[int, int, int]]:
+        aws = aws_with(seed, count_noise=5)
+        url = aws.queue("orders")
+        return [aws.counts(url) for _ in range(20)]
+
+    assert told(7) == told(7)
+    assert told(7) != told(8)
 
 
 def test_a_duplicate_is_delivered_again_at_once() -> None:

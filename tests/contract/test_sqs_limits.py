@@ -188,7 +188,7 @@ def test_a_queue_has_only_so_many_messages_in_flight(
     fake: Aws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # moto has no such limit; on AWS it is about 120,000 [botocore ReceiveMessage: OverLimit].
-    monkeypatch.setattr("fakes.sqs_queue.MAX_IN_FLIGHT", 10)
+    monkeypatch.setattr("fakes.sqs.queue.MAX_IN_FLIGHT", 10)
     url = fake.queue("orders")
     for _ in range(11):
         fake.send(url)

@@ -70,21 +70,48 @@ def test_a_changed_visibility_is_forgotten_at_the_next_receive(aws: Aws) -> None
     assert len(aws.receive(url)) == 1
 
 
-@pytest.mark.moto_differs(f"moto accepts it; AWS: MessageNotInflight {MODEL}")
-def test_visibility_can_t_be_changed_after_the_timeout(aws: Aws) -> None:
+def test_a_visibility_that_is_changed_after_the_timeout_hides_the_message_again(aws: Aws) -> None:
+    """AWS answers with success, as recorded; botocore's model has MessageNotInflight for it."""
     url, _, handle = received_twice(aws)
     aws.advance(31)
-    with pytest.raises(aws.sqs.exceptions.MessageNotInflight) as error:
-        aws.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=5)
-    assert code_of(error) == "AWS.SimpleQueueService.MessageNotInflight"
+    aws.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=60)
+    aws.advance(59)
+    assert aws.counts(url) == (0, 1, 0)
+    aws.advance(2)
+    assert len(aws.receive(url)) == 1
 
 
-@pytest.mark.moto_differs("moto accepts it; AWS refuses an old handle [emulators.md, section 2]")
-def test_visibility_can_t_be_changed_with_a_stale_handle(aws: Aws) -> None:
+@pytest.mark.moto_differs("moto lets it hide the message longer; what AWS recorded is the success")
+def test_changing_visibility_with_a_stale_handle_succeeds_and_changes_nothing(aws: Aws) -> None:
     url, stale, _ = received_twice(aws)
+    aws.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=stale, VisibilityTimeout=600)
+    aws.advance(31)
+    assert aws.counts(url) == (1, 0, 0)
+
+
+@pytest.mark.moto_differs("moto: ReceiptHandleIsInvalid; AWS, as recorded: InvalidParameterValue")
+def test_the_visibility_of_a_deleted_message_can_t_be_changed(aws: Aws) -> None:
+    url, _, handle = received_twice(aws)
+    aws.sqs.delete_message(QueueUrl=url, ReceiptHandle=handle)
     with pytest.raises(ClientError) as error:
-        aws.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=stale, VisibilityTimeout=5)
+        aws.sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=5)
     assert code_of(error) == "InvalidParameterValue"
+
+
+def test_a_message_whose_visibility_is_extended_stays_in_flight(aws: Aws) -> None:
+    """However often a consumer that backs off asks for more time, it is neither visible nor received anew."""
+    url = aws.queue("orders", VisibilityTimeout="30")
+    aws.send(url)
+    (message,) = aws.receive(url)
+    for _ in range(5):
+        aws.sqs.change_message_visibility(
+            QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=900
+        )
+        aws.advance(890)
+        assert aws.counts(url) == (0, 1, 0)
+    aws.advance(11)
+    (again,) = aws.receive(url)
+    assert again["Attributes"]["ApproximateReceiveCount"] == "2"
 
 
 def test_visibility_is_at_most_twelve_hours(aws: Aws) -> None:

@@ -22,7 +22,9 @@ def on_call() -> Iterator[OnCall]:
     """A stack whose consumer works, and which parks a letter at its first strike."""
     with LocalAws() as aws:
         cdk.bootstrap(aws)
-        yield OnCall(deploy(aws, with_sample_consumer="true", max_attempts="1"))
+        yield OnCall(
+            deploy(aws, with_sample_consumer="true", max_attempts="1", last_chance_seconds="0")
+        )
 
 
 @pytest.fixture(scope="module")

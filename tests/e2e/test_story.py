@@ -3,8 +3,6 @@
 from datetime import timedelta
 from itertools import pairwise
 
-import pytest
-
 from demo.stack import DeployedStack
 from demo.story import Played
 from demo.summary import Summary
@@ -12,6 +10,10 @@ from tests.e2e.by_hand import assert_intact
 
 _MINUTE = 60
 _STEP_SECONDS = 30  # virtual time passes in steps: nothing is later than one
+#: By default settings a queue is looked at this often when there is nothing to look for, and sooner otherwise.
+_LONGEST_LOOK_AWAY = 5 * _MINUTE
+#: The schedule may ask whether anything is due only once a minute.
+_SCHEDULE_SECONDS = _MINUTE
 #: The longest delay, three receives and grace, and the next tick of the schedule.
 _LONGEST_VERDICT = timedelta(minutes=15 + 2 + 5)
 
@@ -40,12 +42,15 @@ def test_no_order_is_delivered_again_after_it_was_processed(summary: Summary) ->
     assert summary.repeated == 0
 
 
-def test_the_deployed_schedule_starts_a_pass_every_five_minutes(played: Played) -> None:
+def test_the_deployed_schedule_alone_keeps_passes_coming(played: Played) -> None:
+    """Nobody else invokes the function while the story is played."""
     passes = played.events("pass.finished")
+    moments = [played.snapshots[0].at, *(one.at for one in passes), played.snapshots[-1].at]
 
-    gaps = [(after.at - before.at).total_seconds() for before, after in pairwise(passes)]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(moments)]
 
-    assert gaps == pytest.approx([5 * _MINUTE] * len(gaps), abs=_STEP_SECONDS)
+    assert passes
+    assert max(gaps) <= _LONGEST_LOOK_AWAY + _SCHEDULE_SECONDS + _STEP_SECONDS
 
 
 def test_no_pass_fails_or_is_refused_anything(played: Played) -> None:

@@ -193,7 +193,7 @@ def test_a_circuit_that_the_first_version_wrote_is_read_and_kept(account: Accoun
 def test_destroy_leaves_queues_letters_and_table(account: Account) -> None:
     stateful = {one for name, one in account.resources(STACK).items() if "Logs" not in name}
 
-    cdk.destroy(account.aws, APP_DIR, {}, account.aws.work_dir / "destroyed")
+    cdk.destroy(account.aws, account.aws.work_dir / "second")
 
     assert stateful <= account.queues_and_tables()
     assert account.depth(account.outputs["second"]["OrdersParkingLotQueueUrl"]) == 1
@@ -209,7 +209,7 @@ def test_a_stack_that_does_not_retain_is_destroyed_without_a_trace(account: Acco
     stateful = {outputs[name] for name in names}
     assert stateful <= account.queues_and_tables()
 
-    cdk.destroy(account.aws, APP_DIR, {"retain": "false"}, folder)
+    cdk.destroy(account.aws, folder)
 
     assert not stateful & account.queues_and_tables()
     assert not account.functions()

@@ -97,13 +97,15 @@ def test_an_emulator_that_cannot_start_says_why() -> None:
 
 def test_a_running_emulator_is_driven_from_another_process(tmp_path: Path) -> None:
     with LocalAws(work_dir=tmp_path / "work") as aws:
-        before = aws.clock.offset
+        before, offset = aws.clock.now(), aws.clock.offset
         subprocess.run(
             [sys.executable, "-m", "emulator", "--work-dir", str(aws.work_dir), "advance", "90"],
             check=True,
         )
 
-        assert aws.clock.offset - before == pytest.approx(90, abs=5)
+        # The clock goes on by itself, too, while the process starts: the rest is a jump.
+        assert aws.clock.now() - before >= 90
+        assert 0 < aws.clock.offset - offset <= 90
 
 
 def test_functions_may_see_another_endpoint_than_everyone_else(tmp_path: Path) -> None:

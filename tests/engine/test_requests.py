@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.engine_aws import StandIn
 from bench.engine_policies import smart_redriver
+from fakes.stand_in import StandIn
 from redrive.aws import clients
 from redrive.core.report import Outcome
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from fakes.sqs_inspection import Event
-from fakes.sqs_message import Message
+from fakes.sqs import Event, Message
 from redrive.aws.items import entry_from_item
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, without_lineage

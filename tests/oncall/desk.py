@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
-from fakes.sqs_message import Rest
+from fakes.sqs import Rest
 from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
 from redrive.core.ledger import Entry
@@ -70,7 +70,7 @@ class Desk:
     """A deployment of one queue in virtual time."""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.world = World(seed=1, consumer=Consumer(), stale_counts_seconds=0)
+        self.world = World(seed=1, consumer=Consumer(), count_lag_seconds=0)
         self.redriver = WatchedRedriver(self.world, settings)
         self.deployment = Deployment(
             queue_name=SOURCE,

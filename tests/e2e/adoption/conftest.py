@@ -13,12 +13,11 @@ from emulator import cdk
 from emulator.process import LocalAws
 from tests.e2e.adoption.adopted import Adopted, FullOrder, Life, deploy_redriver, deploy_shop
 
-_TICK_MINUTES = 5
 _POISON_PILLS = 2
-#: From the third failed batch on the circuit is open; this is several ticks more.
-_OUTAGE_TICKS = 7
+#: Virtual minutes. From the third failed batch on the circuit is open; an outage goes on for a good while after that.
+_CALM, _LOOK_EVERY, _OUTAGE = 5, 5, 35
 #: Nothing ever took longer; a story that does is told as it ended.
-_PATIENCE_TICKS = 40
+_PATIENCE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ def town() -> Iterator[Town]:
     with LocalAws(enforce_iam=True) as aws:
         cdk.bootstrap(aws)
         shop = deploy_shop(aws)
-        redriver = deploy_redriver(aws, shop)
+        redriver = deploy_redriver(aws, shop, last_chance_seconds="0")
         log = (aws.work_dir / "redriver" / "cdk-deploy.log").read_text()
         lives = {
             "orders": Life(Adopted(aws, redriver, shop, "Orders")),
@@ -61,28 +60,28 @@ def town() -> Iterator[Town]:
 def _play(aws: LocalAws, lives: dict[str, Life]) -> None:
     """One queue after the other falls, each before the one before it is up again."""
     everyone = list(lives.values())
-    _pass(aws, everyone, ticks=1)
+    _pass(aws, everyone, _CALM)
     for down, before in zip(everyone, [None, *everyone], strict=False):
         down.fall()
         down.send(_POISON_PILLS, poison=True)
-        _pass(aws, everyone, ticks=1)
+        _pass(aws, everyone, _CALM)
         if before:
             before.recover()
-        _pass(aws, everyone, ticks=_OUTAGE_TICKS - 2)
-    _pass(aws, everyone, ticks=1)
+        _pass(aws, everyone, _OUTAGE - 2 * _CALM)
+    _pass(aws, everyone, _CALM)
     everyone[-1].recover()
-    for _ in range(_PATIENCE_TICKS):
-        _pass(aws, everyone, ticks=1, orders=0)
+    for _ in range(0, _PATIENCE, _LOOK_EVERY):
+        _pass(aws, everyone, _LOOK_EVERY, orders=0)
         if all(life.is_drained() for life in everyone):
             return
 
 
-def _pass(aws: LocalAws, lives: list[Life], *, ticks: int, orders: int = 1) -> None:
-    """Let ticks of the schedule pass, with so many orders a minute to every queue."""
-    for _ in range(ticks):
-        for _ in range(_TICK_MINUTES):
-            for life in lives:
-                life.send(orders)
-            aws.pass_time(60, step=60)
+def _pass(aws: LocalAws, lives: list[Life], minutes: int, *, orders: int = 1) -> None:
+    """Let minutes pass, with so many orders in each to every queue, and look every few of them."""
+    for minute in range(1, minutes + 1):
         for life in lives:
-            life.look()
+            life.send(orders)
+        aws.pass_time(60, step=60)
+        if minute % _LOOK_EVERY == 0:
+            for life in lives:
+                life.look()

@@ -95,7 +95,7 @@ def test_queues_are_down_while_others_are_not_and_while_others_drain(town: Town)
 def test_no_pass_is_refused_anything_with_iam_enforced(town: Town, name: str) -> None:
     reports = [event.fields for event in town.lives[name].played.events("pass.finished")]
 
-    assert len(reports) > 20
+    assert any(report["redriven"] for report in reports)
     assert {report["outcome"] for report in reports} <= {"DONE", "IDLE", "WAITING"}
     assert not [fault for report in reports for fault in report["faults"]]
 

@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
-from fakes.sqs_message import Message
+from fakes.sqs.message import Message
 
 _Entry = tuple[float, int, int, Message]
 

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from fakes.boto_client import Fault
-from fakes.sqs_lines import FrontOfLine, Timeline
-from fakes.sqs_message import EventKind, Message, Rest
-from fakes.sqs_metrics import Counts, QueueMetrics
-from fakes.sqs_validation import MAX_VISIBILITY_SECONDS, invalid
+from fakes.sqs.lines import FrontOfLine, Timeline
+from fakes.sqs.message import EventKind, Message, Rest
+from fakes.sqs.message_attributes import invalid
+from fakes.sqs.metrics import Counts, QueueMetrics
+from fakes.sqs.validation import (
+    MAX_VISIBILITY_SECONDS,
+)
 
 MAX_IN_FLIGHT = 120_000  # [botocore ReceiveMessage: OverLimit]
 RECEIVES_BEFORE_THE_BACK = 3  # [SQS Developer Guide, sqs-available-cloudwatch-metrics]
@@ -151,17 +153,10 @@ class Queue:
     def delete(self, message: Message, now: float) -> None:
         """End a message's life."""
         self._remove(message, Rest.DELETED)
-        self.metrics.deleted(now)
         self._report("deleted", now, self, message)
 
     def change_visibility(self, message: Message, visibility_timeout: int, now: float) -> None:
-        """Set when a message in flight is seen again, up to 12 h after it was received."""
-        if message.rest is not Rest.IN_FLIGHT:
-            raise Fault(
-                "MessageNotInflight",
-                "The message referred to isn't in flight.",
-                query_code="AWS.SimpleQueueService.MessageNotInflight",
-            )
+        """Set when a received message is seen again, up to 12 h after it was received."""
         if now + visibility_timeout > message.received_at + MAX_VISIBILITY_SECONDS:
             beyond = f"is beyond the limit [{MAX_VISIBILITY_SECONDS} seconds]"
             raise invalid(f"Total VisibilityTimeout for the message {beyond}.")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
 from fakes.boto_client import Fault
-from fakes.sqs_metrics import Counts
-from fakes.sqs_queue import DeadLetterTarget, Queue, QueueSettings
-from fakes.sqs_validation import invalid
+from fakes.sqs.message_attributes import invalid
+from fakes.sqs.metrics import Counts
+from fakes.sqs.queue import DeadLetterTarget, Queue, QueueSettings
 
 _SETTINGS = {
     # attribute: (field of QueueSettings, lowest, highest)

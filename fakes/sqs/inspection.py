@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from fakes.sqs_message import EventKind, Message, Rest
-from fakes.sqs_metrics import Counts, QueueMetrics
-from fakes.sqs_queue import Queue
+from fakes.sqs.message import EventKind, Message, Rest
+from fakes.sqs.metrics import Counts, QueueMetrics
+from fakes.sqs.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)

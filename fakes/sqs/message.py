@@ -1,16 +1,14 @@
 """One message as a fake queue keeps it, and how it looks in a ReceiveMessage answer."""
 
-import hashlib
-import struct
-import uuid
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Any, Literal
 
+from fakes.sqs.message_attributes import NONE, Attributes, MessageAttributes, attributes_md5, md5
+
 EventKind = Literal["sent", "received", "deleted", "moved", "expired", "moved back"]
-MessageAttributes = Mapping[str, Mapping[str, Any]]
 
 SENDER_ID = "AIDASIMULATEDSENDER00"
 
@@ -25,6 +23,9 @@ class Rest(Enum):
     EXPIRED = "expired"
     MOVED = "moved"  # by a native redrive, which gives it a new id; a native DLQ move does not
 
+    # Queues count messages by it, several times for each receive: Enum's own hash is written in Python.
+    __hash__ = object.__hash__
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Message:
@@ -33,7 +34,7 @@ class Message:
     serial: int
     message_id: str
     body: str
-    attributes: MessageAttributes
+    carried: Attributes = NONE
     sent_at: float
     group_id: str | None = None
     trace_header: str | None = None
@@ -54,15 +55,22 @@ class Message:
     turn: int = 0  # changes whenever the message comes to rest elsewhere
     stay: int = 0  # changes whenever the message leaves a queue
 
-    body_md5: str = field(init=False)
+    @property
+    def attributes(self) -> MessageAttributes:
+        """The message attributes as SQS keeps them; not to be changed."""
+        return self.carried.kept
 
-    def __post_init__(self) -> None:
-        self.body_md5 = _md5(self.body.encode())
+    @property
+    def body_md5(self) -> str:
+        """Computed when asked for: a million digests would be kept for few that are looked at."""
+        return md5(self.body.encode())
 
 
 def new_message_id(rng: Random) -> str:
-    """An id like SQS's, from the simulation's own randomness."""
-    return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+    """An id like SQS's, a UUID of version 4, from the simulation's own randomness."""
+    digits = f"{rng.getrandbits(128):032x}"
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def render(
@@ -85,32 +93,16 @@ def render(
         asked = _system_attributes(message, system_attribute_names)
         if asked:
             answer["Attributes"] = asked
-    if attribute_names and message.attributes:
-        chosen = {
-            name: dict(value)
-            for name, value in message.attributes.items()
-            if any(_asks_for(pattern, name) for pattern in attribute_names)
-        }
-        if chosen:
-            answer["MessageAttributes"] = chosen
-            answer["MD5OfMessageAttributes"] = attributes_md5(chosen)
+    chosen = {
+        name: dict(value)
+        for name, value in message.attributes.items()
+        if any(_asks_for(pattern, name) for pattern in attribute_names)
+    }
+    if chosen:
+        has_all = len(chosen) == len(message.attributes)
+        digest = message.carried.kept_md5 if has_all else attributes_md5(chosen)
+        answer |= {"MessageAttributes": chosen, "MD5OfMessageAttributes": digest}
     return answer
-
-
-def attributes_md5(attributes: MessageAttributes) -> str:
-    """The digest SQS returns for message attributes, over name, type and value in name order.
-
-    Source: SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
-    """
-    encoded = bytearray()
-    for name in sorted(attributes):
-        attribute = attributes[name]
-        is_binary = attribute["DataType"].startswith("Binary")
-        value = attribute["BinaryValue"] if is_binary else attribute["StringValue"].encode()
-        for part in (name.encode(), attribute["DataType"].encode()):
-            encoded += struct.pack("!I", len(part)) + part
-        encoded += struct.pack("!BI", 2 if is_binary else 1, len(value)) + value
-    return _md5(bytes(encoded))
 
 
 def _system_attributes(message: Message, names: Collection[str]) -> dict[str, str]:
@@ -135,7 +127,3 @@ def _asks_for(pattern: str, name: str) -> bool:
     if pattern.endswith(".*"):
         return name.startswith(pattern[:-1]) or pattern == ".*"
     return pattern in ("All", name)
-
-
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()

@@ -1,12 +1,11 @@
 """One table of the fake: its items by key, what readers may see of them, and in which order."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fakes.dynamodb_tokens import Placeholders, Tokens
-from fakes.dynamodb_values import (
+from fakes.dynamodb.values import (
     MAX_ITEM_BYTES,
     Item,
     Value,
@@ -33,11 +32,9 @@ class Version:
 class Table:
     """Items by partition key. A deleted item leaves a version while its absence may be unseen."""
 
-    def __init__(self, key_name: str, key_type: str, ttl_lag_seconds: float) -> None:
+    def __init__(self, key_name: str, key_type: str) -> None:
         self.key_name = key_name
-        self.ttl_name: str | None = None
         self._key_type = key_type
-        self._ttl_lag_seconds = ttl_lag_seconds
         self._versions: dict[Key, Version] = {}
         self._order: list[Key] | None = None  # keys in the order of a scan, until one is added
 
@@ -63,25 +60,13 @@ class Table:
             return self.key_of(request["PutRequest"]["Item"])
         return self.key(request["DeleteRequest"]["Key"])
 
-    def key_in(self, expression: str, placeholders: Placeholders) -> Key:
-        """The key in a KeyConditionExpression `key = :value`."""
-        tokens = Tokens(expression, placeholders)
-        path = tokens.path()
-        tokens.expect("=")
-        value = placeholders.value(tokens.take())
-        if path != (self.key_name,) or tokens.next:
-            raise validation("Query condition missed key schema element")
-        return self.key_of({self.key_name: value})
-
     def read(self, key: Key, now: float, lag: float) -> Item | None:
         """A copy of the item as somebody sees it whose view is `lag` seconds old."""
         version = self._versions.get(key)
         if version is None:
             return None
         item = version.before if now - version.written_at < lag else version.item
-        if item is None or self._is_swept(item, now):
-            return None
-        return copied(item)
+        return None if item is None else copied(item)
 
     def write(self, item: Item, now: float) -> None:
         """Store an item the caller gives away."""
@@ -90,18 +75,18 @@ class Table:
         key = self.key_of(item)
         if key not in self._versions:
             self._order = None
-        self._versions[key] = Version(item, self.read(key, now, 0.0), now)
+        self._versions[key] = Version(item, self._now_there(key), now)
 
     def remove(self, key: Key, now: float) -> None:
         """Delete an item, if there is one."""
-        old = self.read(key, now, 0.0)
+        old = self._now_there(key)
         if old is not None:
             self._versions[key] = Version(None, old, now)
 
     def page(
-        self, after: Key | None, limit: int | None, now: float, lag: float
+        self, after: Key | None, now: float, lag: float
     ) -> tuple[list[Item], dict[str, Value] | None]:
-        """Items following a key, up to `limit` or 1 MB, and the last key if there may be more."""
+        """Items following a key, up to 1 MB, and the last key if there may be more."""
         if self._order is None:
             self._versions = {
                 key: version
@@ -118,22 +103,10 @@ class Table:
                 continue
             items.append(item)
             size += item_bytes(item)
-            if len(items) == limit or size > MAX_PAGE_BYTES:
+            if size > MAX_PAGE_BYTES:
                 return items, {self.key_name: {self._key_type: key}}
         return items, None
 
-    def projection(
-        self, expression: str | None, placeholders: Placeholders
-    ) -> Callable[[Item], Item]:
-        """A ProjectionExpression of whole attributes as a function of the item."""
-        if expression is None:
-            return lambda item: item
-        tokens = Tokens(expression, placeholders)
-        names = {str(tokens.path()[0])}
-        while tokens.takes(","):
-            names.add(str(tokens.path()[0]))
-        return lambda item: {name: value for name, value in item.items() if name in names}
-
-    def _is_swept(self, item: Item, now: float) -> bool:
-        expires = item.get(self.ttl_name, {}).get("N") if self.ttl_name else None
-        return expires is not None and float(expires) + self._ttl_lag_seconds <= now
+    def _now_there(self, key: Key) -> Item | None:
+        version = self._versions.get(key)
+        return version.item if version else None

@@ -7,12 +7,16 @@ from random import Random
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
-from fakes.sqs_attributes import QueueAttributes
-from fakes.sqs_inspection import Event, Inspection, event
-from fakes.sqs_message import EventKind, Message, new_message_id
-from fakes.sqs_move_tasks import MoveTasks
-from fakes.sqs_queue import Queue
-from fakes.sqs_validation import check_range, invalid
+from fakes.sqs.inspection import Event, Inspection, event
+from fakes.sqs.message import EventKind, Message, new_message_id
+from fakes.sqs.message_attributes import invalid
+from fakes.sqs.metrics import Counts
+from fakes.sqs.move_tasks import MoveTasks
+from fakes.sqs.queue import Queue
+from fakes.sqs.queue_attributes import QueueAttributes
+from fakes.sqs.validation import (
+    check_range,
+)
 
 MAX_LISTED_QUEUES = 1000  # [botocore ListDeadLetterSourceQueues]
 
@@ -25,7 +29,8 @@ class SqsAccount(FakeClient):
         clock: VirtualClock,
         rng: Random,
         *,
-        stale_counts_seconds: float,
+        count_lag_seconds: float,
+        count_noise: int,
         order_width: int,
         region: str,
         account: str,
@@ -33,7 +38,8 @@ class SqsAccount(FakeClient):
         super().__init__("sqs")
         self._clock = clock
         self._rng = rng
-        self._stale_counts_seconds = stale_counts_seconds
+        self._count_lag_seconds = count_lag_seconds
+        self._count_noise = count_noise
         self._order_width = order_width
         self._arn_prefix = f"arn:aws:sqs:{region}:{account}:"
         self._url_prefix = f"https://sqs.{region}.amazonaws.com/{account}/"
@@ -86,14 +92,10 @@ class SqsAccount(FakeClient):
     def get_queue_attributes(
         self, *, QueueUrl: str, AttributeNames: Sequence[str] = ()
     ) -> Response:
-        """Attributes and counts; the counts are late by up to `stale_counts_seconds`."""
+        """Attributes and counts. The counts are approximate: late, and a little off."""
         queue, now = self._queue(QueueUrl)
         queue.observe(now)
-        counts = queue.counts()
-        if self._stale_counts_seconds:
-            lag = self._rng.random() * self._stale_counts_seconds
-            counts = queue.metrics.counts_at(now - lag)
-        told = self._attributes[queue.name].tell(AttributeNames, counts)
+        told = self._attributes[queue.name].tell(AttributeNames, self._approximate(queue, now))
         return {"Attributes": told} if told else {}
 
     @operation
@@ -143,6 +145,18 @@ class SqsAccount(FakeClient):
         task = self._move_tasks.cancel(TaskHandle)
         return {"ApproximateNumberOfMessagesMoved": task.moved}
 
+    def _approximate(self, queue: Queue, now: float) -> Counts:
+        """The counts as SQS tells them, which are "approximate" and converge within a minute of quiet.
+
+        Source: SQS Developer Guide, "Determining the number of messages". How far off they are is not documented.
+        """
+        counts = queue.counts()
+        if self._count_lag_seconds:
+            counts = queue.metrics.counts_at(now - self._rng.random() * self._count_lag_seconds)
+        if noise := self._count_noise:
+            counts = Counts(*(max(0, one + self._rng.randint(-noise, noise)) for one in counts))
+        return counts
+
     def _catch_up(self) -> float:
         now = self._clock.time()
         self._move_tasks.advance(now)
@@ -191,7 +205,7 @@ class SqsAccount(FakeClient):
             serial=next(self._serials),
             message_id=new_message_id(self._rng),
             body=message.body,
-            attributes=message.attributes,
+            carried=message.carried,
             sent_at=now,
             group_id=message.group_id,
             trace_header=message.trace_header,

@@ -3,8 +3,10 @@
 Source: DynamoDB Developer Guide, "Supported data types", "Item sizes" and "Comparison operators".
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from fakes.boto_client import Fault
@@ -16,9 +18,17 @@ MAX_ITEM_BYTES = 400 * 1024
 NUMBER_DIGITS = 38
 
 _SCALARS = ("S", "N", "B", "BOOL", "NULL")
-_SETS = ("SS", "NS", "BS")
 _ORDERED = ("S", "N", "B")
 _ARITHMETIC = Context(prec=NUMBER_DIGITS)
+
+COMPARATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def validation(message: str) -> Fault:
@@ -39,18 +49,11 @@ def number(text: str) -> Decimal:
     return value
 
 
-def number_value(value: Decimal) -> Value:
+@lru_cache(10_000)
+def _written(text: str) -> str:
     """A number as DynamoDB writes it: no zeros that say nothing."""
-    plain = format(value.normalize(_ARITHMETIC), "f")
-    return {"N": "0" if plain == "-0" else plain}
-
-
-def sum_of(left: Value, right: Value, sign: int) -> Value:
-    """`left + right`, or `left - right` for a sign of -1."""
-    if "N" not in left or "N" not in right:
-        message = "An operand in the update expression has an incorrect data type"
-        raise validation(message)
-    return number_value(_ARITHMETIC.add(number(left["N"]), sign * number(right["N"])))
+    plain = format(number(text).normalize(_ARITHMETIC), "f")
+    return "0" if plain == "-0" else plain
 
 
 def stored(value: Mapping[str, Any]) -> Value:
@@ -59,13 +62,11 @@ def stored(value: Mapping[str, Any]) -> Value:
         raise validation("Supplied AttributeValue must contain exactly one of the data types")
     ((kind, content),) = value.items()
     if kind == "N":
-        return number_value(number(content))
+        return {"N": _written(content)}
     if kind == "M":
         return {"M": {name: stored(part) for name, part in content.items()}}
     if kind == "L":
         return {"L": [stored(part) for part in content]}
-    if kind in _SETS:
-        return {kind: _stored_set(kind, list(content))}
     if kind not in _SCALARS:
         raise validation(f"Supplied AttributeValue has an unknown type: {kind}")
     return {kind: content}
@@ -76,25 +77,40 @@ def copied(item: Mapping[str, Mapping[str, Any]]) -> Item:
     return {name: stored(value) for name, value in item.items()}
 
 
-def equal(left: Value, right: Value) -> bool:
-    """Whether two values are of one type and the same; sets have no order."""
-    ((kind, content),) = left.items()
-    if kind not in right:
+def compare(left: Value | None, comparator: str, right: Value | None) -> bool:
+    """Whether `left comparator right`. What is not there equals nothing, and differs from everything."""
+    if left is None or right is None:
+        return comparator == "<>" and left is not right
+    holds = COMPARATORS[comparator]
+    if comparator in {"=", "<>"}:
+        return holds(left, right)  # numbers are stored in one form
+    ((kind, first),), ((other_kind, second),) = left.items(), right.items()
+    has_order = kind == other_kind and kind in _ORDERED
+    return has_order and holds(_sort_key(kind, first), _sort_key(kind, second))
+
+
+def contains(value: Value | None, part: Value) -> bool:
+    """Whether a list has a member, or a text a part."""
+    if value is None:
         return False
-    if kind == "N":
-        return number(content) == number(right["N"])
-    if kind in _SETS:
-        return set(content) == set(right[kind])
-    return bool(content == right[kind])
+    if "L" in value:
+        return part in value["L"]
+    return "S" in value and "S" in part and part["S"] in value["S"]
 
 
-def order(left: Value, right: Value) -> int | None:
-    """-1, 0 or 1, or None for values that have no order: different types, or a type without."""
-    for kind in _ORDERED:
-        if kind in left and kind in right:
-            first, second = (_sort_key(kind, value[kind]) for value in (left, right))
-            return int(first > second) - int(first < second)
-    return None
+def size(value: Value | None) -> Value | None:
+    """The length of a text, in bytes, or of a list or map."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    return {"N": str(value_bytes(value) if kind in ("S", "B") else len(content))}
+
+
+def joined(first: Value, second: Value) -> Value:
+    """The members of two lists."""
+    if "L" not in first or "L" not in second:
+        raise validation("An operand in the update expression has an incorrect data type")
+    return {"L": [*first["L"], *second["L"]]}
 
 
 def value_bytes(value: Mapping[str, Any]) -> int:
@@ -110,24 +126,12 @@ def value_bytes(value: Mapping[str, Any]) -> int:
         return 3 + item_bytes(content) + len(content)
     if kind == "L":
         return 3 + sum(1 + value_bytes(part) for part in content)
-    if kind in _SETS:
-        return sum(value_bytes({kind[0]: part}) for part in content)
     return 1
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
     """The size of an item: the names of its attributes count too."""
     return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
-
-
-def _stored_set(kind: str, members: list[Any]) -> list[Any]:
-    if kind == "NS":
-        members = [number_value(number(member))["N"] for member in members]
-    if not members:
-        raise validation("One or more parameter values were invalid: An set may not be empty")
-    if len(set(members)) != len(members):
-        raise validation("One or more parameter values were invalid: Input collection has dupes")
-    return members
 
 
 def _sort_key(kind: str, content: Any) -> Any:

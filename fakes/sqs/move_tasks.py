@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakes.boto_client import Fault
-from fakes.sqs_message import Message
-from fakes.sqs_queue import Queue
-from fakes.sqs_validation import check_range, invalid
+from fakes.sqs.message import Message
+from fakes.sqs.message_attributes import invalid
+from fakes.sqs.queue import Queue
+from fakes.sqs.validation import (
+    check_range,
+)
 
 MAX_MESSAGES_PER_SECOND = 500
 MAX_LISTED = 10

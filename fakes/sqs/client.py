@@ -16,17 +16,16 @@ from typing import Any
 
 from fakes.boto_client import Fault, Response, operation
 from fakes.clock import VirtualClock
-from fakes.sqs_account import SqsAccount
-from fakes.sqs_message import (
+from fakes.sqs.account import SqsAccount
+from fakes.sqs.message import (
     Message,
-    MessageAttributes,
-    attributes_md5,
     new_message_id,
     render,
 )
-from fakes.sqs_queue import Queue
-from fakes.sqs_receipts import change_visibility, delete, receipt_handle
-from fakes.sqs_validation import (
+from fakes.sqs.message_attributes import MessageAttributes, attributes_of, invalid
+from fakes.sqs.queue import Queue
+from fakes.sqs.receipts import change_visibility, delete, receipt_handle
+from fakes.sqs.validation import (
     MAX_BATCH_ENTRIES,
     MAX_DELAY_SECONDS,
     MAX_VISIBILITY_SECONDS,
@@ -36,9 +35,7 @@ from fakes.sqs_validation import (
     check_message,
     check_range,
     check_size,
-    invalid,
     message_bytes,
-    normalised,
 )
 
 Entry = Mapping[str, Any]
@@ -47,7 +44,8 @@ Entry = Mapping[str, Any]
 class FakeSqs(SqsAccount):
     """One account's SQS. Not thread-safe; the same `rng` seed gives the same history.
 
-    stale_counts_seconds: GetQueueAttributes tells counts up to this old (0: exact).
+    count_lag_seconds: GetQueueAttributes tells counts up to this old (0: as they are).
+    count_noise: each of them is off by up to this many, drawn anew for each reading, and never below 0.
     order_width: a receive draws at random among so many of the oldest messages (1: by age).
     duplicate_probability: chance that a received message also stays visible.
     """
@@ -57,7 +55,8 @@ class FakeSqs(SqsAccount):
         clock: VirtualClock,
         rng: Random,
         *,
-        stale_counts_seconds: float = 60.0,
+        count_lag_seconds: float = 60.0,
+        count_noise: int = 0,
         order_width: int = 20,
         duplicate_probability: float = 0.0,
         region: str = "us-east-1",
@@ -66,7 +65,8 @@ class FakeSqs(SqsAccount):
         super().__init__(
             clock,
             rng,
-            stale_counts_seconds=stale_counts_seconds,
+            count_lag_seconds=count_lag_seconds,
+            count_noise=count_noise,
             order_width=order_width,
             region=region,
             account=account,
@@ -104,7 +104,7 @@ class FakeSqs(SqsAccount):
         check_batch(Entries)
         check_batch_size(
             sum(
-                message_bytes(entry["MessageBody"], entry.get("MessageAttributes") or {})
+                message_bytes(entry["MessageBody"], attributes_of(entry.get("MessageAttributes")))
                 for entry in Entries
             )
         )
@@ -193,7 +193,7 @@ class FakeSqs(SqsAccount):
 
     def _send(self, queue: Queue, entry: Entry, now: float) -> Response:
         body = entry["MessageBody"]
-        attributes = entry.get("MessageAttributes") or {}
+        attributes = attributes_of(entry.get("MessageAttributes"))
         system_attributes = entry.get("MessageSystemAttributes") or {}
         group_id = entry.get("MessageGroupId")
         check_message(body, attributes, system_attributes, group_id)
@@ -208,15 +208,15 @@ class FakeSqs(SqsAccount):
             serial=next(self._serials),
             message_id=new_message_id(self._rng),
             body=body,
-            attributes=normalised(attributes) if attributes else {},
+            carried=attributes,
             sent_at=now,
             group_id=group_id,
             trace_header=system_attributes.get("AWSTraceHeader", {}).get("StringValue"),
         )
         queue.send(message, delay, now)
         answer = {"MessageId": message.message_id, "MD5OfMessageBody": message.body_md5}
-        if attributes:
-            answer["MD5OfMessageAttributes"] = attributes_md5(attributes)
+        if attributes.given:
+            answer["MD5OfMessageAttributes"] = attributes.given_md5
         return answer
 
     def _is_duplicated(self) -> bool:
