@@ -49,7 +49,7 @@ class SmartRedriver:
             AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        self.store = StateStore(world.dynamodb, TABLE, SOURCE)
+        self.store = StateStore(world.dynamodb, TABLE, SOURCE, pause=lambda _: None)
 
     def tick(self) -> None:
         """One pass."""
@@ -61,7 +61,7 @@ class SmartRedriver:
         """One pass over these clients, which may inject faults before they call the world's."""
         tools = Tools(
             queues=Queues(sqs, self._deployment),
-            store=StateStore(dynamodb, TABLE, SOURCE),
+            store=StateStore(dynamodb, TABLE, SOURCE, pause=lambda _: None),
             live_traffic=LiveTraffic(cloudwatch or self._world.cloudwatch),
             journal=self._note,
             clock=self._world.clock.now,
