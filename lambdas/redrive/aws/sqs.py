@@ -143,9 +143,11 @@ class SqsQueue:
         sent, again = Sent(), []
         for few in in_calls(outgoing):
             again += self._send_few(few, sent)
-        for few in in_calls(again):
-            sent.faults = _without(sent.faults, few)
-            self._send_few(few, sent)
+        if again:
+            second = Sent()
+            for few in in_calls(again):
+                self._send_few(few, second)
+            sent.make_good(second)
         return sent
 
     def delete(self, received: Iterable[Received]) -> list[EntryFault]:
@@ -324,11 +326,6 @@ def _worth_another_try(answer: BatchAnswer) -> list[int]:
         for index, fault in answer.faults.items()
         if fault.is_transient and (not answer.failed_as_a_whole or fault.code in _NOT_RETRIED_YET)
     ]
-
-
-def _without(faults: list[EntryFault], outgoing: Sequence[Outgoing]) -> list[EntryFault]:
-    keys = {one.letter.message_id for one in outgoing}
-    return [fault for fault in faults if fault.key not in keys]
 
 
 def _cut(entries: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -68,6 +68,7 @@ class Forwarder:
                 sent = send(few)
                 faults += sent.faults
                 self.saw(sent.faults)
+                self._saw_healed(sent.healed)
                 for one in few:
                     if new_id := sent.new_ids.get(one.letter.message_id):
                         entry = records[one.letter.message_id](new_id)
@@ -96,6 +97,12 @@ class Forwarder:
         """Count and tell what was not accepted."""
         for fault in faults:
             self._report.saw_fault(fault)
+            self._journal("entry.failed", call=fault.call, code=fault.code, message_id=fault.key)
+
+    def _saw_healed(self, faults: Sequence[EntryFault]) -> None:
+        """Tell what was accepted at the second try: it has not failed."""
+        for fault in faults:
+            self._report.faults[f"{fault.call}:{fault.code}"] += 1
             self._journal("entry.failed", call=fault.call, code=fault.code, message_id=fault.key)
 
     def _record(self, sent: Sequence[tuple[Outgoing, Entry, str]], now: datetime) -> None:
