@@ -20,14 +20,13 @@ from redrive.aws.metrics import emit, kept_metrics
 from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
 from redrive.aws.traffic import LiveTraffic
+from redrive.environment import read_environment
 from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
 from redrive.passes.tools import Tools
-from redrive.settings import Deployment, Settings
 
 logger = Logger(service="smart-redriver")
 
-settings = Settings.from_env(os.environ)
-deployment = Deployment.from_env(os.environ)
+settings, deployment = read_environment(os.environ)
 queues = Queues(clients.sqs_client(), deployment)
 store = StateStore(clients.dynamodb_client(), deployment.table_name, deployment.queue_name)
 live_traffic = LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client))
