@@ -6,23 +6,15 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any
 
+from redrive.aws.books import PERIOD, CloudWatchClient
 from redrive.aws.calls import naming
 from redrive.core.queue_facts import queue_name
 from redrive.core.verdict import Traffic
-
-PERIOD = timedelta(minutes=1)
-
-
-class CloudWatchClient(Protocol):
-    """The call of a boto3 CloudWatch client that a pass makes."""
-
-    @property
-    def get_metric_data(self) -> Callable[..., Any]: ...
 
 
 class LiveTraffic:
