@@ -161,13 +161,6 @@ def test_letters_are_taken_from_the_dlq_or_where_it_says_so_from_the_parking_lot
         assert {request["QueueUrl"] for _, request in sqs.calls} == {f"https://sqs/{url}"}
 
 
-def test_a_move_check_that_is_denied_fails_by_name() -> None:
-    sqs = RecordingSqs(list_message_move_tasks=denial())
-
-    with pytest.raises(CallFailed, match="ListMessageMoveTasks: AccessDenied"):
-        Queues(sqs, DEPLOYMENT).is_move_running("arn")
-
-
 # Live traffic.
 
 

@@ -121,6 +121,7 @@ def test_a_call_that_is_too_long_is_split_until_it_is_not(
     assert sqs.batch_sizes == [10, 5, 2, 3, 5, 2, 3]
     assert set(sent.new_ids) == {f"m{n}" for n in range(10)}
     assert sent.faults == []
+    assert [one.code for one in sent.healed] == ["BatchRequestTooLong"] * 3
 
 
 def test_a_letter_that_is_too_long_by_itself_is_at_fault_itself(

@@ -61,7 +61,8 @@ class Sent:
     Attributes:
         new_ids: of what was accepted, the new MessageId by the letter's own.
         faults: what was not accepted.
-        healed: transient faults of entries that were accepted at the second try: to be told, and to count as nothing.
+        healed: what was made good by another try, to be told and to count as nothing: the transient faults of
+            entries that were accepted then, and one fault for each call that was refused as a whole and split.
 
     """
 

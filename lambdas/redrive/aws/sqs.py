@@ -202,6 +202,7 @@ class SqsQueue:
         )
         if len(few) > 1 and answer.failed_as_a_whole and answer.faults[0].is_of_content:
             # Refused for one bad message, or for being too long together: find it, let the others through.
+            sent.healed.append(answer.faults[0])
             half = len(few) // 2
             return self._send_few(few[:half], sent) + self._send_few(few[half:], sent)
         for index, message_id in answer.message_ids.items():
@@ -262,12 +263,9 @@ class Queues:
         """The facts of the parking lot. Raises CallFailed."""
         return self._lot.facts()
 
-    def is_move_running(self, dlq_arn: str) -> bool:
-        """Whether a native move task is emptying the DLQ. Raises CallFailed."""
-        check = self._taken_from.check_move(dlq_arn)
-        if check.fault is not None:
-            raise check.fault
-        return check.is_running
+    def check_move(self, dlq_arn: str) -> MoveCheck:
+        """Whether a native move task is emptying the DLQ, see `SqsQueue.check_move`. Raises CallFailed."""
+        return self._taken_from.check_move(dlq_arn)
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
         """At most `limit` letters of the DLQ, and at most ten. Raises CallFailed."""

@@ -138,7 +138,10 @@ class _Pass:
 
     def _work(self, place: Workplace, keeper: CircuitKeeper) -> None:
         """Under the lease: look back, then let letters through, then look after those near expiry."""
-        if self._tools.queues.is_move_running(place.dlq.arn):
+        move = self._tools.queues.check_move(place.dlq.arn)
+        if move.fault is not None:
+            self._tell(move.fault)
+        if move.is_running:
             self._report.outcome = Outcome.MOVE_TASK_RUNNING
             self._report.reason = "a native move task is emptying the DLQ"
             self._tools.journal("pass.stood_aside", dlq=place.dlq.arn)
