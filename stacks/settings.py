@@ -1,7 +1,5 @@
 """Reads the CDK context: the settings of the function, and what only the app needs to know."""
 
-import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +7,11 @@ from typing import Any
 from constructs import Node
 
 from redrive.errors import Fault, SettingsError
-from redrive.settings import YES_OR_NO, Settings, read_fields
+from redrive.kinds import YES_OR_NO, read_fields
+from redrive.settings import Settings
+from redrive.spelling import slips
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_list import QUEUES, AdoptedQueue, read_queue_list
-from smart_redriver.cdk.spelling import misspelt
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 
@@ -86,28 +85,14 @@ def parse_context(values: Mapping[str, Any]) -> Context:
 
 _OTHERS = (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES, QUEUES)
 
-#: Context keys are everybody's, so one is only taken for ours when it is spelt almost like it.
-_LIKENESS = 0.9
-_UNITS = ("_seconds", "_minutes")
-
 
 def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
     # The CDK's own keys carry a namespace: `aws:cdk:...`, `@aws-cdk/...`, `ami:account=...`.
     flat = [key for key in values if ":" not in key and "/" not in key]
-    near = misspelt(flat, [*Settings.names(), *MonitoringSettings.names(), *_OTHERS])
+    near = slips(flat, [*Settings.names(), *MonitoringSettings.names(), *_OTHERS])
     return [
         Fault(
             setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})"
         )
         for key, name in near.items()
-        if _is_slip(key, name)
     ]
-
-
-def _is_slip(key: str, name: str) -> bool:
-    """Whether ``key`` is ``name`` but for a letter, their order, case, hyphens, or the unit at the end."""
-    if "_" in key and any(name == key + unit for unit in _UNITS):
-        return True
-    typed, meant = (re.sub(r"[^a-z0-9]", "", one.lower()) for one in (key, name))
-    likeness = difflib.SequenceMatcher(None, typed, meant).ratio()
-    return likeness >= _LIKENESS or sorted(typed) == sorted(meant)

@@ -18,9 +18,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from redrive.aws import clients
 from redrive.aws.collector import set_up_collector
 from redrive.aws.metrics import emit, kept_metrics
+from redrive.environment import read_environment
 from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
 from redrive.passes.rhythm import Rhythm
-from redrive.settings import Deployment, Settings
 from redrive.wiring import make_tools
 
 logger = Logger(service="smart-redriver")
@@ -28,8 +28,7 @@ logger = Logger(service="smart-redriver")
 #: What the schedule's ticks carry, and no other event.
 TICK = {"scheduled": True}
 
-settings = Settings.from_env(os.environ)
-deployment = Deployment.from_env(os.environ)
+settings, deployment = read_environment(os.environ)
 sqs, dynamodb = clients.sqs_client(), clients.dynamodb_client()
 cloudwatch = clients.OnFirstUse(clients.cloudwatch_client)
 kept = kept_metrics(os.environ)

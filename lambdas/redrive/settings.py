@@ -5,17 +5,14 @@ through it at synth, and the function reads environment variables through it at 
 what deploys also starts. Standard library only: synth, Lambda and simulator all import this.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 from redrive.errors import Fault, SettingsError
-
-Value = str | int | float | bool
-T = TypeVar("T")
-N = TypeVar("N", int, float)
+from redrive.kinds import YES_OR_NO, Kind, Value, number, read_fields, setting, whole
+from redrive.spelling import slips
 
 #: SQS hides one message for at most 12 h, which also bounds how long a letter can be held.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
@@ -33,88 +30,11 @@ class Mode(str, Enum):
     PAUSED = "paused"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
-    """How a value is read. ``parse`` raises ValueError for anything but what is ``accepted``."""
-
-    parse: Callable[[Value], T]
-    accepted: str
-
-
-def whole(low: int, high: int) -> Kind[int]:
-    """A whole number of this range."""
-
-    def parse(value: Value) -> int:
-        # The CDK hands a number of cdk.json over as 5 or as 5.0, a `-c` option as "5".
-        text = str(value).strip()
-        if not re.fullmatch(r"[+-]?[0-9]+(\.0)?", text):
-            raise ValueError
-        return _within(low, int(text.removesuffix(".0")), high)
-
-    return Kind(parse, f"a whole number from {low} to {high}")
-
-
-def number(low: float, high: float) -> Kind[float]:
-    """A number of this range."""
-
-    def parse(value: Value) -> float:
-        text = str(value)
-        if "_" in text:  # Python's own notation, 1_000, is nobody else's
-            raise ValueError
-        return _within(low, float(text), high)
-
-    return Kind(parse, f"a number from {low:g} to {high:g}")
-
-
-def _within(low: N, value: N, high: N) -> N:
-    if not low <= value <= high:  # said this way round, NaN is refused too
-        raise ValueError
-    return value
-
-
-def _yes_or_no() -> Kind[bool]:
-    def parse(value: Value) -> bool:
-        word = str(value).strip().lower()
-        if word not in ("true", "false"):
-            raise ValueError
-        return word == "true"
-
-    return Kind(parse, "true or false")
-
-
 def _mode() -> Kind[Mode]:
     def parse(value: Value) -> Mode:
         return Mode(value.strip() if isinstance(value, str) else value)
 
     return Kind(parse, ", ".join(mode.value for mode in Mode))
-
-
-#: A yes or no of the CDK app that is no setting of the function (see stacks/settings.py).
-YES_OR_NO = _yes_or_no()
-
-
-def setting(default: T, kind: Kind[T], meaning: str) -> T:
-    """A dataclass field that is a setting; `read_fields` reads it."""
-    return field(default=default, metadata={"kind": kind, "meaning": meaning})
-
-
-def read_fields(
-    table: type[Any], values: Mapping[str, Value]
-) -> tuple[dict[str, Any], list[Fault]]:
-    """Read the settings of a dataclass made of `setting` fields; faulty ones stay at their defaults."""
-    read: dict[str, Any] = {}
-    faults: list[Fault] = []
-    for one in fields(table):
-        read[one.name] = one.default
-        if one.name in values:
-            kind: Kind[Any] = one.metadata["kind"]
-            try:
-                read[one.name] = kind.parse(values[one.name])
-            except ValueError:
-                seen = values[one.name]
-                accepted = f"{kind.accepted} ({one.metadata['meaning']})"
-                faults.append(Fault(setting=one.name, seen=seen, accepted=accepted))
-    return read, faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +105,18 @@ class Settings:
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Read the upper-case variables of the settings; ``env`` holds others' too.
 
-        Raises SettingsError listing every fault.
+        Raises SettingsError listing every fault, variables that are a slip away from a setting included.
         """
-        return cls.parse({name: env[name.upper()] for name in cls.names() if name.upper() in env})
+        faults = _slips(env, cls.names())
+        try:
+            settings = cls.parse(
+                {name: env[name.upper()] for name in cls.names() if name.upper() in env}
+            )
+        except SettingsError as error:
+            faults += error.faults
+        if faults:
+            raise SettingsError(faults)
+        return settings
 
     def to_env(self) -> dict[str, str]:
         """Every setting as an environment variable: the inverse of ``from_env``."""
@@ -216,6 +145,30 @@ def _disorder(
         else:
             accepted = f"at least {low}, which is {read[low]}"
             yield Fault(setting=high, seen=given[high], accepted=accepted)
+
+
+#: Variables that Lambda and what runs in it have; one of theirs may be spelt like a setting.
+#: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
+_OTHERS_VARIABLES = ("AWS_", "LAMBDA_", "POWERTOOLS_", "OTEL_", "_")
+
+
+def _slips(env: Mapping[str, str], names: tuple[str, ...]) -> list[Fault]:
+    """A fault for each variable that is almost a setting's. A name of one word is too short to be taken for one."""
+    ours = {name.upper() for name in names}
+    others = [
+        one
+        for one in env
+        if "_" in one and one not in ours and not one.startswith(_OTHERS_VARIABLES)
+    ]
+    in_lower_case = {one: one for one in others if one in names}
+    return [
+        Fault(
+            setting=one,
+            seen=env[one],
+            accepted=f"the name {name.upper()} (no setting is called {one})",
+        )
+        for one, name in (slips(others, names) | in_lower_case).items()
+    ]
 
 
 def _text(value: Value) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from redrive.settings import Kind, number, setting, whole
+from redrive.kinds import Kind, number, setting, whole
 
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")

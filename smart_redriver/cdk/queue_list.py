@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from redrive.errors import Fault, SettingsError
 from redrive.settings import Settings
-from smart_redriver.cdk.spelling import misspelt
+from redrive.spelling import misspelt
 
 #: The context key, and the name of the array of tables in a TOML file.
 QUEUES = "queues"

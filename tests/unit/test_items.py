@@ -159,6 +159,7 @@ FULL_ENTRY = an_entry(
     source_arn="arn",
     park_reason="EXPIRING",
     parked_at=NOW,
+    forgiven_redrives=2,
     history=("it began",),
 )
 #: What every version wrote.

@@ -1,9 +1,14 @@
 """Settings are read strictly, faults are told all at once, and the environment round-trips."""
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.environment import read_environment
 from redrive.errors import RedriverError, SettingsError
 from redrive.settings import Deployment, Mode, Settings
 
@@ -11,10 +16,12 @@ DEFAULTS = {
     "mode": Mode.AUTOMATIC,
     "schedule_minutes": 5,
     "max_attempts": 5,
+    "last_chance_seconds": 21_600,
+    "give_up_seconds": 259_200,
     "base_delay_seconds": 60,
     "max_delay_seconds": 900,
     "initial_window": 5,
-    "max_window": 10_000,
+    "max_window": 50_000,
     "max_rate": 100,
     "failure_threshold": 3,
     "success_threshold": 2,
@@ -22,7 +29,8 @@ DEFAULTS = {
     "canary_size": 1,
     "cool_down_seconds": 60,
     "max_cool_down_seconds": 1800,
-    "verdict_grace_seconds": 30,
+    "verdict_grace_seconds": 65,
+    "memory_mib": 512,
     "source_visibility_timeout_seconds": 30,
     "max_receive_count": 3,
     "with_sample_consumer": False,
@@ -90,6 +98,12 @@ def test_a_value_is_read_as_text_and_as_json(name, value, read):
         ("base_delay_seconds", "901"),
         ("max_delay_seconds", "43201"),
         ("schedule_minutes", "1441"),
+        ("last_chance_seconds", "-1"),
+        ("last_chance_seconds", "604801"),
+        ("give_up_seconds", "3599"),
+        ("give_up_seconds", "1209601"),
+        ("memory_mib", "127"),
+        ("memory_mib", "10241"),
         ("failure_rate", "0"),
         ("failure_rate", "1.01"),
         ("failure_rate", "nan"),
@@ -130,9 +144,9 @@ def test_all_faults_are_told_at_once_each_with_its_range():
     [
         ({"base_delay_seconds": 60, "max_delay_seconds": 30}, "base_delay_seconds", "at most"),
         ({"max_delay_seconds": 30}, "max_delay_seconds", "at least base_delay_seconds"),
-        ({"initial_window": 20_000}, "initial_window", "at most max_window"),
+        ({"initial_window": 60_000}, "initial_window", "at most max_window"),
         ({"max_window": 4}, "max_window", "at least initial_window"),
-        ({"canary_size": 20_000}, "canary_size", "at most max_window"),
+        ({"canary_size": 60_000}, "canary_size", "at most max_window"),
         ({"cool_down_seconds": 3600}, "cool_down_seconds", "at most max_cool_down_seconds"),
     ],
 )
@@ -171,8 +185,98 @@ def test_the_environment_has_one_upper_case_variable_for_each_setting():
     assert list(Settings().to_env()) == [name.upper() for name in DEFAULTS]
 
 
-def test_variables_of_others_and_lower_case_ones_are_ignored():
-    assert Settings.from_env({"AWS_REGION": "x", "MAX_ATTEMPT": "x", "mode": "x"}) == Settings()
+def slips_of(env: dict[str, str]) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env(env)
+    return {fault.setting: fault.accepted for fault in caught.value.faults}
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("MAX_ATEMPTS", "MAX_ATTEMPTS"),
+        ("MAX_ATTEMPT", "MAX_ATTEMPTS"),
+        ("max_attempts", "MAX_ATTEMPTS"),
+        ("MAXATTEMPTS_", "MAX_ATTEMPTS"),
+        ("COOL_DOWN", "COOL_DOWN_SECONDS"),
+        ("MEMORY_MB", "MEMORY_MIB"),
+    ],
+)
+def test_a_variable_that_is_almost_a_setting_is_refused_and_not_passed_over(variable, meant):
+    """MAX_ATEMPTS=50 would deploy, start, and park at five strikes without a word."""
+    assert slips_of({variable: "5"}) == {
+        variable: f"the name {meant} (no setting is called {variable})"
+    }
+
+
+def test_every_setting_is_found_out_when_a_letter_is_left_out():
+    for name in DEFAULTS:
+        if "_" in name:
+            variable = name.upper()[:2] + name.upper()[3:]
+
+            assert list(slips_of({variable: "1"})) == [variable]
+
+
+#: What a function has in its environment that is not ours: Lambda's, its layers', and an application's own.
+OTHERS = [
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_EXECUTION_ENV",
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_MAX_ATTEMPTS",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+    "AWS_LAMBDA_LOG_GROUP_NAME",
+    "AWS_XRAY_DAEMON_ADDRESS",
+    "AWS_XRAY_CONTEXT_MISSING",
+    "_HANDLER",
+    "_X_AMZN_TRACE_ID",
+    "LAMBDA_TASK_ROOT",
+    "LAMBDA_RUNTIME_DIR",
+    "LD_LIBRARY_PATH",
+    "LANG",
+    "TZ",
+    "PATH",
+    "PYTHONPATH",
+    "METRICS_KEPT",
+    "POWERTOOLS_LOG_LEVEL",
+    "LOG_LEVEL",
+    "POWERTOOLS_SERVICE_NAME",
+    "OTEL_METRICS_EXPORTER",
+    "LC_ALL",
+    "SSL_CERT_FILE",
+    "HTTP_PROXY",
+    "no_proxy",
+    "MODE_OF_PAYMENT",
+    "MODEL",
+    "DEMO",
+    "NODE_ENV",
+    "STAGE",
+    "TEAM_NAME",
+    "SERVICE_NAME",
+    "MAX_RETRIES",
+    "RATE_LIMIT",
+    "MAX_CONCURRENCY",
+    "QUEUE_URL",
+    "DLQ_NAME",
+    "RETRY_DELAY",
+    "FAILURE_MODE",
+    "SCHEDULE_NAME",
+    "CANARY_NAME",
+    "DATADOG_SITE",
+    "DD_TRACE_ENABLED",
+    "SENTRY_SAMPLE_RATE",
+    "WINDOW_TITLE",
+    "mode",
+]
+
+
+@pytest.mark.parametrize("variable", OTHERS)
+def test_a_variable_of_others_is_left_alone_however_much_it_resembles_a_setting(variable):
+    assert Settings.from_env({variable: "x"}) == Settings()
+
+
+def test_wrong_values_and_misspelt_variables_are_told_together():
+    assert set(slips_of({"MAX_ATEMPTS": "5", "CANARY_SIZE": "0"})) == {"MAX_ATEMPTS", "canary_size"}
 
 
 def test_an_empty_variable_is_a_fault_and_not_a_default():
@@ -216,3 +320,55 @@ def test_all_missing_and_empty_variables_of_a_deployment_are_told_at_once():
         ("DLQ_URL", ""),
         ("SOURCE_QUEUE_URL", None),
     ]
+
+
+def test_settings_and_places_are_read_from_one_environment():
+    env = {**DEPLOYMENT, "MAX_ATTEMPTS": "7"}
+
+    assert read_environment(env) == (Settings(max_attempts=7), Deployment.from_env(DEPLOYMENT))
+
+
+def test_wrong_settings_and_missing_places_are_told_in_one_round():
+    """Told one after the other, a function that is wrong in both takes two deployments to find out."""
+    env = {**DEPLOYMENT, "MAX_ATTEMPTS": "many", "CANARY_SIZES": "2", "DLQ_URL": ""}
+
+    with pytest.raises(SettingsError) as caught:
+        read_environment(env)
+
+    assert [fault.setting for fault in caught.value.faults] == [
+        "CANARY_SIZES",
+        "max_attempts",
+        "DLQ_URL",
+    ]
+
+
+def documented() -> dict[str, tuple[str, str]]:
+    """Default and meaning of each setting in the README's table, in its order."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \|$", readme, re.MULTILINE)
+    return {
+        name: (default.strip("`"), meaning)
+        for name, default, meaning in rows
+        if name in Settings.names()
+    }
+
+
+def test_the_readme_has_every_setting_in_the_order_of_the_table_with_its_default():
+    defaults = {name: default for name, (default, _) in documented().items()}
+
+    assert list(defaults.items()) == [
+        (variable.lower(), value) for variable, value in Settings().to_env().items()
+    ]
+
+
+def test_a_range_that_the_readme_gives_is_the_one_that_is_accepted():
+    ranges = {
+        name: (low.replace(",", ""), high.replace(",", ""))
+        for name, (_, meaning) in documented().items()
+        for low, high in re.findall(r"([\d,]+) to ([\d,]+)", meaning)
+    }
+    accepted = {one.name: one.metadata["kind"].accepted for one in fields(Settings)}
+
+    assert len(ranges) >= 8
+    for name, (low, high) in ranges.items():
+        assert accepted[name].endswith(f"from {low} to {high}")

@@ -10,7 +10,8 @@ import pytest
 from fakes.clock import VirtualClock
 from fakes.dynamodb import FakeDynamoDb
 from redrive.aws.items import circuit_to_item, message_key
-from redrive.aws.state_table import ROUNDS, Lease, StateStore
+from redrive.aws.state_table import Lease, StateStore
+from redrive.aws.table_batches import LONGEST_PAUSE, ROUNDS
 from redrive.core.circuit import Circuit, State
 from redrive.errors import CallFailed
 from tests.unit.examples import NOW, QUEUE, a_circuit, a_trail, ahead, an_entry
@@ -317,6 +318,11 @@ class Unwilling:
         return entries[:-1] or entries, entries[-1:]
 
 
+def hurried(dynamodb: Any) -> StateStore:
+    """A store that waits for nothing."""
+    return StateStore(dynamodb, TABLE, QUEUE, pause=lambda _: None)
+
+
 def entries_of(*ids: str) -> list[Any]:
     return [an_entry(original_id=one) for one in ids]
 
@@ -326,7 +332,7 @@ def test_items_that_were_left_unwritten_are_written_again_and_only_they(
 ) -> None:
     unwilling = Unwilling(dynamodb, rounds=1)
 
-    StateStore(unwilling, TABLE, QUEUE).write_ledger(entries_of("a", "b", "c"), [], NOW)
+    hurried(unwilling).write_ledger(entries_of("a", "b", "c"), [], NOW)
 
     assert unwilling.asked == [["MESSAGE#a", "MESSAGE#b", "MESSAGE#c"], ["MESSAGE#c"]]
     assert set(store.read_ledger(["a", "b", "c"]).entries) == {"a", "b", "c"}
@@ -338,7 +344,7 @@ def test_keys_that_were_left_unread_are_read_again_and_only_they(
     store.write_ledger(entries_of("a", "b", "c"), [], NOW)
     unwilling = Unwilling(dynamodb, rounds=1)
 
-    known = StateStore(unwilling, TABLE, QUEUE).read_ledger(["a", "b", "c"])
+    known = hurried(unwilling).read_ledger(["a", "b", "c"])
 
     assert unwilling.asked == [["MESSAGE#a", "MESSAGE#b", "MESSAGE#c"], ["MESSAGE#c"]]
     assert set(known.entries) == {"a", "b", "c"}
@@ -361,9 +367,43 @@ def test_what_stays_undone_fails_by_name(
     unwilling = Unwilling(dynamodb, rounds=100)
 
     with pytest.raises(CallFailed, match=fault):
-        call(StateStore(unwilling, TABLE, QUEUE))
+        call(hurried(unwilling))
 
     assert len(unwilling.asked) == ROUNDS
+
+
+def test_what_was_left_undone_is_asked_again_after_pauses_that_double(
+    dynamodb: FakeDynamoDb,
+) -> None:
+    """Asked again at once, a table that throttles is asked three times in thirty milliseconds, and refuses all."""
+    pauses: list[float] = []
+    unwilling = Unwilling(dynamodb, rounds=3)
+    store = StateStore(unwilling, TABLE, QUEUE, pause=pauses.append, roll=lambda: 0.5)
+
+    store.write_ledger(entries_of("a", "b"), [], NOW)
+
+    assert pauses == [0.1, 0.2, 0.4]
+
+
+def test_a_batch_that_gets_done_waits_for_nothing(dynamodb: FakeDynamoDb) -> None:
+    pauses: list[float] = []
+
+    StateStore(dynamodb, TABLE, QUEUE, pause=pauses.append).write_ledger(entries_of("a"), [], NOW)
+
+    assert pauses == []
+
+
+def test_all_pauses_of_a_batch_together_are_bounded(dynamodb: FakeDynamoDb) -> None:
+    pauses: list[float] = []
+    store = StateStore(
+        Unwilling(dynamodb, rounds=100), TABLE, QUEUE, pause=pauses.append, roll=lambda: 1.0
+    )
+
+    with pytest.raises(CallFailed):
+        store.read_ledger(["a", "b"])
+
+    assert sum(pauses) == pytest.approx(LONGEST_PAUSE)
+    assert LONGEST_PAUSE < 2
 
 
 # A table that is not there.

@@ -41,7 +41,7 @@ def _longest_call(config: Any) -> timedelta:
 
 #: The longest that one call can take when nothing answers; what follows a deadline has to leave room for it. An
 #: answer that drips (`read_timeout` counts from byte to byte), or that asks for up to 5 s more before the next try
-#: (`x-amz-retry-after`, botocore 1.43 and later), can take longer.
+#: (`x-amz-retry-after`, in newer versions of botocore), can take longer.
 LONGEST_CALL = _longest_call(CONFIG)
 
 

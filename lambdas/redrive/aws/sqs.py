@@ -143,9 +143,11 @@ class SqsQueue:
         sent, again = Sent(), []
         for few in in_calls(outgoing):
             again += self._send_few(few, sent)
-        for few in in_calls(again):
-            sent.faults = _without(sent.faults, few)
-            self._send_few(few, sent)
+        if again:
+            second = Sent()
+            for few in in_calls(again):
+                self._send_few(few, second)
+            sent.make_good(second)
         return sent
 
     def delete(self, received: Iterable[Received]) -> list[EntryFault]:
@@ -200,6 +202,7 @@ class SqsQueue:
         )
         if len(few) > 1 and answer.failed_as_a_whole and answer.faults[0].is_of_content:
             # Refused for one bad message, or for being too long together: find it, let the others through.
+            sent.healed.append(answer.faults[0])
             half = len(few) // 2
             return self._send_few(few[:half], sent) + self._send_few(few[half:], sent)
         for index, message_id in answer.message_ids.items():
@@ -260,12 +263,9 @@ class Queues:
         """The facts of the parking lot. Raises CallFailed."""
         return self._lot.facts()
 
-    def is_move_running(self, dlq_arn: str) -> bool:
-        """Whether a native move task is emptying the DLQ. Raises CallFailed."""
-        check = self._taken_from.check_move(dlq_arn)
-        if check.fault is not None:
-            raise check.fault
-        return check.is_running
+    def check_move(self, dlq_arn: str) -> MoveCheck:
+        """Whether a native move task is emptying the DLQ, see `SqsQueue.check_move`. Raises CallFailed."""
+        return self._taken_from.check_move(dlq_arn)
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
         """At most `limit` letters of the DLQ, and at most ten. Raises CallFailed."""
@@ -324,11 +324,6 @@ def _worth_another_try(answer: BatchAnswer) -> list[int]:
         for index, fault in answer.faults.items()
         if fault.is_transient and (not answer.failed_as_a_whole or fault.code in _NOT_RETRIED_YET)
     ]
-
-
-def _without(faults: list[EntryFault], outgoing: Sequence[Outgoing]) -> list[EntryFault]:
-    keys = {one.letter.message_id for one in outgoing}
-    return [fault for fault in faults if fault.key not in keys]
 
 
 def _cut(entries: Sequence[T], size: int) -> Iterator[Sequence[T]]:

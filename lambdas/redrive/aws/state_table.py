@@ -6,31 +6,25 @@ written in batches without conditions: only the holder of the lease writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from redrive.aws import items
 from redrive.aws.calls import naming
+from redrive.aws.table_batches import ITEMS_PER_WRITE as ITEMS_PER_WRITE
+from redrive.aws.table_batches import BatchClient, TableBatches
 from redrive.core.circuit import Circuit
 from redrive.core.lease import Lease
 from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
 from redrive.errors import CallFailed
 
-#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
-KEYS_PER_READ = 100
-#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
-ITEMS_PER_WRITE = 25
-#: DynamoDB may leave part of a batch undone; it is asked again this often before the rest counts as failed.
-ROUNDS = 3
 
-T = TypeVar("T")
-
-
-class DynamoDbClient(Protocol):
+class DynamoDbClient(BatchClient, Protocol):
     """The calls of a boto3 DynamoDB client that a pass makes."""
 
     @property
@@ -39,10 +33,6 @@ class DynamoDbClient(Protocol):
     def put_item(self) -> Callable[..., Any]: ...
     @property
     def delete_item(self) -> Callable[..., Any]: ...
-    @property
-    def batch_get_item(self) -> Callable[..., Any]: ...
-    @property
-    def batch_write_item(self) -> Callable[..., Any]: ...
 
 
 @dataclass(slots=True)
@@ -54,12 +44,21 @@ class Known:
 
 
 class StateStore:
-    """Lease, circuit and ledger of one queue."""
+    """Lease, circuit and ledger of one queue. `pause` and `roll`: see `TableBatches`."""
 
-    def __init__(self, dynamodb: DynamoDbClient, table: str, queue: str) -> None:
+    def __init__(
+        self,
+        dynamodb: DynamoDbClient,
+        table: str,
+        queue: str,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        roll: Callable[[], float] = random.random,
+    ) -> None:
         self._dynamodb = dynamodb
         self._table = table
         self._queue = queue
+        self._batches = TableBatches(dynamodb, table, pause=pause, roll=roll)
 
     def of(self, queue: str) -> StateStore:
         """The same for another source queue of the DLQ."""
@@ -146,17 +145,17 @@ class StateStore:
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
         """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""
         known = Known()
-        for keys in _cut(dict.fromkeys(message_ids), KEYS_PER_READ):
-            for item in self._batch_get([items.message_key(key) for key in keys]):
-                message_id = item["PK"]["S"].partition("#")[2]
-                try:
-                    if trail := items.kept_trail_from_item(item):
-                        known.trails[message_id] = trail
-                    else:
-                        known.entries[message_id] = items.entry_from_item(item)
-                except (KeyError, ValueError, TypeError) as fault:
-                    detail = f"{item['PK']['S']}: {fault}"
-                    raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
+        keys = map(items.message_key, dict.fromkeys(message_ids))
+        for item in self._batches.get(keys):
+            message_id = item["PK"]["S"].partition("#")[2]
+            try:
+                if trail := items.kept_trail_from_item(item):
+                    known.trails[message_id] = trail
+                else:
+                    known.entries[message_id] = items.entry_from_item(item)
+            except (KeyError, ValueError, TypeError) as fault:
+                detail = f"{item['PK']['S']}: {fault}"
+                raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
         return known
 
     def write_ledger(
@@ -168,32 +167,7 @@ class StateStore:
         ]
         # Two copies of one letter in a round share an entry, and a batch must not name an item twice.
         latest = {entry.original_id: items.entry_to_item(entry, now) for entry in entries}
-        for some in _cut([*kept, *latest.values()], ITEMS_PER_WRITE):
-            self._batch_write([{"PutRequest": {"Item": item}} for item in some])
-
-    def _batch_get(self, keys: list[items.Item]) -> list[items.Item]:
-        found: list[items.Item] = []
-        for _ in range(ROUNDS):
-            with naming("BatchGetItem"):
-                answer = self._dynamodb.batch_get_item(
-                    RequestItems={self._table: {"Keys": keys, "ConsistentRead": True}}
-                )
-            found += answer["Responses"].get(self._table, [])
-            keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
-            if not keys:
-                return found
-        raise CallFailed("BatchGetItem", "UnprocessedKeys", f"{len(keys)} keys were left unread")
-
-    def _batch_write(self, requests: list[dict[str, Any]]) -> None:
-        for _ in range(ROUNDS):
-            with naming("BatchWriteItem"):
-                answer = self._dynamodb.batch_write_item(RequestItems={self._table: requests})
-            requests = answer.get("UnprocessedItems", {}).get(self._table, [])
-            if not requests:
-                return
-        raise CallFailed(
-            "BatchWriteItem", "UnprocessedItems", f"{len(requests)} were left unwritten"
-        )
+        self._batches.put([*kept, *latest.values()])
 
     def _conditional(self, call: str, request: Any) -> bool:
         try:
@@ -204,9 +178,3 @@ class StateStore:
                 return False
             raise
         return True
-
-
-def _cut(values: Iterable[T], size: int) -> Iterator[list[T]]:
-    iterator = iter(values)
-    while some := list(islice(iterator, size)):
-        yield some

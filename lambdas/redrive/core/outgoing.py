@@ -56,10 +56,19 @@ class Outgoing:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of a send: the new MessageId by the letter's own, and what was not accepted."""
+    """What became of a send.
+
+    Attributes:
+        new_ids: of what was accepted, the new MessageId by the letter's own.
+        faults: what was not accepted.
+        healed: what was made good by another try, to be told and to count as nothing: the transient faults of
+            entries that were accepted then, and one fault for each call that was refused as a whole and split.
+
+    """
 
     new_ids: dict[str, str] = field(default_factory=dict)
     faults: list[EntryFault] = field(default_factory=list)
+    healed: list[EntryFault] = field(default_factory=list)
 
     @property
     def refused(self) -> EntryFault | None:
@@ -74,6 +83,16 @@ class Sent:
         """Add what became of another part of the same send."""
         self.new_ids |= part.new_ids
         self.faults += part.faults
+        self.healed += part.healed
+
+    def make_good(self, second: Sent) -> None:
+        """Put what became of a second try in the place of the first's faults."""
+        still_failed = {fault.key for fault in second.faults}
+        self.healed += [fault for fault in self.faults if fault.key in second.new_ids]
+        self.faults = [
+            fault for fault in self.faults if fault.key not in second.new_ids.keys() | still_failed
+        ]
+        self.add(second)
 
 
 def in_calls(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from redrive.settings import Settings
-from smart_redriver.cdk.spelling import misspelt
+from redrive.spelling import misspelt
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""How one value of a table of settings is read: its kind, its range, and what is said of one that is wrong.
+
+A table is a dataclass whose fields are made by ``setting``. Standard library only, as all that synth imports.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+from redrive.errors import Fault
+
+Value = str | int | float | bool
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a value is read. ``parse`` raises ValueError for anything but what is ``accepted``."""
+
+    parse: Callable[[Value], T]
+    accepted: str
+
+
+def whole(low: int, high: int) -> Kind[int]:
+    """A whole number of this range."""
+
+    def parse(value: Value) -> int:
+        # The CDK hands a number of cdk.json over as 5 or as 5.0, a `-c` option as "5".
+        text = str(value).strip()
+        if not re.fullmatch(r"[+-]?[0-9]+(\.0)?", text):
+            raise ValueError
+        return _within(low, int(text.removesuffix(".0")), high)
+
+    return Kind(parse, f"a whole number from {low} to {high}")
+
+
+def number(low: float, high: float) -> Kind[float]:
+    """A number of this range."""
+
+    def parse(value: Value) -> float:
+        text = str(value)
+        if "_" in text:  # Python's own notation, 1_000, is nobody else's
+            raise ValueError
+        return _within(low, float(text), high)
+
+    return Kind(parse, f"a number from {low:g} to {high:g}")
+
+
+def _within(low: N, value: N, high: N) -> N:
+    if not low <= value <= high:  # said this way round, NaN is refused too
+        raise ValueError
+    return value
+
+
+def _yes_or_no() -> Kind[bool]:
+    def parse(value: Value) -> bool:
+        word = str(value).strip().lower()
+        if word not in ("true", "false"):
+            raise ValueError
+        return word == "true"
+
+    return Kind(parse, "true or false")
+
+
+#: A yes or no of the CDK app that is no setting of the function (see stacks/settings.py).
+YES_OR_NO = _yes_or_no()
+
+
+def setting(default: T, kind: Kind[T], meaning: str) -> T:
+    """A dataclass field that is a setting; `read_fields` reads it."""
+    return field(default=default, metadata={"kind": kind, "meaning": meaning})
+
+
+def read_fields(
+    table: type[Any], values: Mapping[str, Value]
+) -> tuple[dict[str, Any], list[Fault]]:
+    """Read the settings of a dataclass made of `setting` fields; faulty ones stay at their defaults."""
+    read: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for one in fields(table):
+        read[one.name] = one.default
+        if one.name in values:
+            kind: Kind[Any] = one.metadata["kind"]
+            try:
+                read[one.name] = kind.parse(values[one.name])
+            except ValueError:
+                seen = values[one.name]
+                accepted = f"{kind.accepted} ({one.metadata['meaning']})"
+                faults.append(Fault(setting=one.name, seen=seen, accepted=accepted))
+    return read, faults

@@ -1,0 +1,71 @@
+"""What letters go back to, and which letters are whose."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from redrive.aws.sources import SqsSource, owner_of
+from redrive.aws.sqs import SqsQueue
+from redrive.core.letter import Trail
+from redrive.core.queue_facts import QueueFacts
+from tests.unit.examples import a_trail
+from tests.unit.sqs_client import RecordingSqs, numbered
+
+ARN = "arn:aws:sqs:eu-west-1:123456789012:"
+FACTS = QueueFacts(
+    arn=f"{ARN}orders",
+    visible=3,
+    in_flight=0,
+    delayed=0,
+    visibility_timeout=timedelta(seconds=30),
+    retention=timedelta(days=4),
+    max_message_size=262_144,
+    max_receive_count=5,
+)
+
+
+def source(name: str, sqs: RecordingSqs | None = None) -> SqsSource:
+    return SqsSource(SqsQueue(sqs or RecordingSqs(), f"https://sqs/1/{name}"), name)
+
+
+ORDERS, REFUNDS = source("orders"), source("refunds")
+
+
+def test_letters_are_delivered_to_the_sources_own_queue() -> None:
+    sqs = RecordingSqs()
+
+    sent = source("refunds", sqs).deliver(numbered(2))
+
+    assert [request["QueueUrl"] for _, request in sqs.calls] == ["https://sqs/1/refunds"]
+    assert sent.new_ids == {"m0": "new b0", "m1": "new b1"}
+
+
+def test_a_message_has_failed_when_every_receive_has_timed_out() -> None:
+    assert ORDERS.time_to_fail(FACTS, 3) == timedelta(seconds=150)
+
+
+def test_a_queue_that_does_not_say_its_receives_is_taken_to_have_those_of_the_settings() -> None:
+    assert ORDERS.time_to_fail(replace(FACTS, max_receive_count=None), 3) == timedelta(seconds=90)
+
+
+@pytest.mark.parametrize(
+    ("moved_from", "sent_to", "owner"),
+    [
+        ("orders", None, ORDERS),
+        ("refunds", None, REFUNDS),
+        (None, "refunds", REFUNDS),
+        ("refunds", "orders", REFUNDS),
+        (None, None, ORDERS),
+        (None, "closed-last-year", ORDERS),
+        ("strangers", None, None),
+        ("strangers", "orders", None),
+    ],
+)
+def test_a_letter_belongs_to_whom_sqs_says_else_its_trail_else_to_the_first(
+    moved_from: str | None, sent_to: str | None, owner: SqsSource | None
+) -> None:
+    arn = f"{ARN}{moved_from}" if moved_from else None
+    trail: Trail | None = a_trail(queue=sent_to) if sent_to else None
+
+    assert owner_of((ORDERS, REFUNDS), source_arn=arn, trail=trail) is owner
