@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.timeline import Timeline, timeline
-from simulator.measures import Measures, measure
+from simulator.measures import Measures
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import LONG_OUTAGE, SCENARIOS, PolicyMaker, Scenario
 from simulator.smart_policy import SmartRedriver
@@ -68,13 +68,12 @@ def play_jobs(jobs: Sequence[Job], console: Console) -> list[Played]:
 def play(job: Job) -> Played:
     """One run."""
     scenario = _scenario(job.scenario)
-    world = scenario.world(job.seed)
-    scenario.play(world, POLICIES[job.policy](world, job.seed))
+    played = scenario.played(job.seed, POLICIES[job.policy])
     is_plotted = scenario is LONG_OUTAGE and job.seed == 0
     return Played(
         job=job,
-        measures=measure(world, scenario),
-        timeline=timeline(world) if is_plotted else None,
+        measures=played.measures,
+        timeline=timeline(played.world) if is_plotted else None,
     )
 
 

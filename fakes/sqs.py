@@ -48,6 +48,7 @@ class FakeSqs(SqsAccount):
     """One account's SQS. Not thread-safe; the same `rng` seed gives the same history.
 
     stale_counts_seconds: GetQueueAttributes tells counts up to this old (0: exact).
+    count_noise: and each of them wrong by up to so many (0: right).
     order_width: a receive draws at random among so many of the oldest messages (1: by age).
     duplicate_probability: chance that a received message also stays visible.
     """
@@ -58,6 +59,7 @@ class FakeSqs(SqsAccount):
         rng: Random,
         *,
         stale_counts_seconds: float = 60.0,
+        count_noise: int = 0,
         order_width: int = 20,
         duplicate_probability: float = 0.0,
         region: str = "us-east-1",
@@ -67,6 +69,7 @@ class FakeSqs(SqsAccount):
             clock,
             rng,
             stale_counts_seconds=stale_counts_seconds,
+            count_noise=count_noise,
             order_width=order_width,
             region=region,
             account=account,

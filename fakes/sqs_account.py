@@ -10,6 +10,7 @@ from fakes.clock import VirtualClock
 from fakes.sqs_attributes import QueueAttributes
 from fakes.sqs_inspection import Event, Inspection, event
 from fakes.sqs_message import EventKind, Message, new_message_id
+from fakes.sqs_metrics import Counts
 from fakes.sqs_move_tasks import MoveTasks
 from fakes.sqs_queue import Queue
 from fakes.sqs_validation import check_range, invalid
@@ -26,6 +27,7 @@ class SqsAccount(FakeClient):
         rng: Random,
         *,
         stale_counts_seconds: float,
+        count_noise: int,
         order_width: int,
         region: str,
         account: str,
@@ -34,6 +36,7 @@ class SqsAccount(FakeClient):
         self._clock = clock
         self._rng = rng
         self._stale_counts_seconds = stale_counts_seconds
+        self._count_noise = count_noise
         self._order_width = order_width
         self._arn_prefix = f"arn:aws:sqs:{region}:{account}:"
         self._url_prefix = f"https://sqs.{region}.amazonaws.com/{account}/"
@@ -93,6 +96,8 @@ class SqsAccount(FakeClient):
         if self._stale_counts_seconds:
             lag = self._rng.random() * self._stale_counts_seconds
             counts = queue.metrics.counts_at(now - lag)
+        if self._count_noise:
+            counts = Counts(*(max(0, count + self._noise()) for count in counts))
         told = self._attributes[queue.name].tell(AttributeNames, counts)
         return {"Attributes": told} if told else {}
 
@@ -142,6 +147,9 @@ class SqsAccount(FakeClient):
         self._catch_up()
         task = self._move_tasks.cancel(TaskHandle)
         return {"ApproximateNumberOfMessagesMoved": task.moved}
+
+    def _noise(self) -> int:
+        return self._rng.randint(-self._count_noise, self._count_noise)
 
     def _catch_up(self) -> float:
         now = self._clock.time()

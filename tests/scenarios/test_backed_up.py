@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.consumers import Consumer, up_until
+from simulator.consumers import Consumer, down_until, up_until
 from simulator.scenarios import BACKED_UP, BURST_CAPACITY, Scenario
 from simulator.smart_policy import SmartRedriver
 from simulator.world import DLQ, World, hours, minutes
@@ -15,7 +15,7 @@ BEHIND_A_BURST = BACKED_UP
 
 #: Nobody polls for 20 minutes, and what waits then is worked off as fast as it comes.
 UNTIL_SOMEBODY_POLLS = replace(
-    BACKED_UP, burst=0, consumer=lambda _: Consumer(polls_from=minutes(20))
+    BACKED_UP, burst=0, consumer=lambda _: Consumer(polls=down_until(minutes(20)))
 )
 
 #: The letters wait behind the burst for a consumer that breaks down just before it is their turn.
