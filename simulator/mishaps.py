@@ -31,8 +31,9 @@ class BadWire:
     """A policy whose calls go over a bad wire. To be laid before the policy gets its clients from the world."""
 
     def __init__(self, world: World, mishaps: Mishaps, seed: int) -> None:
-        self.died = 0
-        self.refused = 0
+        #: Passes that died, and calls that were refused.
+        self.deaths = 0
+        self.refusals = 0
         self._mishaps = mishaps
         self._rng = Random(seed)
         self._wire = Wire(self._script)
@@ -56,14 +57,15 @@ class BadWire:
         try:
             policy.tick()
         except Crash:
-            self.died += 1
+            self.deaths += 1
         except ClientError:
-            self.refused += 1
+            return  # the function failed, as a Lambda may
 
     def _script(self, call: Call) -> Mishap | None:
         if call.number == self._dies_at:
             return self._rng.choice((die_before, die_after))
         if self._rng.random() < self._mishaps.refusals:
+            self.refusals += 1
             said = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
             return refuse(ClientError(said, call.operation))  # type: ignore[arg-type]  # plain dict
         return None

@@ -14,6 +14,7 @@ class Deliveries:
     Attributes:
         total: deliveries to them.
         wasted: those of them that came while the consumer, or what the message needed besides, was down.
+        wasted_on_letters: those of the wasted that were of a dead letter, and so of our making.
         stripped: those of them that had lost the attributes their producer gave them.
         tried: deliveries by body.
         done: works done by body.
@@ -23,6 +24,7 @@ class Deliveries:
 
     total: int = 0
     wasted: int = 0
+    wasted_on_letters: int = 0
     stripped: int = 0
     tried: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)

@@ -7,6 +7,9 @@ from datetime import timedelta
 
 from simulator.consumers import Consumer
 
+#: Sixths of a message are no exact floats; what adds up to a whole one is one.
+ROUNDING = 1e-6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTraffic:
@@ -47,7 +50,7 @@ class Producers:
         self._owed += self._traffic.per_minute * minutes
         if elapsed < self._traffic.poison_until:
             self._poison_owed += self._traffic.poison_per_minute * minutes
-        due = int(self._owed), int(self._poison_owed)
+        due = int(self._owed + ROUNDING), int(self._poison_owed + ROUNDING)
         self._owed -= due[0]
         self._poison_owed -= due[1]
         return due

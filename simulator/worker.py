@@ -95,6 +95,7 @@ class Worker:
         saw.stripped += not ATTRIBUTES.keys() <= message.get("MessageAttributes", {}).keys()
         is_served = self.consumer.serves(elapsed, needs_downstream=body in self._register.dependent)
         saw.wasted += not is_served
+        saw.wasted_on_letters += not is_served and body in self._register.letters
         if (
             is_served
             and body not in self._register.poison

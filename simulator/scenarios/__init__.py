@@ -60,6 +60,23 @@ ROWS = tuple(sorted((*USUAL, *UNLUCKY, *OUTAGES, *MIXED, *EXPIRY), key=_by_row))
 BY_NAME = {scenario.name: scenario for scenario in (*ROWS, *MATRIX)}
 
 
+#: Other names: defaults by what makes them variants, and rows of which no variant is more usual than the others.
+ALIASES = {
+    "4:5:24h": "4",
+    "9:10-10": "9",
+    "13:30": "13",
+    "14:300:50": "14",
+    "15:1": "15",
+    "16": "16:900x5",
+    "20:half": "20",
+    "20:half:deep": "20:deep",
+    "21:20m": "21",
+    "22:split": "22",
+    "24:3:1": "24",
+    "M": "M:1:1:300x3",
+}
+
+
 def named(name: str) -> Scenario:
-    """The scenario of this name; `M` alone is the matrix's first with visibility 300 s x 3. Raises KeyError."""
-    return BY_NAME["M:1:1:300x3" if name == "M" else name]
+    """The scenario of this name. Raises KeyError."""
+    return BY_NAME[ALIASES.get(name, name)]
