@@ -14,13 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bench.timeline import Timeline, timeline
 from simulator.measures import Measures
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
-from simulator.scenarios import LONG_OUTAGE, SCENARIOS, PolicyMaker, Scenario
-from simulator.smart_policy import SmartRedriver
+from simulator.scenarios import LONG_OUTAGE, SCENARIOS, PolicyMaker, named
 
 OURS = "smart re-driver"
 
-POLICIES: dict[str, PolicyMaker] = {
-    OURS: lambda world, seed: SmartRedriver(world, seed=seed),
+POLICIES: dict[str, PolicyMaker | None] = {
+    OURS: None,  # as the scenario has it
     "ours, no breaker": NoBreaker,
     "published pattern": PublishedPattern,
     "event source": EventSource,
@@ -67,7 +66,7 @@ def play_jobs(jobs: Sequence[Job], console: Console) -> list[Played]:
 
 def play(job: Job) -> Played:
     """One run."""
-    scenario = _scenario(job.scenario)
+    scenario = named(job.scenario)
     played = scenario.played(job.seed, POLICIES[job.policy])
     is_plotted = scenario is LONG_OUTAGE and job.seed == 0
     return Played(
@@ -79,7 +78,7 @@ def play(job: Job) -> Played:
 
 def _in_parallel(jobs: Sequence[Job], console: Console) -> list[Played]:
     # The longest first, so that no processor is left with one of them at the end.
-    by_size = sorted(jobs, key=lambda job: -_scenario(job.scenario).letters)
+    by_size = sorted(jobs, key=lambda job: -named(job.scenario).letters)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
@@ -92,7 +91,3 @@ def _in_parallel(jobs: Sequence[Job], console: Console) -> list[Played]:
             played.append(future.result())
             progress.advance(task)
     return played
-
-
-def _scenario(name: str) -> Scenario:
-    return next(scenario for scenario in SCENARIOS if scenario.name == name)

@@ -39,6 +39,7 @@ class BadWire:
         self._wire = Wire(self._script)
         self._dies_at: int | None = None
         self._calls_last = 1
+        self._in_pass = False
         for client in ("sqs", "dynamodb", "cloudwatch"):
             setattr(world, client, self._wire.to(getattr(world, client)))
 
@@ -47,21 +48,26 @@ class BadWire:
         return _Unlucky(self, policy, times=2 if self._mishaps.fires_twice else 1)
 
     def carry(self, policy: Policy) -> None:
-        """One pass; whatever ends it, the next one finds a good process."""
-        self._calls_last = max(1, len(self._wire.calls))
-        self._wire.calls.clear()
-        self._wire.is_dead = False
+        """One pass; whatever ends it, the next one, and whoever looks meanwhile, finds a good process."""
         dies = self._rng.random() < self._mishaps.deaths
         # Among as many calls as the last pass made; where this one makes fewer, it lives.
         self._dies_at = self._rng.randrange(self._calls_last) if dies else None
+        self._in_pass = True
         try:
             policy.tick()
         except Crash:
             self.deaths += 1
         except ClientError:
             return  # the function failed, as a Lambda may
+        finally:
+            self._in_pass = False
+            self._calls_last = max(1, len(self._wire.calls))
+            self._wire.calls.clear()
+            self._wire.is_dead = False
 
     def _script(self, call: Call) -> Mishap | None:
+        if not self._in_pass:
+            return None
         if call.number == self._dies_at:
             return self._rng.choice((die_before, die_after))
         if self._rng.random() < self._mishaps.refusals:

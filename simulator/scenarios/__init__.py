@@ -5,6 +5,7 @@ its row in the design's table; variants have more after a colon: `14:900:50`. A 
 variant.
 """
 
+from simulator.scenarios.drawn import PREFIX, drawn
 from simulator.scenarios.expiry import EXPIRY
 from simulator.scenarios.matrix import MATRIX
 from simulator.scenarios.mixed import MIXED
@@ -46,6 +47,7 @@ __all__ = [
     "Played",
     "PolicyMaker",
     "Scenario",
+    "drawn",
     "named",
 ]
 
@@ -78,5 +80,8 @@ ALIASES = {
 
 
 def named(name: str) -> Scenario:
-    """The scenario of this name. Raises KeyError."""
+    """The scenario of this name, or the world drawn from the seed in it. Raises KeyError."""
+    seed = name.removeprefix(PREFIX)
+    if seed != name and seed.isdecimal():
+        return drawn(int(seed))
     return BY_NAME[ALIASES.get(name, name)]
