@@ -6,11 +6,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import ceiling, cold_start, drain, engine, profile, scenario_soak, scenario_table
+from bench import (
+    ceiling,
+    cold_start,
+    drain,
+    engine,
+    profile,
+    scenario_matrix,
+    scenario_soak,
+    scenario_table,
+)
 from bench.request import Request
 
 BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "scenarios": scenario_table.run,
+    "scenario-matrix": scenario_matrix.bench,
     "scenario-soak": scenario_soak.bench,
     "engine": engine.bench,
     "profile": profile.bench,

@@ -20,7 +20,7 @@ from bench.alarm_states import ALARM, OK, Alarms, values
 from bench.metric_record import MetricRecord, record
 from bench.synthesized import of_cloudwatch, synthesize
 from simulator.scenarios import LONG_OUTAGE
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 
 PICTURE = Path("docs/images/dashboard.png")
 
@@ -42,7 +42,7 @@ def draw(path: Path) -> None:
     """Play scenario 3 and draw the dashboard into this file."""
     resources = of_cloudwatch(synthesize())
     world = LONG_OUTAGE.world(0)
-    policy = SmartRedriver(world, seed=0)
+    policy = SmartPolicy(world, seed=0)
     LONG_OUTAGE.play(world, policy)
     known, started = record(world, policy), world.started.timestamp()
     alarms = Alarms(resources, known)

@@ -13,7 +13,7 @@ from redrive.core import breaker
 from redrive.core.circuit import Orders
 from redrive.settings import Settings
 from simulator.consumers import Consumer
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import World
 
 LETTERS = 1_000_000
@@ -75,7 +75,7 @@ def _play(letters: int, *, drains: bool) -> dict[str, Any]:
     settings = Settings()
     if drains:
         settings = replace(settings, max_window=DRAIN_WINDOW)
-    policy = SmartRedriver(world, settings)
+    policy = SmartPolicy(world, settings)
     if drains:
         now = world.clock.now()
         orders = Orders(

@@ -17,7 +17,7 @@ from typing import Any
 
 from redrive.aws.metrics import Everything, emit
 from redrive.core.report import Report
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World
 
 #: The name that the re-driver's function has in a simulated world.
@@ -110,7 +110,7 @@ _STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def record(world: World, policy: SmartRedriver) -> MetricRecord:
+def record(world: World, policy: SmartPolicy) -> MetricRecord:
     """All that CloudWatch would know of a world that was played."""
     kept = MetricRecord()
     started = world.started.timestamp()

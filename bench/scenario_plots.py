@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from bench.timeline import Timeline, timeline
 from simulator.scenarios import LONG_OUTAGE
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 
 HOUR = timedelta(hours=1)
 RECOVERY = LONG_OUTAGE.calm_at / HOUR
@@ -28,7 +28,7 @@ INK = "#1f3a5f"
 def draw_outage(path: Path) -> None:
     """State, window, depth and deliveries over time, of one run with our policy."""
     world = LONG_OUTAGE.world(0)
-    policy = SmartRedriver(world, seed=0)
+    policy = SmartPolicy(world, seed=0)
     LONG_OUTAGE.play(world, policy)
     past = timeline(world)
     times = [at / HOUR for at in policy.times]
@@ -68,7 +68,7 @@ def draw_policies(path: Path, timelines: Mapping[str, Timeline]) -> None:
     _save(figure, path)
 
 
-def _spans(policy: SmartRedriver) -> Iterator[tuple[float, float, str]]:
+def _spans(policy: SmartPolicy) -> Iterator[tuple[float, float, str]]:
     """From when to when the circuit was in which state, in hours."""
     changes = [
         (at / HOUR, state)

@@ -12,15 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bench.timeline import Timeline, timeline
-from simulator.measures import Measures, measure
+from simulator.measures import Measures
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
-from simulator.scenarios import LONG_OUTAGE, SCENARIOS, PolicyMaker, Scenario
-from simulator.smart_policy import SmartRedriver
+from simulator.scenarios import LONG_OUTAGE, SCENARIOS, PolicyMaker, named
 
 OURS = "smart re-driver"
 
-POLICIES: dict[str, PolicyMaker] = {
-    OURS: lambda world, seed: SmartRedriver(world, seed=seed),
+POLICIES: dict[str, PolicyMaker | None] = {
+    OURS: None,  # as the scenario has it
     "ours, no breaker": NoBreaker,
     "published pattern": PublishedPattern,
     "event source": EventSource,
@@ -67,20 +66,19 @@ def play_jobs(jobs: Sequence[Job], console: Console) -> list[Played]:
 
 def play(job: Job) -> Played:
     """One run."""
-    scenario = _scenario(job.scenario)
-    world = scenario.world(job.seed)
-    scenario.play(world, POLICIES[job.policy](world, job.seed))
+    scenario = named(job.scenario)
+    played = scenario.played(job.seed, POLICIES[job.policy])
     is_plotted = scenario is LONG_OUTAGE and job.seed == 0
     return Played(
         job=job,
-        measures=measure(world, scenario),
-        timeline=timeline(world) if is_plotted else None,
+        measures=played.measures,
+        timeline=timeline(played.world) if is_plotted else None,
     )
 
 
 def _in_parallel(jobs: Sequence[Job], console: Console) -> list[Played]:
     # The longest first, so that no processor is left with one of them at the end.
-    by_size = sorted(jobs, key=lambda job: -_scenario(job.scenario).letters)
+    by_size = sorted(jobs, key=lambda job: -named(job.scenario).letters)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         Progress(*columns, TimeElapsedColumn(), console=console) as progress,
@@ -93,7 +91,3 @@ def _in_parallel(jobs: Sequence[Job], console: Console) -> list[Played]:
             played.append(future.result())
             progress.advance(task)
     return played
-
-
-def _scenario(name: str) -> Scenario:
-    return next(scenario for scenario in SCENARIOS if scenario.name == name)

@@ -1,4 +1,8 @@
-"""The scenarios with our policy over many more seeds than the tests have: how often chance breaks a promise."""
+"""Our policy in many more worlds than the tests have: how often chance breaks a promise.
+
+The scenarios of the comparison over many seeds, and worlds drawn at random, each of which `python -m bench.play
+--scenario drawn:SEED --seed SEED` plays again.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,17 @@ from itertools import groupby
 from bench.request import Request
 from bench.results import Results, Table
 from bench.scenario_runs import OURS, Job, play_jobs
+from simulator.limits import breaches_of_run
 from simulator.measures import Measures
-from simulator.scenarios import SCENARIOS
+from simulator.scenarios import SCENARIOS, named
+from simulator.scenarios.drawn import PREFIX
 
 #: None of them is among the seeds of the tests.
 SEEDS = range(1_000, 1_060)
 SEEDS_WHEN_QUICK = range(1_000, 1_002)
+
+DRAWN = range(1_000, 1_300)
+DRAWN_WHEN_QUICK = range(1_000, 1_010)
 
 NOTE = """\
 Totals over all runs, but for the time, which is the slowest run's. A letter that fails five times in a row in
@@ -55,7 +64,30 @@ def bench(request: Request) -> None:
             note=NOTE,
         ),
     )
+    _play_drawn(request, results)
     results.leave(request)
+
+
+def _play_drawn(request: Request, results: Results) -> None:
+    """Play worlds drawn at random, and name each in which a letter was lost or a good one parked."""
+    seeds = DRAWN_WHEN_QUICK if request.is_quick else DRAWN
+    jobs = [Job(scenario=f"{PREFIX}{seed}", policy=OURS, seed=seed) for seed in seeds]
+    broken = {
+        one.job.scenario: told
+        for one in play_jobs(jobs, request.console)
+        if (told := list(breaches_of_run(named(one.job.scenario).limits, one.measures)))
+    }
+    results.figures["drawn"] = {"runs": len(jobs), "broken": broken}
+    results.show(
+        request,
+        Table(
+            title=f"{len(jobs)} worlds drawn at random, {PREFIX}{seeds[0]} to {seeds[-1]}; "
+            f"{len(broken)} break a promise",
+            headings=("world", "what it is like", "broken"),
+            rows=[[name, named(name).title, "; ".join(told)] for name, told in broken.items()],
+            note="`python -m bench.play --scenario drawn:1007 --seed 1007` plays one of them again.",
+        ),
+    )
 
 
 def _figures(runs: Sequence[Measures]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Consumers as models: what becomes of one delivery at one moment.
 
-A model answers whether a delivery succeeds. The world polls, deletes what succeeded and leaves the rest to its
-visibility timeout, as Lambda's event source mapping does.
+A model answers questions; the world's worker (`worker.py`) polls, deletes and backs off as the answers say. What
+it does not delete is left to its visibility timeout, as Lambda's event source mapping leaves it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-#: Whether the consumer is up, by the time since the world began.
+#: Whether something is up, by the time since the world began.
 Health = Callable[[timedelta], bool]
 
 
@@ -35,30 +35,91 @@ def up_until(failure: timedelta) -> Health:
     return lambda elapsed: elapsed < failure
 
 
+def down_between(failure: timedelta, recovery: timedelta) -> Health:
+    """Up, but down from `failure` until `recovery`."""
+    return lambda elapsed: not failure <= elapsed < recovery
+
+
 def flapping(up: timedelta, down: timedelta, phase: timedelta = timedelta()) -> Health:
     """Up for `up`, down for `down`, again and again; at the start `phase` of the first round is over."""
     return lambda elapsed: (elapsed + phase) % (up + down) < up
 
 
+def well_from(recovery: timedelta, before: Health) -> Health:
+    """As `before` says, and up from `recovery` on."""
+    return lambda elapsed: elapsed >= recovery or before(elapsed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downstream:
+    """Something that the consumer needs for some of the messages: a payment provider, one of several databases.
+
+    Which messages need it is drawn by the world's seed and stays so for each of them.
+
+    Attributes:
+        health: when it is up; a delivery of a message that needs it fails while it is down, and is wasted.
+        share: of the letters, from 0 to 1.
+        live_share: of the messages that producers send meanwhile.
+
+    """
+
+    health: Health
+    share: float
+    live_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splitting:
+    """The consumer turns a redriven letter into new messages on its own queue, with the attributes it came with.
+
+    Attributes:
+        parts: messages by letter; 1 is a copy. They are not split again.
+        poison: those of them that are poison pills.
+
+    """
+
+    parts: int
+    poison: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """How the consumer of the source queue behaves.
+    """How the consumer of a source queue behaves.
 
     Attributes:
         health: when it is up; a delivery to one that is down fails and is wasted.
+        downstream: what some of the messages need besides.
         failure_probability: share of deliveries that fail although it is up.
+        fails_until: when chance failures end.
         capacity_per_second: messages it works a second; 0 for no limit.
-        polls_from: it does not poll at all before this much time has passed.
+        polls: when it polls at all; one that is switched off sees nothing, and fails nothing.
+        backoff_seconds: after a failed delivery it hides the message for so long (`ChangeMessageVisibility`); 0 to
+            leave it to its visibility timeout.
+        processing_seconds: it deletes a message so long after it was received.
+        splits: what becomes of a redriven letter; None when it is just done.
 
     """
 
     health: Health = healthy
+    downstream: Downstream | None = None
     failure_probability: float = 0.0
+    fails_until: timedelta = timedelta.max
     capacity_per_second: float = 0.0
-    polls_from: timedelta = timedelta()
+    polls: Health = healthy
+    backoff_seconds: int = 0
+    processing_seconds: int = 0
+    splits: Splitting | None = None
 
-    def succeeds(self, elapsed: timedelta, *, is_poison: bool, rng: Random) -> bool:
-        """Whether a delivery now succeeds."""
-        if is_poison or not self.health(elapsed):
+    def serves(self, elapsed: timedelta, *, needs_downstream: bool = True) -> bool:
+        """Whether it, and its downstream where that is needed, is up."""
+        if not self.health(elapsed):
             return False
-        return self.failure_probability == 0 or rng.random() >= self.failure_probability
+        return not (
+            needs_downstream and self.downstream is not None and not self.downstream.health(elapsed)
+        )
+
+    def stumbles(self, elapsed: timedelta, rng: Random) -> bool:
+        """Whether a delivery fails by chance."""
+        if self.failure_probability == 0 or elapsed >= self.fails_until:
+            return False
+        return rng.random() < self.failure_probability

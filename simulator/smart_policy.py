@@ -14,7 +14,7 @@ from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
 from redrive.passes.rhythm import Rhythm
 from redrive.settings import Deployment, Settings
 from redrive.wiring import make_tools
-from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
+from simulator.world import DLQ, PARKING_LOT, TABLE, World
 
 #: What the deployed function has for one pass.
 PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
@@ -38,7 +38,7 @@ class SmartPolicy:
         self._world = world
         self._rng = Random(seed)
         self._rhythm = Rhythm()
-        names = getattr(world, "source_names", (SOURCE,))
+        names = world.source_names
         self._deployment = Deployment(
             queue_name=names[0],
             table_name=TABLE,
@@ -53,7 +53,7 @@ class SmartPolicy:
             AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        self.store = StateStore(world.dynamodb, TABLE, names[0])
+        self.store = StateStore(world.dynamodb, TABLE, names[0], pause=_no_pause)
 
     def tick(self) -> None:
         """One tick of the schedule: a pass, if one is due."""
@@ -78,6 +78,7 @@ class SmartPolicy:
             cloudwatch=cloudwatch or self._world.cloudwatch,
             journal=self._note,
             clock=now,
+            pause=_no_pause,
             rng=self._rng,
             owner=owner or f"pass-{len(self.reports)}",
             workers=self.workers,
@@ -113,3 +114,7 @@ class SmartPolicy:
         self.events[event] += 1
         if event == "letter.redriven":
             self.redriven_by_id[fields["original_id"]] += 1
+
+
+def _no_pause(_seconds: float) -> None:
+    """Virtual time stands still within a pass."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
@@ -26,15 +27,18 @@ def make_tools(
     rng: Random,
     owner: str,
     workers: int = 1,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Tools:
-    """The tools of one pass, see `Tools`."""
+    """The tools of one pass, see `Tools`; `pause` waits before DynamoDB is asked again."""
     sources = sources_of(deployment, sqs)
     names = {source.name for source in sources}
     return Tools(
         dead_letters=DeadLetters(SqsQueue(sqs, deployment.dlq_url), names),
         parking_lot=ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), names),
         sources=sources,
-        memory=StateStore(dynamodb, deployment.table_name, deployment.queue_name),
+        memory=StateStore(
+            dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
+        ),
         witness=SourceBooks(cloudwatch),
         journal=journal,
         clock=clock,

@@ -17,7 +17,7 @@ from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
 from redrive.core.report import Report
 from redrive.settings import Settings
 from simulator.consumers import Consumer
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import SOURCE, TABLE, World, hours, minutes
 from tests.faults.witness import Witness
 
@@ -36,7 +36,7 @@ SOME = {
 TEN = {f"n{n}": {"DataType": "Number.int", "StringValue": str(n + 1)} for n in range(10)}
 
 
-class WatchedRedriver(SmartRedriver):
+class WatchedRedriver(SmartPolicy):
     """Our policy with its log kept, a witness beside it, and a wire that can be bad."""
 
     def __init__(self, world: World, settings: Settings | None = None) -> None:

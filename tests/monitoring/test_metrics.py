@@ -15,7 +15,7 @@ from redrive.aws import metrics
 from redrive.core.report import Outcome, Report
 from redrive.core.triage import ParkReason
 from simulator import scenarios
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 
 #: What AWS reports by itself. Sources: SQS Developer Guide, "Available CloudWatch metrics"; Lambda
@@ -36,11 +36,11 @@ def emitted() -> list[Emitted]:
     reports: list[Report] = []
     for scenario in (scenarios.SOME_POISON, scenarios.LONG_OUTAGE):
         world = scenario.world(0)
-        policy = SmartRedriver(world)
+        policy = SmartPolicy(world)
         scenario.play(world, policy)
         reports += policy.reports
     world = scenarios.SOME_POISON.world(0)
-    policy = SmartRedriver(world)
+    policy = SmartPolicy(world)
     wire = Wire(on("DeleteMessageBatch", fail_entries([0], "InternalError")))
     policy.run_pass(wire.to(world.sqs), wire.to(world.dynamodb))
     reports += policy.reports

@@ -10,7 +10,7 @@ from bench.metric_record import record
 from simulator import scenarios
 from simulator.consumers import Consumer, down_until
 from simulator.scenarios import Scenario
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import LiveTraffic, hours
 
 Told = list[tuple[float, str, str]]
@@ -19,7 +19,7 @@ Told = list[tuple[float, str, str]]
 def told_in(scenario: Scenario, resources: dict[str, Any], *, seed: int = 0) -> Told:
     """Hours, alarm and state of each message to a person."""
     world = scenario.world(seed)
-    policy = SmartRedriver(world, seed=seed)
+    policy = SmartPolicy(world, seed=seed)
     scenario.play(world, policy)
     started = world.started.timestamp()
     alarms = Alarms(resources, record(world, policy))

@@ -16,7 +16,7 @@ from redrive.core.triage import Park, ParkReason
 from redrive.passes.rounds import Rounds
 from redrive.settings import Deployment, Settings
 from simulator.consumers import Consumer
-from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
+from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
 from smart_redriver.oncall.aws import Aws
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
@@ -70,7 +70,9 @@ class Desk:
     """A deployment of one queue in virtual time."""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.world = World(seed=1, consumer=Consumer(), count_lag_seconds=0)
+        self.world = World(
+            seed=1, consumer=Consumer(), conditions=Conditions(count_lag_seconds=0)
+        )
         self.redriver = WatchedRedriver(self.world, settings)
         self.deployment = Deployment(
             queue_name=SOURCE,

@@ -12,10 +12,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from redrive.settings import Deployment
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 
-STACK = "SmartRedriver"
+STACK = "SmartPolicy"
 FUNCTION = "redriver-function"
 FUNCTION_ARN = f"arn:aws:lambda:us-east-1:123456789012:function:{FUNCTION}"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:paging"
@@ -96,7 +96,7 @@ class FakeSts:
 class FakeFunction:
     """The deployed function: an invocation is a pass in the world."""
 
-    redriver: SmartRedriver
+    redriver: SmartPolicy
     deployment: Deployment
     logs: FakeLogs
     #: By the ARN of the queue that they consume.

@@ -9,21 +9,47 @@ from functools import cache
 
 import pytest
 
-from redrive.core.ledger import Entry
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.report import Report
-from simulator.measures import Measures, measure
-from simulator.scenarios import Scenario
-from simulator.smart_policy import SmartRedriver
-from simulator.world import PARKING_LOT, World
+from simulator.measures import Measures
+from simulator.scenarios import MATRIX, ROWS, Scenario
+from simulator.smart_policy import SmartPolicy
+from simulator.world import World
+
+#: Only `python -m bench scenario-matrix` plays these: a million letters.
+FOR_THE_BENCH = {"19"}
+
+#: Whoever has so many letters is played with one seed, and who has a tenth of them with two; all others with
+#: five. `python -m bench scenario-matrix` plays each with as many as it says.
+MANY = 5_000
+
+#: Cells of the matrix that are played here: schedules and patience on which a rhythm or a verdict could trip.
+CELLS = {
+    "M:1:1:300x3",
+    "M:2:15:30x1",
+    "M:3:1:900x5",
+    "M:3:15:30x10",
+    "M:4:1:30x1",
+    "M:4:15:900x5",
+    "M:6:1:30x10",
+    "M:6:15:300x3",
+    "M:8:15:30x3",
+    "M:9:1:30x3",
+    "M:9:15:300x3",
+}
+
+PLAYED = (
+    *(scenario for scenario in ROWS if scenario.name not in FOR_THE_BENCH),
+    *(cell for cell in MATRIX if cell.name in CELLS),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A scenario that our re-driver has played to its end."""
 
+    scenario: Scenario
     world: World
-    policy: SmartRedriver
+    policy: SmartPolicy
     measures: Measures
 
     @property
@@ -36,32 +62,34 @@ class Run:
         """The states that a pass left the circuit in."""
         return {state for _, state in self.policy.states}
 
-    def redriven_before(self, moment: timedelta) -> int:
-        """Letters redriven by the passes before `moment`."""
-        return sum(report.redriven for at, report in self.passes if at < moment)
-
     def first_in(self, state: str, *, since: timedelta = timedelta()) -> timedelta:
         """When a pass first left the circuit in this state."""
         return next(at for at, seen in self.policy.states if seen == state and at >= since)
-
-    def ledger_of_parked(self) -> list[Entry]:
-        """What the ledger knows of every letter in the parking lot."""
-        trails = [
-            Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
-            for message in self.world.sqs.inspect.messages(PARKING_LOT)
-        ]
-        return list(
-            self.policy.store.read_ledger(trail.original_id for trail in trails).entries.values()
-        )
 
 
 @cache
 def play(scenario: Scenario, seed: int) -> Run:
     """Our re-driver in this scenario."""
-    world = scenario.world(seed)
-    policy = SmartRedriver(world, seed=seed)
-    scenario.play(world, policy)
-    return Run(world=world, policy=policy, measures=measure(world, scenario))
+    played = scenario.played(seed)
+    assert isinstance(played.policy, SmartPolicy)
+    return Run(
+        scenario=scenario,
+        world=played.world,
+        policy=played.policy,
+        measures=played.measures,
+    )
+
+
+def seeds_of(scenario: Scenario) -> range:
+    """The seeds that a scenario is played with here; they were fixed before any of them was run."""
+    size = max(scenario.letters, scenario.burst)
+    affordable = 1 if size >= MANY else 2 if size >= MANY // 10 else 5
+    return range(min(scenario.seeds, affordable))
+
+
+def runs_of(scenario: Scenario) -> list[Run]:
+    """All of its runs."""
+    return [play(scenario, seed) for seed in seeds_of(scenario)]
 
 
 def in_(*scenarios: Scenario) -> pytest.MarkDecorator:
@@ -71,7 +99,7 @@ def in_(*scenarios: Scenario) -> pytest.MarkDecorator:
         [
             pytest.param((scenario, seed), id=f"{scenario.name}-seed{seed}")
             for scenario in scenarios
-            for seed in range(scenario.seeds)
+            for seed in seeds_of(scenario)
         ],
         indirect=True,
     )

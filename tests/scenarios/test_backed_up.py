@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.consumers import Consumer, up_until
+from simulator.consumers import Consumer, down_until, up_until
 from simulator.scenarios import BACKED_UP, BURST_CAPACITY, Scenario
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, World, hours, minutes
 
 BEHIND_A_BURST = BACKED_UP
 
 #: Nobody polls for 20 minutes, and what waits then is worked off as fast as it comes.
 UNTIL_SOMEBODY_POLLS = replace(
-    BACKED_UP, burst=0, consumer=lambda _: Consumer(polls_from=minutes(20))
+    BACKED_UP, burst=0, consumer=lambda _: Consumer(polls=down_until(minutes(20)))
 )
 
 #: The letters wait behind the burst for a consumer that breaks down just before it is their turn.
@@ -30,7 +30,7 @@ class Watched:
     """Our re-driver, and after every pass a look at what the judged letters went through by then."""
 
     def __init__(self, world: World, seed: int) -> None:
-        self.policy = SmartRedriver(world, seed=seed)
+        self.policy = SmartPolicy(world, seed=seed)
         self.every = self.policy.every
         self.verdicts = 0
         self.judged_untried: list[str] = []

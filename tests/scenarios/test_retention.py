@@ -18,7 +18,7 @@ from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.retention import EXPIRY_MARGIN, SWEEPS_PER_MARGIN
 from redrive.settings import Mode, Settings
 from simulator.consumers import Consumer, down_until
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, World, minutes
 
 DAY = timedelta(days=1)
@@ -66,7 +66,7 @@ class Run:
     """A case that was played to its end."""
 
     world: World
-    policy: SmartRedriver
+    policy: SmartPolicy
 
     def received(self, queue: str) -> Counter[int]:
         """Messages handed out by day."""
@@ -96,7 +96,7 @@ def play(case: Case) -> Run:
         Attributes={"MessageRetentionPeriod": str(case.source_retention)},
     )
     world.dead_letters(case.letters, poison=POISON)
-    policy = SmartRedriver(world, case.settings, seed=case.seed)
+    policy = SmartPolicy(world, case.settings, seed=case.seed)
     world.run(policy, until=WATCHED)
     return Run(world=world, policy=policy)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from redrive.core.triage import hard_cap
-from redrive.settings import Settings
 from simulator.consumers import Consumer, never
 from simulator.measures import measure
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
@@ -77,21 +75,22 @@ def test_an_event_source_gives_a_letter_up_after_three_replays_within_minutes() 
     assert world.deliveries.stripped == 0
 
 
-def test_without_a_breaker_a_letter_ends_at_our_hard_cap() -> None:
+def test_without_a_breaker_a_letter_ends_at_a_hard_cap() -> None:
     world = one_letter_for_nobody()
 
     world.run(NoBreaker(world), until=hours(12))
 
     assert world.parked() == ["letter-0"]
-    assert world.deliveries.total == 3 * hard_cap(Settings())
+    assert world.deliveries.total == 3 * NoBreaker.HARD_CAP
 
 
 def test_a_letter_that_a_person_must_free_counts_as_not_drained() -> None:
     scenario = replace(DAY_OUTAGE, until=hours(26))
     world = scenario.world(0)
-    scenario.play(world, EventSource(world))
+    policy = EventSource(world)
+    scenario.play(world, policy)
 
-    measures = measure(world, scenario)
+    measures = measure(world, policy, scenario.calm_at)
 
     assert measures.parked_wrongly == 5
     assert measures.drained_after_minutes is None

@@ -18,7 +18,7 @@ from fakes.faults import Wire, at, meanwhile
 from redrive.core.report import Outcome, Report
 from simulator.consumers import Consumer, down_until
 from simulator.scenarios import HEALTHY
-from simulator.smart_policy import SmartRedriver
+from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours
 
 LETTERS, POISON = 20, 6
@@ -31,7 +31,7 @@ class Moment:
     """A world just before a pass."""
 
     world: World
-    policy: SmartRedriver
+    policy: SmartPolicy
 
     def run_pass(self, owner: str = "first", wire: Wire | None = None) -> Report:
         """That pass."""
@@ -85,7 +85,7 @@ class Kind:
     def _new(self) -> Moment:
         world = World(seed=0, consumer=self.consumer)
         world.dead_letters(LETTERS, poison=self.poison)
-        return Moment(world=world, policy=SmartRedriver(world))
+        return Moment(world=world, policy=SmartPolicy(world))
 
 
 @cache
@@ -108,7 +108,7 @@ KINDS = [
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
-def sent_since(before: Counter[str], policy: SmartRedriver) -> Counter[str]:
+def sent_since(before: Counter[str], policy: SmartPolicy) -> Counter[str]:
     """How often each letter was redriven since."""
     return policy.redriven_by_id - before
 
@@ -151,7 +151,7 @@ def test_a_pass_repeated_redrives_none_of_its_letters_again(kind: Kind, seconds_
 
 def test_a_schedule_that_always_fires_twice_does_every_letter_once() -> None:
     world = HEALTHY.world(0)
-    policy = SmartRedriver(world)
+    policy = SmartPolicy(world)
 
     class Twice:
         every = policy.every

@@ -62,7 +62,9 @@ class StateStore:
 
     def of(self, queue: str) -> StateStore:
         """The same for another source queue of the DLQ."""
-        return StateStore(self._dynamodb, self._table, queue)
+        other = StateStore(self._dynamodb, self._table, queue)
+        other._batches = self._batches
+        return other
 
     def acquire_lease(self, lease: Lease, now: datetime) -> bool:
         """Take the lease unless another pass holds it. Raises CallFailed.

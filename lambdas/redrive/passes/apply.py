@@ -371,6 +371,7 @@ def _count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:
 
 def _with(effects: Effects, forwarded: Forwarded) -> Effects:
     effects.saw(forwarded.not_sent)
+    effects.healed += forwarded.healed
     effects.saw(forwarded.not_deleted)
     effects.removed += forwarded.removed
     effects.failure = forwarded.failure

@@ -31,6 +31,7 @@ class Effects:
         counts: letters by what was done with them, as the report names it.
         parked, held: letters by reason.
         sendings: the letters that were redriven.
+        faults: entries that were not accepted. `healed`: those that were at another try.
         removed: letters that left the DLQ.
         refusals: by source queue, the code with which it refused letters.
         failure: the call without whose answer the step could not go on; what came before it stands.
@@ -42,6 +43,7 @@ class Effects:
     parked: Counter[str] = field(default_factory=Counter)
     held: Counter[str] = field(default_factory=Counter)
     faults: list[EntryFault] = field(default_factory=list)
+    healed: list[EntryFault] = field(default_factory=list)
     sendings: list[Sending] = field(default_factory=list)
     removed: int = 0
     refusals: dict[str, str] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Effects:
         self.parked += other.parked
         self.held += other.held
         self.faults += other.faults
+        self.healed += other.healed
         self.sendings += other.sendings
         self.removed += other.removed
         self.refusals |= other.refusals

@@ -92,7 +92,7 @@ class PassState:
         self.effects.add(effects)
         for event, fields in effects.events:
             self.tools.journal(event, **fields)
-        for fault in effects.faults:
+        for fault in (*effects.faults, *effects.healed):
             self.tools.journal(
                 "entry.failed", call=fault.call, code=fault.code, message_id=fault.key
             )

@@ -49,7 +49,7 @@ def report_of(
         suspects_waiting=state.held(HoldReason.LAST_CHANCE),
     )
     report.look_again_seconds = _look_again(state, report)
-    faults: list[EntryFault | CallFailed] = [*effects.faults, *state.faults]
+    faults: list[EntryFault | CallFailed] = [*effects.faults, *effects.healed, *state.faults]
     for fault in faults:
         report.faults[f"{fault.call}:{fault.code}"] += 1
     if state.oldest is not None:

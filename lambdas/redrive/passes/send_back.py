@@ -42,6 +42,7 @@ class Forwarded:
         sent: MessageIds, as they were, of the letters that were accepted elsewhere.
         not_sent, not_deleted: what was refused; a letter that was sent and not deleted is discarded by whoever
             meets it next, as the ledger knows that it was replaced.
+        healed: what another try made good: it is told, and has not failed.
         removed: letters that left the queue.
         failure: the ledger write that was refused. The letters are deleted all the same: their copies are on the
             way, and second ones would be the repeat that the ledger is there to prevent.
@@ -51,6 +52,7 @@ class Forwarded:
     sent: set[str] = field(default_factory=set)
     not_sent: list[EntryFault] = field(default_factory=list)
     not_deleted: list[EntryFault] = field(default_factory=list)
+    healed: list[EntryFault] = field(default_factory=list)
     removed: int = 0
     failure: CallFailed | None = None
 
@@ -112,6 +114,7 @@ class _Forwarder:
         self, few: Sequence[Outgoing], sent: Sent, records: dict[str, Callable[[str], Entry]]
     ) -> None:
         self._done.not_sent += sent.faults
+        self._done.healed += sent.healed
         for one in few:
             message_id = one.letter.message_id
             if new_id := sent.new_ids.get(message_id):

@@ -1,0 +1,41 @@
+"""How the values of options are read: each of these is a `type` for argparse."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """A whole number of this range."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            message = f"{text!r} is not a whole number from {low} to {high}"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
+
+    return read
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    """A number of this range; NaN is in none."""
+
+    def read(text: str) -> float:
+        message = f"{text!r} is not a number from {low:g} to {high:g}"
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(message) from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(message)
+        return value
+
+    return read
+
+
+def flapping(text: str) -> tuple[float, float]:
+    """Minutes up and minutes down, as in 10/10."""
+    up, _, down = text.partition("/")
+    read = number(0.2, 1440)
+    return read(up), read(down)

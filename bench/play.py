@@ -1,0 +1,130 @@
+"""Play one scenario on the real pass, in virtual time: `python -m bench.play --scenario 3 --seed 7 --json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.play_options import Asked, parse
+from simulator.limits import breaches_of_run
+from simulator.measures import Measures
+from simulator.scenarios import ROWS, Played, Scenario
+from simulator.scenarios.matrix import MATRIX
+
+Figures = dict[str, Any]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the options say. Returns 0; options that can't be end it with 2 and a sentence (SystemExit)."""
+    asked = parse(sys.argv[1:] if argv is None else argv)
+    if asked.lists:
+        _list()
+        return 0
+    runs = [figures(asked, asked.scenario.played(seed, asked.policy), seed) for seed in asked.seeds]
+    if not asked.json:
+        _show(asked.scenario, runs)
+    elif len(runs) == 1:
+        print(json.dumps(runs[0]))
+    else:
+        print(
+            json.dumps(
+                {**_same(runs), "seeds": list(asked.seeds), "mean": mean(runs), "runs": runs}
+            )
+        )
+    return 0
+
+
+def figures(asked: Asked, played: Played, seed: int) -> Figures:
+    """One run as the fixed interface has it, and what else helps. None is a figure that the policy has not."""
+    run = played.measures
+    circuit = asdict(run.circuit) if run.circuit else {}
+    told = asdict(run)
+    del told["circuit"]
+    return {
+        "scenario": asked.scenario.name,
+        "title": asked.scenario.title,
+        "policy": asked.policy_name,
+        "seed": seed,
+        **told,
+        "opened": circuit.get("opened"),
+        "opened_after_minutes": circuit.get("opened_after_minutes"),
+        "redriven_before_open": circuit.get("redriven_before_open"),
+        "final_state": circuit.get("final_state"),
+        "virtual_hours": round(played.world.elapsed.total_seconds() / 3600, 2),
+        "breaches": _breaches(asked, run),
+    }
+
+
+def mean(runs: Sequence[Figures]) -> dict[str, float | None]:
+    """The mean of every figure that is a number in all runs; None for one that some run has not."""
+    return {
+        name: fmean(run[name] for run in runs)
+        if all(run[name] is not None for run in runs)
+        else None
+        for name, value in runs[0].items()
+        if name != "seed" and _is_number_somewhere(name, runs)
+    }
+
+
+def _is_number_somewhere(name: str, runs: Sequence[Figures]) -> bool:
+    return any(
+        isinstance(run[name], int | float) and not isinstance(run[name], bool) for run in runs
+    )
+
+
+def _same(runs: Sequence[Figures]) -> Figures:
+    return {name: runs[0][name] for name in ("scenario", "title", "policy")}
+
+
+def _breaches(asked: Asked, run: Measures) -> list[str] | None:
+    """What the run broke of its scenario's own limits; a scenario that was changed has none."""
+    return list(breaches_of_run(asked.scenario.limits, run)) if asked.is_as_designed else None
+
+
+def _show(scenario: Scenario, runs: Sequence[Figures]) -> None:
+    table = Table(title=f"{scenario.name}. {scenario.title}", title_justify="left")
+    table.add_column("figure")
+    for run in runs:
+        table.add_column(f"seed {run['seed']}", justify="right")
+    columns: list[Mapping[str, Any]] = list(runs)
+    if len(runs) > 1:
+        table.add_column("mean", justify="right")
+        columns.append(mean(runs))
+    for name in runs[0]:
+        if name not in ("scenario", "title", "seed"):
+            table.add_row(
+                name.replace("_", " "), *(_cell(column.get(name, "")) for column in columns)
+            )
+    Console().print(table)
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.1f}"
+        case list():
+            return "; ".join(value) or "none"
+        case _:
+            return str(value)
+
+
+def _list() -> None:
+    for scenario in (*ROWS, *MATRIX):
+        print(f"{scenario.name:20} {scenario.title}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""The options of `python -m bench.play`: what may be asked, and why some of it is refused."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn
+
+from bench.option_types import flapping, number, whole
+from redrive.errors import SettingsError
+from redrive.settings import Settings
+from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
+from simulator.scenarios import PolicyMaker, Scenario, named
+from simulator.variation import OWN, ImpossibleError, Wishes, vary
+
+OURS = "ours"
+RIVALS: dict[str, PolicyMaker] = {
+    "no-breaker": NoBreaker,
+    "published-pattern": PublishedPattern,
+    "event-source": EventSource,
+    "native-move": NativeMove,
+}
+
+#: Settings that are the source queue's, and so the world's: a rival meets them, too.
+OF_THE_SOURCE = {
+    "max_receive_count": "max_receive_count",
+    "source_visibility_timeout_seconds": "visibility_timeout",
+}
+
+#: Not simulated yet; the names are taken.
+LATER = {
+    "reports": "a consumer that reports its outcomes",
+    "permanent": "a consumer that marks poison as permanent",
+    "fifo": "a FIFO queue",
+    "groups": "message groups",
+}
+
+DESCRIPTION = """\
+Play one scenario of the design on the real pass, in virtual time, and print what became of its letters.
+Without --scenario the world is made of the options alone: 200 letters and a healthy consumer, unless told otherwise."""
+
+EPILOG = """\
+Scenarios are named by their rows; variants have more after a colon, and `--list` shows all of them: 3:live,
+4:LETTERS:HOURSh, 5:live, 9:UP-DOWN, 13:PERCENT, 14:BACKOFF:LETTERS, 15:LETTERS[:exact], 16:VISIBILITYxRECEIVES[:outage],
+20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
+Every setting of the re-driver is an option by its name: --schedule-minutes 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be played. `is_as_designed`: the scenario as it stands in the design, by our policy."""
+
+    scenario: Scenario
+    policy_name: str
+    policy: PolicyMaker | None
+    seeds: range
+    json: bool
+    lists: bool
+    is_as_designed: bool
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def parse(argv: Sequence[str]) -> Asked:
+    """Read the options. Raises SystemExit(2), with a sentence on stderr, for what can't be."""
+    parser = _make_parser()
+    options = parser.parse_args(argv)
+    _refuse_later(parser, options)
+    given = {
+        name: value for name in Settings.names() if (value := getattr(options, name)) is not None
+    }
+    try:
+        scenario = named(options.scenario) if options.scenario else OWN
+        settings = _settings(scenario, given, options.policy)
+        wishes = _wishes(options, given, settings)
+        varied = vary(scenario, wishes, settings)
+    except KeyError:
+        parser.error(f"no scenario is named {options.scenario}; --list shows all of them.")
+    except ImpossibleError as refusal:
+        parser.error(str(refusal))
+    except SettingsError as refusal:
+        parser.error("; ".join(map(str, refusal.faults)))
+    return Asked(
+        scenario=varied,
+        policy_name=options.policy,
+        policy=RIVALS.get(options.policy),
+        seeds=range(options.seed, options.seed + options.seeds),
+        json=options.json,
+        lists=options.list,
+        is_as_designed=varied is scenario and scenario is not OWN and options.policy == OURS,
+    )
+
+
+def _refuse_later(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    for name, what in LATER.items():
+        if getattr(options, name):
+            parser.error(f"--{name}: {what} can't be simulated yet.")
+    if options.origin != "sqs":
+        parser.error(f"--origin {options.origin}: only DLQs that SQS fills can be simulated yet.")
+
+
+def _settings(scenario: Scenario, given: dict[str, str], policy: str) -> Settings:
+    ours_alone = sorted(given.keys() - OF_THE_SOURCE.keys())
+    if policy != OURS and ours_alone:
+        option = f"--{ours_alone[0].replace('_', '-')}"
+        message = f"{option} is a setting of ours; {policy} is played as its source describes it."
+        raise ImpossibleError(message)
+    usual = {name: getattr(scenario.settings, name) for name in Settings.names()}
+    return Settings.parse(usual | given)
+
+
+def _wishes(options: argparse.Namespace, given: dict[str, str], settings: Settings) -> Wishes:
+    wished: dict[str, Any] = {
+        one.name: getattr(options, one.name)
+        for one in fields(Wishes)
+        if one.name not in OF_THE_SOURCE.values()
+    }
+    for setting, wish in OF_THE_SOURCE.items():
+        if setting in given:
+            wished[wish] = getattr(settings, setting)
+    return Wishes(**wished)
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m bench.play",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--scenario", metavar="NAME", help="a row of the design's table, or one of its variants")
+    add("--list", action="store_true", help="show all scenarios and play none")
+    add("--seed", type=whole(0, 2**31), default=0, help="decides everything left to chance")
+    add("--seeds", type=whole(1, 1000), default=1, help="so many of them, with means")
+    add("--json", action="store_true", help="one JSON object instead of a table")
+    add("--policy", choices=(OURS, *RIVALS), default=OURS)
+    _add_world(parser.add_argument_group("the world"))
+    _add_later(parser.add_argument_group("not simulated yet"))
+    settings = parser.add_argument_group("settings of the re-driver")
+    for setting in fields(Settings):
+        names = [f"--{setting.name.replace('_', '-')}"]
+        if setting.name == "source_visibility_timeout_seconds":
+            names.append("--visibility-timeout")
+        settings.add_argument(*names, metavar="VALUE", help=setting.metadata["meaning"])
+    return parser
+
+
+def _add_world(world: argparse._ArgumentGroup) -> None:
+    add = world.add_argument
+    add("--letters", type=whole(0, 2_000_000), help="dead letters at the start")
+    add("--poison", type=whole(0, 2_000_000), help="poison pills among them")
+    add("--down-hours", type=number(0, 960), help="the consumer is down for so long")
+    add(
+        "--partial",
+        type=number(0, 1),
+        help="share of letters that need what is down; the rest succeed",
+    )
+    add("--off-hours", type=number(0, 960), help="the consumer polls nothing for so long")
+    add("--flapping", type=flapping, metavar="UP/DOWN", help="minutes up, minutes down: 10/10")
+    add("--receive-failures", type=number(0, 1), help="share of deliveries that fail by chance")
+    add(
+        "--consumer-backoff",
+        type=whole(0, 43_200),
+        help="seconds it hides a failed message (ChangeMessageVisibility)",
+    )
+    add("--consumer-delay", type=whole(0, 43_200), help="seconds it takes for a message")
+    add("--live-per-minute", type=number(0, 6000), help="messages that producers send")
+    add("--live-poison-per-minute", type=number(0, 6000), help="poison pills that producers send")
+    add("--count-lag", type=number(0, 120), help="seconds by which counts may be late")
+    add("--count-noise", type=whole(0, 1_000_000), help="by how many messages they may be wrong")
+    add("--metrics-lag", type=number(0, 3600), help="seconds by which CloudWatch is late")
+    add("--watch-hours", type=number(0, 2000), help="when it ends, whatever is left")
+
+
+def _add_later(later: argparse._ArgumentGroup) -> None:
+    for name, what in LATER.items():
+        if name == "groups":
+            later.add_argument("--groups", type=whole(1, 1_000_000), help=what)
+        else:
+            later.add_argument(f"--{name}", action="store_true", help=what)
+    later.add_argument("--origin", default="sqs", help="what fills the DLQ: sqs")

@@ -1,0 +1,31 @@
+"""The queues of a world by their names, and what holds for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SOURCE = "orders"
+DLQ = "orders-dlq"
+PARKING_LOT = "orders-parking-lot"
+FOURTEEN_DAYS = 1_209_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What holds for the queues of a world, and for what AWS tells of them. Seconds but for the counts.
+
+    Attributes:
+        visibility_timeout, max_receive_count: of every source queue.
+        dlq_retention: of the DLQ; all other queues keep messages for 14 days.
+        count_lag_seconds: `GetQueueAttributes` tells counts up to this old.
+        count_noise: and each of them wrong by up to so many.
+        metrics_lag_seconds: CloudWatch knows a minute so long after its end.
+
+    """
+
+    visibility_timeout: int = 30
+    max_receive_count: int = 3
+    dlq_retention: int = FOURTEEN_DAYS
+    count_lag_seconds: float = 60.0
+    count_noise: int = 0
+    metrics_lag_seconds: float = 120.0

@@ -1,0 +1,108 @@
+"""What must hold in a scenario, as data: the same for the tests and for the benches that play it more often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from simulator.measures import Measures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The right-hand column of the design's table of scenarios.
+
+    Nothing lost, nothing done twice, no attribute lost, no good letter parked and none left at large are limits of
+    every run unless an attribute here says otherwise; so are those of the circuit. Figures are limits of the mean over
+    the seeds. None is no limit.
+
+    Attributes:
+        drained, good_drained, poison_parked: minutes from when the world is well until every dead letter is done or
+            rightly parked; every good one done; every poison pill parked.
+        wasted, redriven_in_outage: deliveries to a consumer that is down, and letters sent back meanwhile.
+        redriven_before_open: fewer letters than this.
+        opens: whether the circuit is ever OPEN.
+        opened_within: minutes.
+        stays_open: whether it may be OPEN at the end.
+        repeats, parks_good, leaves_some: whether letters may be done twice, parked although they are good, or be at
+            large at the end.
+
+    """
+
+    drained: float | None = None
+    good_drained: float | None = None
+    poison_parked: float | None = None
+    wasted: float | None = None
+    redriven_in_outage: float | None = None
+    redriven_before_open: int | None = None
+    opens: bool | None = None
+    opened_within: float | None = None
+    stays_open: bool = True
+    repeats: bool = False
+    parks_good: bool = False
+    leaves_some: bool = False
+
+
+def breaches_of_run(limits: Limits, run: Measures) -> Iterator[str]:
+    """What a single run broke, in words."""
+    counts = {"lost": run.lost, "stripped": run.stripped}
+    if not limits.repeats:
+        counts["repeated"] = run.repeated
+    if not limits.parks_good:
+        counts["parked wrongly"] = run.parked_wrongly
+    if not limits.leaves_some:
+        counts["at large"] = run.at_large
+    yield from (f"{count} {what}" for what, count in counts.items() if count)
+    yield from _breaches_of_circuit(limits, run)
+
+
+def breaches_of_mean(limits: Limits, runs: Sequence[Measures]) -> Iterator[str]:
+    """What the mean over runs broke, in words. A run that never got there is later than any limit."""
+    figures = (
+        ("drained after", limits.drained, [run.drained_after_minutes for run in runs]),
+        (
+            "good drained after",
+            limits.good_drained,
+            [run.good_drained_after_minutes for run in runs],
+        ),
+        (
+            "poison parked after",
+            limits.poison_parked,
+            [run.poison_parked_after_minutes for run in runs],
+        ),
+        ("wasted", limits.wasted, [run.wasted for run in runs]),
+        (
+            "redriven in the outage",
+            limits.redriven_in_outage,
+            [run.redriven_in_outage for run in runs],
+        ),
+    )
+    for what, limit, seen in figures:
+        if limit is None:
+            continue
+        known = [figure for figure in seen if figure is not None]
+        if len(known) < len(seen):
+            yield f"{what} {limit:g}: never in {len(seen) - len(known)} of {len(seen)} runs"
+        elif fmean(known) > limit:
+            yield f"{what} {fmean(known):.4g}, limit {limit:g}"
+
+
+def _breaches_of_circuit(limits: Limits, run: Measures) -> Iterator[str]:
+    circuit = run.circuit
+    if circuit is None:
+        return
+    if limits.opens is not None and circuit.opened != limits.opens:
+        yield "was OPEN" if circuit.opened else "was never OPEN"
+    within = limits.opened_within
+    if within is not None and (
+        circuit.opened_after_minutes is None or circuit.opened_after_minutes > within
+    ):
+        yield f"OPEN after {circuit.opened_after_minutes} minutes, limit {within:g}"
+    before = limits.redriven_before_open
+    if before is not None and (
+        circuit.redriven_before_open is None or circuit.redriven_before_open >= before
+    ):
+        yield f"{circuit.redriven_before_open} letters redriven before OPEN, limit {before}"
+    if not limits.stays_open and circuit.final_state == "OPEN":
+        yield "OPEN at the end"

@@ -1,0 +1,202 @@
+"""The queues of a world: source queues that share a DLQ, a parking lot, and a register of all messages in them.
+
+Time stands still here, but for the time that letters take to die before the world begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from fakes.clock import VirtualClock
+from fakes.sqs import FakeSqs
+from simulator.conditions import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, Conditions
+from simulator.register import Deliveries, Register
+from simulator.sources import Source
+from simulator.worker import ATTRIBUTES
+
+#: Receives of ten after which SQS is near its limit of 120,000 messages in flight.
+RECEIVES_IN_FLIGHT = 11_000
+
+#: What came to rest in the DLQ is left alone for so long before the world begins: counts have settled by then.
+SETTLES_IN_SECONDS = 120
+
+
+class Queues:
+    """Messages come in by `send` and `dead_letters`; everything else looks without touching."""
+
+    def __init__(self, seed: int, conditions: Conditions, sources: Sequence[Source]) -> None:
+        self.rng = Random(seed)
+        self.clock = VirtualClock()
+        self.conditions = conditions
+        self.sources = {source.name: source for source in sources}
+        self.register = Register()
+        self.started = self.clock.now()
+        self._queues = FakeSqs(
+            self.clock,
+            Random(seed + 1),
+            count_lag_seconds=conditions.count_lag_seconds,
+            count_noise=conditions.count_noise,
+        )
+        # Apart from `rng`, so that the same messages need the downstream whatever else is left to chance.
+        self._chooser = Random(seed + 2)
+        self.sqs: Any = self._queues  # what the policy is given; a scenario may put faults between
+        self._create()
+
+    @property
+    def elapsed(self) -> timedelta:
+        """Virtual time since the world began."""
+        return self.clock.now() - self.started
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The source queues that share the DLQ, `orders` first."""
+        return tuple(self.sources)
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What the consumers saw."""
+        return self.register.deliveries
+
+    @property
+    def sent(self) -> set[str]:
+        """All messages."""
+        return self.register.sent
+
+    @property
+    def letters(self) -> set[str]:
+        """Messages that ever were dead letters, poison pills among them."""
+        return self.register.letters
+
+    @property
+    def poison(self) -> set[str]:
+        """Poison pills, dead letters or not."""
+        return self.register.poison
+
+    def dead_letters(
+        self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
+    ) -> None:
+        """Let `count` messages, `poison` of them poison pills here and there, fail until SQS moves them to the DLQ.
+
+        Takes a while, before the world's own time starts: `left` before they expire in the DLQ, if that is told.
+        """
+        pills = set(self.rng.sample(range(count), poison))
+        prefix = "letter" if of == SOURCE else f"{of}-letter"
+        bodies = [f"{prefix}-{index}" for index in range(count)]
+        downstream = self.sources[of].consumer.downstream
+        if downstream is not None:
+            dependent = self._chooser.sample(bodies, round(downstream.share * count))
+            self.register.dependent.update(dependent)
+        for index, body in enumerate(bodies):
+            self._put(body, of, is_poison=index in pills)
+        self.letters.update(bodies)
+        expire_at = self.clock.time() + self.conditions.dlq_retention
+        expected = self.depth(DLQ) + count
+        while self.depth(DLQ) < expected:
+            self._receive_all(of)
+            self.clock.advance(self.conditions.visibility_timeout + 1)
+        self.clock.advance(SETTLES_IN_SECONDS)
+        if left is not None:
+            self.clock.advance_to(expire_at - left.total_seconds())
+        self.started = self.clock.now()
+
+    def send(self, body: str, *, is_poison: bool = False, to: str = SOURCE) -> None:
+        """A producer's message."""
+        downstream = self.sources[to].consumer.downstream
+        if downstream is not None and self._chooser.random() < downstream.live_share:
+            self.register.dependent.add(body)
+        self._put(body, to, is_poison=is_poison)
+
+    def url(self, queue: str) -> str:
+        """The queue's URL."""
+        url: str = self._queues.get_queue_url(QueueName=queue)["QueueUrl"]
+        return url
+
+    def depth(self, queue: str) -> int:
+        """Messages at rest in the queue, exactly."""
+        return self._queues.inspect.counts(queue).total
+
+    def bodies(self, *queues: str) -> list[str]:
+        """Bodies of the messages at rest in these queues."""
+        return [one.body for queue in queues for one in self._queues.inspect.messages(queue)]
+
+    def parked(self) -> list[str]:
+        """Bodies in the parking lot."""
+        return self.bodies(PARKING_LOT)
+
+    def settled_at(self) -> dict[str, timedelta]:
+        """When each body that is done or parked came to rest."""
+        started = self.started.timestamp()
+        parked = {
+            message.body: timedelta(seconds=message.arrived_at - started)
+            for message in self._queues.inspect.messages(PARKING_LOT)
+        }
+        return parked | self.deliveries.done_at
+
+    def lost(self) -> set[str]:
+        """Bodies that are neither done nor in any queue."""
+        at_rest = self.bodies(*self.sources, DLQ, PARKING_LOT)
+        return self.sent - set(at_rest) - set(self.deliveries.done)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing waits in a source queue or the DLQ."""
+        return not any(self.depth(queue) for queue in (DLQ, *self.sources))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that was ever a dead letter, and no poison pill, waits; producers' messages may."""
+        if self.depth(DLQ):
+            return False
+        return not any(
+            body in self.letters or body in self.poison for body in self.bodies(*self.sources)
+        )
+
+    def let_dead_letters_end_in(self, target: str, *, of: str, after: int) -> None:
+        """Give the queue `of` a redrive policy: SQS moves a message to `target` after so many receives."""
+        told = self._queues.get_queue_attributes(
+            QueueUrl=self.url(target), AttributeNames=["QueueArn"]
+        )
+        policy = {"deadLetterTargetArn": told["Attributes"]["QueueArn"], "maxReceiveCount": after}
+        self._queues.set_queue_attributes(
+            QueueUrl=self.url(of), Attributes={"RedrivePolicy": json.dumps(policy)}
+        )
+
+    def _put(
+        self,
+        body: str,
+        queue: str,
+        *,
+        is_poison: bool,
+        attributes: dict[str, Any] | None = None,
+    ) -> None:
+        self._queues.send_message(
+            QueueUrl=self.url(queue), MessageBody=body, MessageAttributes=attributes or ATTRIBUTES
+        )
+        self.sent.add(body)
+        if is_poison:
+            self.poison.add(body)
+
+    def _receive_all(self, queue: str) -> None:
+        url = self.url(queue)
+        for _ in range(RECEIVES_IN_FLIGHT):
+            if not self._queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get(
+                "Messages"
+            ):
+                break
+
+    def _create(self) -> None:
+        visibility = str(self.conditions.visibility_timeout)
+        retention = {"MessageRetentionPeriod": str(FOURTEEN_DAYS)}
+        self._queues.create_queue(
+            QueueName=DLQ, Attributes={"MessageRetentionPeriod": str(self.conditions.dlq_retention)}
+        )
+        self._queues.create_queue(QueueName=PARKING_LOT, Attributes=retention)
+        for name in self.sources:
+            self._queues.create_queue(
+                QueueName=name, Attributes=retention | {"VisibilityTimeout": visibility}
+            )
+            self.let_dead_letters_end_in(DLQ, of=name, after=self.conditions.max_receive_count)

@@ -1,0 +1,50 @@
+"""Who is who among a world's messages, by their bodies, and what consumers saw of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+
+@dataclass(slots=True)
+class Deliveries:
+    """What the consumers saw.
+
+    Attributes:
+        total: deliveries to them.
+        wasted: those of them that came while the consumer, or what the message needed besides, was down.
+        wasted_on_letters: those of the wasted that were of a dead letter, and so of our making.
+        stripped: those of them that had lost the attributes their producer gave them.
+        tried: deliveries by body.
+        done: works done by body.
+        done_at: when each body's work was done first.
+
+    """
+
+    total: int = 0
+    wasted: int = 0
+    wasted_on_letters: int = 0
+    stripped: int = 0
+    tried: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    done_at: dict[str, timedelta] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Register:
+    """Messages by body.
+
+    Attributes:
+        sent: all of them.
+        letters: those that ever were dead letters, poison pills among them.
+        poison: poison pills.
+        dependent: those that need the downstream.
+
+    """
+
+    sent: set[str] = field(default_factory=set)
+    letters: set[str] = field(default_factory=set)
+    poison: set[str] = field(default_factory=set)
+    dependent: set[str] = field(default_factory=set)
+    deliveries: Deliveries = field(default_factory=Deliveries)

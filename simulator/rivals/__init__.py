@@ -1,0 +1,13 @@
+"""Other ways to redrive, in the same world: what the benchmark compares ours with.
+
+Each does what its source describes, with its source's defaults, over the same fakes. They are written here from
+that description; no code of theirs is in these files. Where a source leaves something open, the choice that serves
+it best was made, and said.
+"""
+
+from simulator.rivals.event_source import EventSource
+from simulator.rivals.native_move import NativeMove
+from simulator.rivals.no_breaker import NoBreaker
+from simulator.rivals.published_pattern import PublishedPattern
+
+__all__ = ["EventSource", "NativeMove", "NoBreaker", "PublishedPattern"]

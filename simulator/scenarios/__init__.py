@@ -1,0 +1,87 @@
+"""The scenarios that the re-driver must pass, as data: the same for the tests, the benches and the command.
+
+A scenario says what the world is like, when it has been watched for long enough, and what must hold. It is named by
+its row in the design's table; variants have more after a colon: `14:900:50`. A row's number alone is its default
+variant.
+"""
+
+from simulator.scenarios.drawn import PREFIX, drawn
+from simulator.scenarios.expiry import EXPIRY
+from simulator.scenarios.matrix import MATRIX
+from simulator.scenarios.mixed import MIXED
+from simulator.scenarios.outages import OUTAGES
+from simulator.scenarios.scenario import Played, PolicyMaker, Scenario
+from simulator.scenarios.unlucky import UNLUCKY
+from simulator.scenarios.usual import (
+    BACKED_UP,
+    BURST_CAPACITY,
+    COIN_TOSS,
+    DAY_OUTAGE,
+    FLAPPING,
+    HEALTHY,
+    LONG_OUTAGE,
+    NEW_POISON,
+    ONLY_POISON,
+    POISON_IN_TRAFFIC,
+    SCENARIOS,
+    SOME_POISON,
+    USUAL,
+)
+
+__all__ = [
+    "BACKED_UP",
+    "BURST_CAPACITY",
+    "BY_NAME",
+    "COIN_TOSS",
+    "DAY_OUTAGE",
+    "FLAPPING",
+    "HEALTHY",
+    "LONG_OUTAGE",
+    "MATRIX",
+    "NEW_POISON",
+    "ONLY_POISON",
+    "POISON_IN_TRAFFIC",
+    "ROWS",
+    "SCENARIOS",
+    "SOME_POISON",
+    "Played",
+    "PolicyMaker",
+    "Scenario",
+    "drawn",
+    "named",
+]
+
+
+def _by_row(scenario: Scenario) -> int:
+    return int(scenario.name.partition(":")[0])
+
+
+#: Rows 1 to 25 with their variants.
+ROWS = tuple(sorted((*USUAL, *UNLUCKY, *OUTAGES, *MIXED, *EXPIRY), key=_by_row))
+
+BY_NAME = {scenario.name: scenario for scenario in (*ROWS, *MATRIX)}
+
+
+#: Other names: defaults by what makes them variants, and rows of which no variant is more usual than the others.
+ALIASES = {
+    "4:5:24h": "4",
+    "9:10-10": "9",
+    "13:30": "13",
+    "14:300:50": "14",
+    "15:1": "15",
+    "16": "16:900x5",
+    "20:half": "20",
+    "20:half:deep": "20:deep",
+    "21:20m": "21",
+    "22:split": "22",
+    "24:3:1": "24",
+    "M": "M:1:1:300x3",
+}
+
+
+def named(name: str) -> Scenario:
+    """The scenario of this name, or the world drawn from the seed in it. Raises KeyError."""
+    seed = name.removeprefix(PREFIX)
+    if seed != name and seed.isdecimal():
+        return drawn(int(seed))
+    return BY_NAME[ALIASES.get(name, name)]

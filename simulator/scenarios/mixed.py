@@ -1,0 +1,126 @@
+"""Rows 20, 22 and 24: failures beside successes, copies, and pills among few live messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulator.consumers import Consumer, Splitting, flapping, well_from
+from simulator.limits import Limits
+from simulator.person import Order
+from simulator.scenarios.scenario import Outage, Scenario
+from simulator.scenarios.usual import PHASES
+from simulator.sources import LiveTraffic
+from simulator.world import hours, minutes
+
+#: What the deep variants of row 20 have in the DLQ at the start.
+DEEP = 5_000
+
+
+def _flaps_for_hours(seed: int) -> Consumer:
+    phase = minutes(20) * (seed % PHASES) / PHASES
+    return Consumer(health=well_from(hours(4), flapping(minutes(10), minutes(10), phase)))
+
+
+ALL_IS_WELL = Scenario(
+    name="20",
+    title="half of the messages fail for 2 h, 6 live a minute",
+    letters=0,
+    outage=Outage(lasts=hours(2), share=0.5, live_share=0.5),
+    traffic=LiveTraffic(per_minute=6),
+    calm_at=hours(2),
+    lasts=hours(2),
+    until=hours(26),
+    limits=Limits(drained=60),
+)
+AFTER_FEW = replace(
+    ALL_IS_WELL,
+    name="20:few",
+    title="5 % of the messages fail for 2 h, 60 live a minute",
+    outage=Outage(lasts=hours(2), share=0.05, live_share=0.05),
+    traffic=LiveTraffic(per_minute=60),
+)
+AFTER_FLAPPING = replace(
+    ALL_IS_WELL,
+    name="20:flap",
+    title="flapping for 4 h, 6 live a minute",
+    outage=None,
+    consumer=_flaps_for_hours,
+    calm_at=hours(4),
+    lasts=hours(4),
+    until=hours(28),
+)
+AFTER_RECEIVES = replace(
+    ALL_IS_WELL,
+    name="20:receives",
+    title="70 % of the receives fail for 3 h, 6 live a minute",
+    outage=None,
+    consumer=lambda _: Consumer(failure_probability=0.7, fails_until=hours(3)),
+    calm_at=hours(3),
+    lasts=hours(3),
+    until=hours(27),
+)
+SHALLOW = (ALL_IS_WELL, AFTER_FEW, AFTER_FLAPPING, AFTER_RECEIVES)
+ALL_WELL_AFTER = (
+    *SHALLOW,
+    *(
+        replace(
+            one,
+            name=f"{one.name}:deep",
+            title=f"{one.title}, {DEEP:,} letters",
+            letters=DEEP,
+            seeds=2,
+        )
+        for one in SHALLOW
+    ),
+)
+
+#: Receives fail by chance, so that parts of one letter fail beside parts that succeed.
+SPLIT = Scenario(
+    name="22",
+    title="a letter is split into 25, one of them poison",
+    letters=5,
+    consumer=lambda _: Consumer(failure_probability=0.5, splits=Splitting(parts=25, poison=1)),
+    until=hours(48),
+)
+COPY = replace(
+    SPLIT,
+    name="22:copy",
+    title="a letter is copied onto its queue",
+    letters=50,
+    consumer=lambda _: Consumer(failure_probability=0.5, splits=Splitting(parts=1)),
+)
+
+NINE_HOURS = 9 * 60.0
+
+
+def _pills(count: int, live: float) -> Scenario:
+    return Scenario(
+        name=f"24:{count}:{live:g}",
+        title=f"{count:,} poison pill{'s'[: count > 1]}, {live:g} live a minute",
+        letters=count,
+        poison=count,
+        traffic=LiveTraffic(per_minute=live),
+        until=hours(48),
+        limits=Limits(poison_parked=NINE_HOURS, stays_open=False),
+    )
+
+
+PILLS = (
+    replace(_pills(3, 1), name="24"),
+    *(
+        _pills(count, live)
+        for count in (1, 3, 20)
+        for live in (0.2, 1, 6)
+        if (count, live) != (3, 1)
+    ),
+    _pills(1_000, 3),
+    _pills(1_000, 6),
+    replace(
+        _pills(11, 3),
+        name="24:11:3:closed",
+        title="11 poison pills, 3 live a minute, circuit closed by hand",
+        orders=((minutes(30), Order.CLOSE),),
+    ),
+)
+
+MIXED = (*ALL_WELL_AFTER, SPLIT, COPY, *PILLS)

@@ -1,0 +1,153 @@
+"""What a scenario is, and how a policy plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+
+from redrive.settings import Settings
+from simulator.consumers import Consumer, Downstream, down_until
+from simulator.limits import Limits
+from simulator.measures import Measures, measure
+from simulator.mishaps import BadWire, Mishaps
+from simulator.person import Order, give
+from simulator.smart_policy import SmartPolicy
+from simulator.sources import LiveTraffic, Source
+from simulator.world import Conditions, Policy, World, minutes
+
+#: After all has come to rest, the policy goes on for this long: what it still has to decide, it does then.
+AFTERMATH = minutes(30)
+
+#: A policy for one world; the number seeds its jitter.
+PolicyMaker = Callable[[World, int], Policy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """The consumer is down from the start; or only what some of the messages need besides.
+
+    Attributes:
+        lasts: until then.
+        share: of the letters that it concerns, from 0 to 1.
+        live_share: of the live messages, where it does not concern all letters.
+
+    """
+
+    lasts: timedelta
+    share: float = 1.0
+    live_share: float = 0.0
+
+    def befall(self, consumer: Consumer) -> Consumer:
+        """The consumer in this outage."""
+        health = down_until(self.lasts)
+        if self.share >= 1:
+            return replace(consumer, health=health)
+        downstream = Downstream(health=health, share=self.share, live_share=self.live_share)
+        return replace(consumer, downstream=downstream)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A second source queue that shares the DLQ, and its dead letters at the start."""
+
+    source: Source
+    letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A scenario that a policy has played to its end."""
+
+    world: World
+    policy: Policy
+    measures: Measures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One world, how long to watch it, and what must hold.
+
+    Attributes:
+        name: the row's number in the design, with what tells its variants apart, for the command, tables and test ids.
+        letters, poison: dead letters at the start, and how many of them are poison pills.
+        left: how long before the letters' expiry in the DLQ the world begins.
+        consumer: by the seed; `outage` befalls it.
+        burst: live messages that wait in the source queue before the first pass.
+        settings: ours.
+        orders: what a person orders, and when.
+        mishaps: what befalls the passes.
+        calm_at: when the consumer is well for good and no new poison comes; the time to drain counts from here.
+        seeds: how many of them, from 0 on, make the scenario's runs.
+        lasts: it is watched for this long even when nothing waits anywhere.
+        until: then it ends, whatever is left.
+        step: how finely time moves.
+
+    """
+
+    name: str
+    title: str
+    letters: int
+    poison: int = 0
+    left: timedelta | None = None
+    consumer: Callable[[int], Consumer] = lambda _: Consumer()
+    outage: Outage | None = None
+    traffic: LiveTraffic | None = None
+    neighbour: Neighbour | None = None
+    burst: int = 0
+    conditions: Conditions = field(default_factory=Conditions)
+    settings: Settings = field(default_factory=Settings)
+    orders: tuple[tuple[timedelta, Order], ...] = ()
+    mishaps: Mishaps | None = None
+    calm_at: timedelta = timedelta()
+    lasts: timedelta = timedelta()
+    until: timedelta
+    step: timedelta = timedelta(seconds=10)
+    seeds: int = 5
+    limits: Limits = field(default_factory=Limits)
+
+    def world(self, seed: int) -> World:
+        """The world of this scenario, its letters in the DLQ."""
+        consumer = self.consumer(seed)
+        world = World(
+            seed=seed,
+            consumer=self.outage.befall(consumer) if self.outage else consumer,
+            traffic=self.traffic,
+            neighbours=[self.neighbour.source] if self.neighbour else (),
+            step=self.step,
+            conditions=self.conditions,
+        )
+        if self.neighbour:
+            world.dead_letters(self.neighbour.letters, of=self.neighbour.source.name)
+        world.dead_letters(self.letters, poison=self.poison, left=self.left)
+        for number in range(self.burst):
+            world.send(f"burst-{number}")
+        return world
+
+    def play(self, world: World, policy: Policy) -> None:
+        """Let the policy work until nothing waits any more, and a little longer."""
+        world.run(
+            policy,
+            until=self.until,
+            stop=lambda: world.elapsed >= self.lasts and world.is_settled,
+        )
+        world.run(policy, until=min(world.elapsed + AFTERMATH, self.until))
+
+    def played(self, seed: int, make: PolicyMaker | None = None) -> Played:
+        """A world of this scenario, played by the policy that `make` makes: by default ours, as `settings` say."""
+        world = self.world(seed)
+        wire = BadWire(world, self.mishaps, seed) if self.mishaps else None
+        policy = (make or self.ours)(world, seed)
+        self._announce_orders(world, policy)
+        self.play(world, wire.under(policy) if wire else policy)
+        return Played(world=world, policy=policy, measures=measure(world, policy, self.calm_at))
+
+    def ours(self, world: World, seed: int) -> Policy:
+        """Our policy as the scenario has it."""
+        return SmartPolicy(world, self.settings, seed=seed)
+
+    def _announce_orders(self, world: World, policy: Policy) -> None:
+        if isinstance(policy, SmartPolicy):  # nobody gives a rival orders
+            for moment, order in self.orders:
+                world.later(moment, partial(give, order, policy, world))

@@ -1,0 +1,172 @@
+"""A scenario with some things otherwise: what a person wishes on top of it, as far as that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from redrive.settings import Settings
+from simulator.conditions import Conditions
+from simulator.consumers import Consumer, down_until, flapping, healthy
+from simulator.limits import Limits
+from simulator.scenarios import Scenario
+from simulator.scenarios.scenario import Outage
+from simulator.sources import LiveTraffic
+from simulator.world import hours, minutes
+
+
+class ImpossibleError(ValueError):
+    """Raised for wishes that contradict each other or the scenario; the message is a sentence for whoever asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What is to differ from the scenario; None leaves it as it is.
+
+    Attributes:
+        letters, poison: at the start.
+        down_hours: the outage from the start; 0 for none.
+        partial: share of the letters that need the downstream that is down; the rest succeed.
+        off_hours: the consumer polls nothing for so long.
+        flapping: minutes up, minutes down.
+        receive_failures: share of deliveries that fail by chance.
+        consumer_backoff, consumer_delay: seconds that it hides a failed message, and that it takes for one.
+        live_per_minute, live_poison_per_minute: messages that producers send.
+        visibility_timeout, count_lag, metrics_lag: seconds.
+        max_receive_count, count_noise: receives, and messages.
+        watch_hours: when the scenario ends, whatever is left.
+
+    """
+
+    letters: int | None = None
+    poison: int | None = None
+    down_hours: float | None = None
+    partial: float | None = None
+    off_hours: float | None = None
+    flapping: tuple[float, float] | None = None
+    receive_failures: float | None = None
+    consumer_backoff: int | None = None
+    consumer_delay: int | None = None
+    live_per_minute: float | None = None
+    live_poison_per_minute: float | None = None
+    visibility_timeout: int | None = None
+    max_receive_count: int | None = None
+    count_lag: float | None = None
+    count_noise: int | None = None
+    metrics_lag: float | None = None
+    watch_hours: float | None = None
+
+
+#: A world of one's own begins from this.
+OWN = Scenario(name="own", title="a world of one's own", letters=200, until=hours(96))
+
+
+def vary(scenario: Scenario, wishes: Wishes, settings: Settings) -> Scenario:
+    """The scenario as it is wished for; it keeps its limits only if nothing differs. Raises ImpossibleError."""
+    if wishes == Wishes() and settings == scenario.settings:
+        return scenario
+    varied = _with_letters(scenario, wishes)
+    varied = replace(
+        varied,
+        title=scenario.title if scenario is OWN else f"{scenario.title}; changed by options",
+        settings=settings,
+        conditions=_conditions(scenario.conditions, wishes),
+        traffic=_traffic(scenario.traffic, wishes),
+        consumer=_consumer(scenario, wishes),
+        limits=Limits(repeats=True, parks_good=True, leaves_some=True),
+    )
+    varied = _with_calm(varied, _outage(scenario, wishes), hours(wishes.off_hours or 0))
+    _check(varied)
+    if wishes.watch_hours is not None:
+        varied = replace(varied, until=hours(wishes.watch_hours))
+    return varied
+
+
+def _with_letters(scenario: Scenario, wishes: Wishes) -> Scenario:
+    letters = scenario.letters if wishes.letters is None else wishes.letters
+    poison = scenario.poison if wishes.poison is None else wishes.poison
+    if wishes.letters is not None and wishes.poison is None and scenario.poison == scenario.letters:
+        poison = letters  # of a scenario with nothing but poison
+    if poison > letters:
+        message = f"{poison} poison pills can't be among {letters} letters."
+        raise ImpossibleError(message)
+    return replace(scenario, letters=letters, poison=poison)
+
+
+def _conditions(conditions: Conditions, wishes: Wishes) -> Conditions:
+    wished = {
+        "visibility_timeout": wishes.visibility_timeout,
+        "max_receive_count": wishes.max_receive_count,
+        "count_lag_seconds": wishes.count_lag,
+        "count_noise": wishes.count_noise,
+        "metrics_lag_seconds": wishes.metrics_lag,
+    }
+    given = {name: value for name, value in wished.items() if value is not None}
+    return replace(conditions, **given)  # type: ignore[arg-type]  # each has its field's type
+
+
+def _traffic(traffic: LiveTraffic | None, wishes: Wishes) -> LiveTraffic | None:
+    wished = {
+        "per_minute": wishes.live_per_minute,
+        "poison_per_minute": wishes.live_poison_per_minute,
+    }
+    given = {name: value for name, value in wished.items() if value is not None}
+    return replace(traffic or LiveTraffic(), **given) if given else traffic  # type: ignore[arg-type]
+
+
+def _consumer(scenario: Scenario, wishes: Wishes) -> Callable[[int], Consumer]:
+    usual = scenario.consumer(0)
+    changes = {
+        "failure_probability": wishes.receive_failures,
+        "backoff_seconds": wishes.consumer_backoff,
+        "processing_seconds": wishes.consumer_delay,
+        "polls": None if wishes.off_hours is None else down_until(hours(wishes.off_hours)),
+    }
+    if wishes.flapping is not None:
+        if wishes.down_hours is not None or scenario.outage or usual.health is not healthy:
+            message = "A consumer that flaps can't be down for good as well: tell one of the two."
+            raise ImpossibleError(message)
+        up, down = wishes.flapping
+        changes["health"] = flapping(minutes(up), minutes(down))
+    given = {name: value for name, value in changes.items() if value is not None}
+    return lambda seed: replace(scenario.consumer(seed), **given)  # type: ignore[arg-type]
+
+
+def _outage(scenario: Scenario, wishes: Wishes) -> Outage | None:
+    if wishes.down_hours is None and wishes.partial is None:
+        return scenario.outage
+    if wishes.down_hours is not None and scenario.consumer(0).health is not healthy:
+        message = f"The consumer of scenario {scenario.name} is up and down by itself: --down-hours can't be added."
+        raise ImpossibleError(message)
+    before = scenario.outage or Outage(lasts=timedelta())
+    lasts = before.lasts if wishes.down_hours is None else hours(wishes.down_hours)
+    if wishes.partial is None:
+        return replace(before, lasts=lasts)
+    if not lasts:
+        message = "--partial needs an outage: add --down-hours, or take a scenario that has one."
+        raise ImpossibleError(message)
+    return replace(before, lasts=lasts, share=wishes.partial)
+
+
+def _with_calm(scenario: Scenario, outage: Outage | None, off: timedelta) -> Scenario:
+    """With this outage, and watched for as long after it as the scenario was after its own."""
+    before = scenario.outage.lasts if scenario.outage else timedelta()
+    base = timedelta() if scenario.calm_at == before else scenario.calm_at
+    calm_at = max(base, outage.lasts if outage else timedelta(), off)
+    later = calm_at - scenario.calm_at
+    return replace(
+        scenario,
+        outage=outage,
+        calm_at=calm_at,
+        until=scenario.until + later,
+        lasts=max(timedelta(), scenario.lasts + later) if scenario.lasts else timedelta(),
+    )
+
+
+def _check(scenario: Scenario) -> None:
+    visibility = scenario.conditions.visibility_timeout
+    delay = scenario.consumer(0).processing_seconds
+    if delay >= visibility:
+        message = f"A consumer that takes {delay} s for a message needs a visibility timeout above that, not {visibility} s."
+        raise ImpossibleError(message)
