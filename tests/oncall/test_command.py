@@ -14,12 +14,12 @@ import typer.main
 
 from fakes.faults import on, refuse
 from redrive.errors import CallFailed, Fault, SettingsError
-from smart_redriver.oncall.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked, open_session
-from smart_redriver.oncall.exits import Refused
-from smart_redriver.oncall.failures import explain
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 

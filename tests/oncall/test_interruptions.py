@@ -30,13 +30,13 @@ from fakes.faults import (
 )
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.choice import Choice, Filter
-from smart_redriver.oncall.delete import Delete, delete
-from smart_redriver.oncall.edit import edit
-from smart_redriver.oncall.exits import Exit, Refused
-from smart_redriver.oncall.replay import Replay, replay
-from smart_redriver.oncall.session import Session
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.letters.choice import Choice, Filter
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.oncall.verbs.delete import Delete, delete
+from smart_redriver.oncall.verbs.edit import edit
+from smart_redriver.oncall.verbs.replay import Replay, replay
 from tests.faults.cases import Cases
 from tests.faults.scenes import ONE_CALL, SOME, TEN
 from tests.oncall.desk import Desk

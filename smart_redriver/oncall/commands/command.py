@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
 
 #: A command: its session, then its own arguments and options by name.
 Body = Callable[..., Exit]
@@ -40,8 +40,8 @@ OpenSession = Callable[[Asked], Session]
 
 def open_session(asked: Asked) -> Session:
     """The session of a person at a terminal, with the credentials of their environment."""
-    from smart_redriver.oncall.aws import Aws, Caller, connect_as
-    from smart_redriver.oncall.terminal import Terminal
+    from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+    from smart_redriver.oncall.terminal.terminal import Terminal
 
     caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
     return Session(
@@ -86,7 +86,7 @@ def _ended(session: Session, act: Callable[[], Exit]) -> int:
         session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
         return Exit.REFUSED
     except Exception as fault:  # the last place where a traceback can become a sentence
-        from smart_redriver.oncall.failures import explain
+        from smart_redriver.oncall.terminal.failures import explain
 
         sentence, code = explain(fault)
         session.terminal.warn(sentence)

@@ -8,8 +8,8 @@ import typer
 
 from smart_redriver.oncall.commands.command import command
 from smart_redriver.oncall.commands.options import Contains, Error, Id, ParkedAs, Since, Where
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
 
 
 def declare(app: typer.Typer) -> None:
@@ -28,7 +28,7 @@ def declare(app: typer.Typer) -> None:
 
 def status(session: Session) -> Exit:
     """What is wrong, and what happens next: circuit, depths, last pass, alarms. Of all queues unless one is named."""
-    from smart_redriver.oncall.status import status as tell
+    from smart_redriver.oncall.verbs.status import status as tell
 
     return tell(session)
 
@@ -41,7 +41,7 @@ def watch(
     ] = None,
 ) -> Exit:
     """The same as `status`, live, until Ctrl-C."""
-    from smart_redriver.oncall.status import watch as go_on
+    from smart_redriver.oncall.verbs.status import watch as go_on
 
     return go_on(session, every_seconds=every, times=times)
 
@@ -55,8 +55,8 @@ def letters(
     body: Annotated[bool, typer.Option("--body", help="Show the bodies, too.")] = False,
 ) -> Exit:
     """Peek at the DLQ. Looking is not free on SQS: it counts as a receive, and what it cost is told."""
-    from smart_redriver.oncall.choice import read_filter
-    from smart_redriver.oncall.letters import peek
+    from smart_redriver.oncall.letters.choice import read_filter
+    from smart_redriver.oncall.verbs.letters import peek
 
     wanted = read_filter(session.clock(), contains=contains, where=where, since=since)
     return peek(session, wanted, limit=limit, with_body=body)
@@ -73,8 +73,8 @@ def parked(
     error: Error = None,
 ) -> Exit:
     """What waits in the parking lot for a person, by reason and error. From the ledger: nothing is received."""
-    from smart_redriver.oncall.choice import read_filter
-    from smart_redriver.oncall.parked import parked as tell
+    from smart_redriver.oncall.letters.choice import read_filter
+    from smart_redriver.oncall.verbs.parked import parked as tell
 
     wanted = read_filter(
         session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
@@ -90,7 +90,7 @@ def show(
     ] = 100,
 ) -> Exit:
     """One letter, by any id it ever had: where it is, its history attempt by attempt, its attributes and body."""
-    from smart_redriver.oncall.show import show as tell
+    from smart_redriver.oncall.verbs.show import show as tell
 
     return tell(session, message_id, limit=look)
 
@@ -100,6 +100,6 @@ def history(
     days: Annotated[int, typer.Option(min=1, max=400, help="So many days back.")] = 30,
 ) -> Exit:
     """Who changed what, when and why, from the audit trail."""
-    from smart_redriver.oncall.history import history as tell
+    from smart_redriver.oncall.verbs.history import history as tell
 
     return tell(session, days=days)

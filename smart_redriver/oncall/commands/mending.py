@@ -22,8 +22,8 @@ from smart_redriver.oncall.commands.options import (
     Where,
     Why,
 )
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
 
 
 class To(str, Enum):
@@ -80,9 +80,9 @@ def replay(
     reason: Why = "",
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
-    from smart_redriver.oncall.choice import choose, read_filter
-    from smart_redriver.oncall.replay import Replay
-    from smart_redriver.oncall.replay import replay as send
+    from smart_redriver.oncall.letters.choice import choose, read_filter
+    from smart_redriver.oncall.verbs.replay import Replay
+    from smart_redriver.oncall.verbs.replay import replay as send
 
     given = read_filter(
         session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
@@ -106,7 +106,7 @@ def edit(
     reason: Why = "",
 ) -> Exit:
     """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
-    from smart_redriver.oncall.edit import edit as mend
+    from smart_redriver.oncall.verbs.edit import edit as mend
 
     return mend(session, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
 
@@ -128,9 +128,9 @@ def delete(
     reason: Why = "",
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
-    from smart_redriver.oncall.choice import choose, read_filter
-    from smart_redriver.oncall.delete import Delete
-    from smart_redriver.oncall.delete import delete as remove
+    from smart_redriver.oncall.letters.choice import choose, read_filter
+    from smart_redriver.oncall.verbs.delete import Delete
+    from smart_redriver.oncall.verbs.delete import delete as remove
 
     now = session.clock()
     given = read_filter(
@@ -156,8 +156,8 @@ def export(
     from_dlq: FromDlq = False,
 ) -> Exit:
     """Write letters to a file, binary attributes included, and leave them where they are."""
-    from smart_redriver.oncall.choice import Choice, read_filter
-    from smart_redriver.oncall.transfer import export as write
+    from smart_redriver.oncall.letters.choice import Choice, read_filter
+    from smart_redriver.oncall.verbs.export import export as write
 
     wanted = read_filter(
         session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
@@ -172,7 +172,7 @@ def import_letters(
     reason: Why = "",
 ) -> Exit:
     """Send the letters of a file. Those that the ledger says are still about are skipped."""
-    from smart_redriver.oncall.transfer import Destination
-    from smart_redriver.oncall.transfer import import_letters as send
+    from smart_redriver.oncall.verbs.import_letters import Destination
+    from smart_redriver.oncall.verbs.import_letters import import_letters as send
 
     return send(session, file, Destination(to.value), reason)

@@ -8,8 +8,8 @@ import typer
 
 from smart_redriver.oncall.commands.command import command
 from smart_redriver.oncall.commands.options import Why
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
 
 #: Whoever comes after must learn why nothing moves, or everything.
 NeededWhy = Annotated[
@@ -42,15 +42,15 @@ def pause(
     ] = None,
 ) -> Exit:
     """Let no pass redrive anything, until `resume` or for a while. Letters near expiry are still kept."""
-    from smart_redriver.oncall.orders import pause as hold
-    from smart_redriver.oncall.words import parse_span
+    from smart_redriver.oncall.terminal.words import parse_span
+    from smart_redriver.oncall.verbs.pause import pause as hold
 
     return hold(session, reason, parse_span(lasts) if lasts else None)
 
 
 def resume(session: Session, reason: Why = "") -> Exit:
     """Let passes work again."""
-    from smart_redriver.oncall.orders import resume as go_on
+    from smart_redriver.oncall.verbs.pause import resume as go_on
 
     return go_on(session, reason)
 
@@ -58,7 +58,7 @@ def resume(session: Session, reason: Why = "") -> Exit:
 def open_circuit(session: Session, reason: NeededWhy) -> Exit:
     """Force the circuit OPEN: nothing is redriven until the cool-down is over, then canaries decide."""
     from redrive.core.circuit import State
-    from smart_redriver.oncall.orders import force
+    from smart_redriver.oncall.verbs.force import force
 
     return force(session, State.OPEN, reason)
 
@@ -66,7 +66,7 @@ def open_circuit(session: Session, reason: NeededWhy) -> Exit:
 def close_circuit(session: Session, reason: NeededWhy) -> Exit:
     """Force the circuit CLOSED: redrives begin with a window of 1."""
     from redrive.core.circuit import State
-    from smart_redriver.oncall.orders import force
+    from smart_redriver.oncall.verbs.force import force
 
     return force(session, State.CLOSED, reason)
 
@@ -88,9 +88,9 @@ def drain(
     reason: Why = "",
 ) -> Exit:
     """After a fix: a larger window and rate for a while. The circuit breaker still stops on failure."""
-    from smart_redriver.oncall.drain import Drain
-    from smart_redriver.oncall.drain import drain as order
-    from smart_redriver.oncall.words import parse_span
+    from smart_redriver.oncall.terminal.words import parse_span
+    from smart_redriver.oncall.verbs.drain import Drain
+    from smart_redriver.oncall.verbs.drain import drain as order
 
     wanted = Drain(lasts=parse_span(lasts), window=window, rate=rate, reason=reason, follows=follow)
     return order(session, wanted)
@@ -104,6 +104,6 @@ def run(
     reason: Why = "",
 ) -> Exit:
     """One pass now."""
-    from smart_redriver.oncall.run import run as go
+    from smart_redriver.oncall.verbs.run import run as go
 
     return go(session, is_dry_run=dry_run, reason=reason)
