@@ -1,5 +1,8 @@
-"""The `redrive` command: see, understand and act on dead letters from a terminal. Its rooms, from the top floor down:
+"""The `redrive` command: see, understand and act on dead letters from a terminal.
 
+Its rooms, from the top floor down:
+
+    __main__    the way in; says what to install
     cli         the app: which commands there are
     commands    what can be typed: arguments, options, help, examples
     verbs       what each command does

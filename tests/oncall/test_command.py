@@ -157,7 +157,7 @@ def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         "AWS_MAX_ATTEMPTS": "1",
     }
     return subprocess.run(
-        [sys.executable, "-m", "smart_redriver.oncall.cli", *arguments],
+        [sys.executable, "-m", "smart_redriver.oncall", *arguments],
         env=variables | environment,
         capture_output=True,
         text=True,

@@ -73,7 +73,9 @@ class AdoptedQueue:
         return self.dead_letter_arn.split(":")[3]
 
 
-def read_queue_list(given: object, global_values: Mapping[str, Any]) -> tuple[AdoptedQueue, ...]:
+def read_adopted_queues(
+    given: object, global_values: Mapping[str, Any]
+) -> tuple[AdoptedQueue, ...]:
     """The adopted queues in ``given``: a list of tables, or the path of a TOML file with one.
 
     A queue's settings go over the global ones. Raises SettingsError listing every fault.
