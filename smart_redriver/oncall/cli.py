@@ -24,4 +24,4 @@ app = typer.Typer(
 )
 
 for group in (looking, mending, steering, checking):
-    group.declare(app)
+    app.add_typer(group.app)

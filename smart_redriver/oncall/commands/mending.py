@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import command
+from smart_redriver.oncall.commands.command import Changing, Looking, examples
 from smart_redriver.oncall.commands.options import (
     All,
     Contains,
@@ -22,7 +22,6 @@ from smart_redriver.oncall.commands.options import (
     Where,
     Why,
 )
-from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 
 
@@ -33,34 +32,18 @@ class To(str, Enum):
     SOURCE = "source"
 
 
-def declare(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    command(
-        app,
+app = typer.Typer()
+
+
+@app.command(
+    cls=Changing,
+    epilog=examples(
         "redrive replay --all --dry-run",
         "redrive replay --error 'price is null' --validate './check-order' --rate 20",
-        changes=True,
-    )(replay)
-    command(
-        app,
-        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
-        changes=True,
-    )(edit)
-    command(
-        app,
-        "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'",
-        changes=True,
-    )(delete)
-    command(app, "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d")(
-        export
-    )
-    command(app, "redrive import parked.jsonl --to source", name="import", changes=True)(
-        import_letters
-    )
-
-
+    ),
+)
 def replay(
-    session: Session,
+    context: typer.Context,
     ids: Ids = None,
     all_: All = False,
     contains: Contains = None,
@@ -81,13 +64,18 @@ def replay(
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
     from smart_redriver.oncall.letters.choice import choose, read_filter
-    from smart_redriver.oncall.verbs.replay import Replay
+    from smart_redriver.oncall.verbs.replay import ReplayRequest
     from smart_redriver.oncall.verbs.replay import replay as send
 
     given = read_filter(
-        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+        context.obj.clock(),
+        contains=contains,
+        where=where,
+        since=since,
+        reason=parked_as,
+        error=error,
     )
-    order = Replay(
+    request = ReplayRequest(
         choice=choose(ids or (), given, is_all=all_),
         from_dlq=from_dlq,
         rate=rate,
@@ -95,11 +83,17 @@ def replay(
         reason=reason,
         is_dry_run=dry_run,
     )
-    return send(session, order)
+    return send(context.obj, request)
 
 
+@app.command(
+    cls=Changing,
+    epilog=examples(
+        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'"
+    ),
+)
 def edit(
-    session: Session,
+    context: typer.Context,
     message_id: Id,
     from_dlq: FromDlq = False,
     validate: Validate = None,
@@ -108,11 +102,17 @@ def edit(
     """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
     from smart_redriver.oncall.verbs.edit import edit as mend
 
-    return mend(session, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
+    return mend(context.obj, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
 
 
+@app.command(
+    cls=Changing,
+    epilog=examples(
+        "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'"
+    ),
+)
 def delete(
-    session: Session,
+    context: typer.Context,
     ids: Ids = None,
     all_: All = False,
     contains: Contains = None,
@@ -129,24 +129,30 @@ def delete(
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
     from smart_redriver.oncall.letters.choice import choose, read_filter
-    from smart_redriver.oncall.verbs.delete import Delete
+    from smart_redriver.oncall.verbs.delete import DeleteRequest
     from smart_redriver.oncall.verbs.delete import delete as remove
 
-    now = session.clock()
+    now = context.obj.clock()
     given = read_filter(
         now, contains=contains, where=where, since=since, reason=parked_as, error=error
     )
-    order = Delete(
+    request = DeleteRequest(
         choice=choose(ids or (), given, is_all=all_),
         file=export or Path(f"deleted-{now:%Y%m%dT%H%M%SZ}.jsonl"),
         from_dlq=from_dlq,
         reason=reason,
     )
-    return remove(session, order)
+    return remove(context.obj, request)
 
 
+@app.command(
+    cls=Looking,
+    epilog=examples(
+        "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d"
+    ),
+)
 def export(
-    session: Session,
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines, appended to.")],
     contains: Contains = None,
     where: Where = None,
@@ -160,13 +166,19 @@ def export(
     from smart_redriver.oncall.verbs.export import export as write
 
     wanted = read_filter(
-        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+        context.obj.clock(),
+        contains=contains,
+        where=where,
+        since=since,
+        reason=parked_as,
+        error=error,
     )
-    return write(session, file, Choice(filter=wanted), from_dlq=from_dlq)
+    return write(context.obj, file, Choice(filter=wanted), from_dlq=from_dlq)
 
 
+@app.command("import", cls=Changing, epilog=examples("redrive import parked.jsonl --to source"))
 def import_letters(
-    session: Session,
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="What `export` or `delete` wrote.")],
     to: Annotated[To, typer.Option(help="Where they go.")] = To.PARKING_LOT,
     reason: Why = "",
@@ -175,4 +187,4 @@ def import_letters(
     from smart_redriver.oncall.verbs.import_letters import Destination
     from smart_redriver.oncall.verbs.import_letters import import_letters as send
 
-    return send(session, file, Destination(to.value), reason)
+    return send(context.obj, file, Destination(to.value), reason)

@@ -90,7 +90,7 @@ class Filter:
                 "--where \"customer.country == 'DE'\"."
             ) from fault
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The filter in words."""
         parts = [
             f"containing {self.contains!r}" if self.contains else "",
@@ -137,10 +137,10 @@ class Choice:
             return False
         return self.filter.lets_entry_through(entry)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The choice in words."""
         named = f"named {', '.join(sorted(self.ids))}" if self.ids else ""
-        return ", ".join(part for part in (named, self.filter.told()) if part) or "all"
+        return ", ".join(part for part in (named, self.filter.in_words()) if part) or "all"
 
 
 def choose(ids: Sequence[str], given: Filter, *, is_all: bool) -> Choice:

@@ -11,7 +11,7 @@ from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
 
 
-def told(tally: Tally, done_word: str) -> list[str]:
+def tally_in_words(tally: Tally, done_word: str) -> list[str]:
     """A tally in words, one part for each kind of fate."""
     parts = [f"{done_word} {letters(tally.done)}"]
     if tally.discarded:
@@ -26,7 +26,7 @@ def told(tally: Tally, done_word: str) -> list[str]:
 def finish(session: Session, tally: Tally, choice: Choice, done_word: str) -> Exit:
     """Say what became of the letters, and how well that is."""
     missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
-    first, *rest = told(tally, done_word)
+    first, *rest = tally_in_words(tally, done_word)
     session.terminal.say(first[0].upper() + first[1:] + ".")
     for part in rest:
         session.terminal.warn(part[0].upper() + part[1:] + ".")

@@ -13,8 +13,6 @@ from redrive.errors import CallFailed
 from redrive.settings import Deployment
 from smart_redriver.oncall.terminal.exits import Refused
 
-DEFAULT_STACK = "SmartRedriver"
-
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"

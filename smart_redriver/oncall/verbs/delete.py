@@ -13,7 +13,7 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.known import entry_of
 from smart_redriver.oncall.letters.look import Look
-from smart_redriver.oncall.moving.outcome import finish, told
+from smart_redriver.oncall.moving.outcome import finish, tally_in_words
 from smart_redriver.oncall.moving.work import Acted, Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
@@ -22,7 +22,7 @@ from smart_redriver.oncall.terminal.words import letters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class DeleteRequest:
     """What to delete, and the file that keeps it."""
 
     choice: Choice
@@ -31,31 +31,31 @@ class Delete:
     reason: str = ""
 
 
-def delete(session: Session, order: Delete) -> Exit:
+def delete(session: Session, request: DeleteRequest) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
-    origin = session.queues if order.from_dlq else session.parking_lot
-    count = _count(session, origin, order.choice)
+    origin = session.queues if request.from_dlq else session.parking_lot
+    count = _count(session, origin, request.choice)
     session.terminal.plan(
-        f"Plan: write {letters(count)} of {session.place.queue} ({order.choice.told()}) to {order.file}, "
+        f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
         "then delete them. `redrive import` would bring them back."
     )
     session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
-    what = f"delete {order.choice.told()}{' from the DLQ' if order.from_dlq else ''}"
-    with ExportFile(order.file, session.place.queue) as file:
+    what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
+    with ExportFile(request.file, session.place.queue) as file:
         work = Work(
             session,
             origin,
-            order.choice,
-            WriteAndDelete(session, origin, file, order.reason),
+            request.choice,
+            WriteAndDelete(session, origin, file, request.reason),
             limit=count,  # what arrives meanwhile was not agreed to
         )
         with (
-            recorded(session, what, order.reason) as ended,
+            recorded(session, what, request.reason) as ended,
             session.terminal.progress("Deleting", count) as advance,
         ):
             tally = work.run(advance)
-            ended += [*told(tally, "deleted"), f"kept in {order.file}"]
-    return finish(session, tally, order.choice, "deleted")
+            ended += [*tally_in_words(tally, "deleted"), f"kept in {request.file}"]
+    return finish(session, tally, request.choice, "deleted")
 
 
 def _count(session: Session, origin: Queues, choice: Choice) -> int:

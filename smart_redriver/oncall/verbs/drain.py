@@ -21,7 +21,7 @@ _RATE_FACTOR = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
+class DrainRequest:
     """How long, how many letters at once, how many a second; None for a multiple of what holds now."""
 
     lasts: timedelta
@@ -31,17 +31,17 @@ class Drain:
     follows: bool = True
 
 
-def drain(session: Session, order: Drain) -> Exit:
-    """Give the order, then run passes and show how they get on until the DLQ is empty. Raises CallFailed, Refused."""
+def drain(session: Session, request: DrainRequest) -> Exit:
+    """Say so in the circuit, then run passes and show how they get on until the DLQ is empty. Raises CallFailed, Refused."""
     settings, now = session.settings, session.clock()
     circuit = session.store.load_circuit() or breaker.new_circuit(
         session.place.queue, settings, now
     )
-    window = min(order.window or circuit.window * _WINDOW_FACTOR, settings.max_window)
-    rate = order.rate or settings.max_rate * _RATE_FACTOR
+    window = min(request.window or circuit.window * _WINDOW_FACTOR, settings.max_window)
+    rate = request.rate or settings.max_rate * _RATE_FACTOR
     depth = session.queues.dead_letter_queue().depth
     session.terminal.plan(
-        f"Plan: for {span(order.lasts)}, let {letters(window)} of {session.place.queue} await a verdict at once "
+        f"Plan: for {span(request.lasts)}, let {letters(window)} of {session.place.queue} await a verdict at once "
         f"(now {circuit.window:,}), at up to {rate:g} a second. {letters(depth)} are in the DLQ. The circuit breaker "
         "still stops on failure."
     )
@@ -56,21 +56,21 @@ def drain(session: Session, order: Drain) -> Exit:
             here.orders,
             is_paused=False,
             paused_until=None,
-            drain_until=at + order.lasts,
+            drain_until=at + request.lasts,
             drain_window=window,
             drain_rate=rate,
             by=session.who,
-            reason=order.reason,
+            reason=request.reason,
         )
         return breaker.order(here, orders, at)
 
-    with recorded(session, f"drain for {span(order.lasts)}, window {window}", order.reason):
+    with recorded(session, f"drain for {span(request.lasts)}, window {window}", request.reason):
         change_circuit(session, change)
-    if not order.follows:
+    if not request.follows:
         session.terminal.say("Ordered. `redrive watch` shows how it goes.")
         session.terminal.result({"window": window, "rate": rate, "depth": depth})
         return Exit.DONE
-    return _follow(session, now + order.lasts, depth)
+    return _follow(session, now + request.lasts, depth)
 
 
 def _follow(session: Session, until: datetime, depth: int) -> Exit:

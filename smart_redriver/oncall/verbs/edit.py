@@ -14,7 +14,7 @@ from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference, read_form, write_form
 from smart_redriver.oncall.letters.look import find
-from smart_redriver.oncall.moving.outcome import finish, told
+from smart_redriver.oncall.moving.outcome import finish, tally_in_words
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
@@ -66,7 +66,7 @@ def edit(
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
     with recorded(session, what, reason) as ended:
         tally = Work(session, origin, exactly, mended, limit=1).run()
-        ended.extend(told(tally, "sent the edited copy of"))
+        ended.extend(tally_in_words(tally, "sent the edited copy of"))
     return finish(session, tally, exactly, "sent the edited copy of")
 
 

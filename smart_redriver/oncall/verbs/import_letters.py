@@ -17,7 +17,7 @@ from redrive.passes.rounds import Examined
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.jsonlines import letter_from_json
 from smart_redriver.oncall.letters.known import entry_of, next_trail
-from smart_redriver.oncall.moving.outcome import finish, told
+from smart_redriver.oncall.moving.outcome import finish, tally_in_words
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.recording import recorded
@@ -51,7 +51,7 @@ def import_letters(session: Session, file: Path, destination: Destination, reaso
             with shift(session, f"oncall-import-{session.who}"):
                 importing.send(few)
             advance(len(few))
-        ended.extend(told(importing.tally, "imported"))
+        ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
 
 

@@ -36,9 +36,9 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
         session.terminal.confirm("Run it?")
         with recorded(session, "run a pass", reason) as ended:
             report = invoke(session)
-            ended.append(told(report))
+            ended.append(report_in_words(report))
     session.terminal.result(report)
-    session.terminal.say(told(report))
+    session.terminal.say(report_in_words(report))
     decisions = report.get("decisions") or []
     if decisions:
         rows = [(one["original_id"], one["decision"], one["reason"]) for one in decisions]
@@ -63,7 +63,7 @@ def dry_run(session: Session) -> dict[str, Any]:
     return run_pass(tools, session.place.queue, settings, deadline=deadline).to_json()
 
 
-def told(report: Mapping[str, Any]) -> str:
+def report_in_words(report: Mapping[str, Any]) -> str:
     """A report in one line."""
     parts = [
         f"{report.get(name, 0)} {name}"
