@@ -13,7 +13,7 @@ from tests.faults.cases import Cases
 HERE = Path(__file__).parent
 
 #: Tests below these share what takes long to make, a deployment or a template, so they run in one process.
-TOGETHER = ("e2e/adoption", "e2e", "emulator", "infrastructure", "monitoring")
+TOGETHER = ("e2e/adoption", "e2e", "emulator", "infrastructure", "monitoring", "package")
 
 _TRIED = "tried: "
 
