@@ -13,7 +13,7 @@ def main() -> None:
     """Run the command that was typed, and exit."""
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         sys.exit(
-            f"redrive needs {', '.join(missing)}: pip install 'smart-redriver[oncall]' brings it."
+            f"redrive needs {', '.join(missing)}: install smart-redriver[oncall], the package with this extra."
         )
     from smart_redriver.oncall.cli import app
 

@@ -14,7 +14,6 @@ from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
 from tests.infrastructure.app_process import ROOT, run_app
 
-
 LAMBDAS = ROOT / "lambdas"
 
 

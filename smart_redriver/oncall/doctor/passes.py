@@ -11,7 +11,7 @@ from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import ago
 
-#: Missed ticks that are no accident any more; the alarm on silence counts the same.
+#: Missed passes that are no accident any more; the alarm on silence counts the same.
 _MISSED = 3
 #: CloudFormation cuts the names that it makes, but not their beginning.
 _NAME_KEPT = 20
@@ -27,7 +27,7 @@ def check_passes(session: Session) -> Iterator[Finding]:
 
 
 def judge_last_pass(last: LastPass | None, schedule_minutes: int, now: datetime) -> Finding:
-    """Whether the last pass was within three ticks."""
+    """Whether the last pass was within three times the rhythm of an idle queue."""
     remedy = "`redrive run` runs one now and shows why it fails; the function's log tells more."
     if last is None:
         return wrong("No pass has ended within the last day.", remedy)
