@@ -7,8 +7,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from smart_redriver.cdk.bundling import find_uv
 
@@ -62,10 +67,9 @@ class Environment:
         )
 
 
-def install(wheel: Path, folder: Path, *, with_extras: bool) -> Environment:
-    """The wheel in a new environment. What its extras bring is the development environment's, but for its own copy of this project."""
+def install(wheel: Path, folder: Path, *, extra: str | None = None) -> Environment:
+    """The wheel in a new environment, with what the extra brings and no package more."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    target = sysconfig.get_path("purelib", vars={"base": str(folder)})
     done = subprocess.run(
         [
             find_uv(),
@@ -83,7 +87,34 @@ def install(wheel: Path, folder: Path, *, with_extras: bool) -> Environment:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    if with_extras:
-        # Of a folder that is named here, Python reads no further .pth files: the editable install stays out.
-        (Path(target) / "extras.pth").write_text(sysconfig.get_path("purelib"))
+    if extra:
+        wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for name in _closure(wanted["optional-dependencies"][extra]):
+            _link(name, folder)
     return Environment(folder)
+
+
+def _closure(requirements: Iterable[str]) -> set[str]:
+    """The names of the distributions that these requirements come to, as this environment has them."""
+    found: set[str] = set()
+    asked = [Requirement(one) for one in requirements]
+    while asked:
+        wanted = asked.pop()
+        if wanted.name not in found:
+            found.add(wanted.name)
+            further = map(Requirement, distribution(wanted.name).requires or ())
+            asked += [one for one in further if not one.marker or one.marker.evaluate()]
+    return found
+
+
+def _link(name: str, folder: Path) -> None:
+    """Let the environment in ``folder`` have a distribution of this one: packages, metadata, programs."""
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+    here = Path(sysconfig.get_path("purelib"))
+    for path in distribution(name).files or ():
+        if path.parts[0] == "..":
+            ours, theirs = here / path, folder / "bin" / path.name
+        else:
+            ours, theirs = here / path.parts[0], site / path.parts[0]
+        if not theirs.exists():
+            theirs.symlink_to(ours.resolve())

@@ -51,6 +51,14 @@ print(*{module.__file__ for module in sys.modules.values() if getattr(module, "_
 """
 
 
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for module in pkgutil.walk_packages(package.__path__, f"{sys.argv[1]}."):
+    print(importlib.import_module(module.name).__name__)
+"""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
@@ -59,25 +67,26 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The package with nothing else."""
-    return install(wheel, tmp_path_factory.mktemp("alone") / "venv", with_extras=False)
+    return install(wheel, tmp_path_factory.mktemp("alone") / "venv")
 
 
 @pytest.fixture(scope="module")
-def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The package with both extras."""
-    return install(wheel, tmp_path_factory.mktemp("complete") / "venv", with_extras=True)
+def on_call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The package with the extra `oncall` and what that brings."""
+    return install(wheel, tmp_path_factory.mktemp("oncall") / "venv", extra="oncall")
 
 
 @pytest.fixture(scope="module")
-def synthesized(complete: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cloud assembly of an app with a `stacks` folder of its own."""
+def synthesized(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cloud assembly of an app with a `stacks` folder of its own, and the extra `cdk`."""
+    environment = install(wheel, tmp_path_factory.mktemp("cdk") / "venv", extra="cdk")
     folder = tmp_path_factory.mktemp("shop")
     (folder / "stacks").mkdir()
     (folder / "stacks" / "__init__.py").touch()
     (folder / "stacks" / "orders.py").write_text(SHOP)
     (folder / "app.py").write_text(APP)
     outdir = folder / "out"
-    done = complete.run("python", "app.py", cwd=folder, CDK_OUTDIR=str(outdir))
+    done = environment.run("python", "app.py", cwd=folder, CDK_OUTDIR=str(outdir))
     assert done.returncode == 0, done.stderr
     return outdir
 
@@ -125,12 +134,21 @@ def test_the_package_alone_brings_the_settings_and_pulls_in_nothing(
 
 
 def test_with_its_extra_the_command_runs_from_anywhere(
-    complete: Environment, tmp_path: Path
+    on_call: Environment, tmp_path: Path
 ) -> None:
-    done = complete.run("redrive", "--help", cwd=tmp_path)
+    done = on_call.run("redrive", "--help", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert "dead letters of a deployed smart re-driver" in done.stdout
+
+
+def test_the_extra_brings_all_that_any_module_of_the_command_imports(
+    on_call: Environment, tmp_path: Path
+) -> None:
+    done = on_call.run("python", "-c", IMPORT_ALL, "smart_redriver.oncall", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "smart_redriver.oncall.verbs.run" in done.stdout.split()
 
 
 def test_the_construct_reads_its_settings_in_an_app_with_stacks_of_its_own(function: dict) -> None:
