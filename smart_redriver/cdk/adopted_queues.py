@@ -2,13 +2,14 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from redrive.errors import Fault, SettingsError
 from redrive.settings import Settings
+from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN, clashes
 from smart_redriver.cdk.spelling import misspelt
 
 #: The context key, and the name of the array of tables in a TOML file.
@@ -40,9 +41,6 @@ _PLACES = (
 _SETTINGS = tuple(name for name in Settings.names() if name not in _FOR_MADE_QUEUES)
 
 _NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
-_PLACE = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
-_QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}[A-Za-z0-9_-]{{1,80}}")
-_KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{_PLACE}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +86,7 @@ def read_adopted_queues(
         queue = reader.read(global_values)
         faults += reader.faults
         queues.append(queue)
-    faults += _clashes(entries)
+    faults += clashes(QUEUES, entries)
     if len(entries) > MAX_QUEUES:
         accepted = f"at most {MAX_QUEUES}, since a stack has at most 200 outputs"
         faults.append(Fault(setting=QUEUES, seen=len(entries), accepted=accepted))
@@ -126,11 +124,11 @@ class _Entry:
         name = self._one("name", _NAME, "a name of letters and digits, with single hyphens between")
         queue_arn = "the ARN of a standard SQS queue"
         key_arn = "the ARN of a KMS key (not of an alias)"
-        sources = self._several("source_arn", _QUEUE_ARN, queue_arn, is_needed=True)
-        dead_letters = self._one("dead_letter_arn", _QUEUE_ARN, queue_arn)
-        source_keys = self._several("source_key_arn", _KEY_ARN, key_arn)
-        dlq_key = self._one("dead_letter_key_arn", _KEY_ARN, key_arn, is_needed=False)
-        lot_key = self._one("parking_lot_key_arn", _KEY_ARN, key_arn, is_needed=False)
+        sources = self._several("source_arn", QUEUE_ARN, queue_arn, is_needed=True)
+        dead_letters = self._one("dead_letter_arn", QUEUE_ARN, queue_arn)
+        source_keys = self._several("source_key_arn", KEY_ARN, key_arn)
+        dlq_key = self._one("dead_letter_key_arn", KEY_ARN, key_arn, is_needed=False)
+        lot_key = self._one("parking_lot_key_arn", KEY_ARN, key_arn, is_needed=False)
         settings = self._settings(global_values)
         if self.faults or not (name and dead_letters and settings):
             return None
@@ -194,64 +192,3 @@ class _Entry:
 
     def _add(self, key: str, seen: object, accepted: str) -> None:
         self.faults.append(Fault(setting=f"{self._place}.{key}", seen=seen, accepted=accepted))
-
-
-class _Named(NamedTuple):
-    """A value somewhere in the list."""
-
-    place: str
-    value: str
-
-
-def _clashes(entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """What is right by itself and wrong beside another: names, queues and places given twice."""
-    yield from _twice(_values(entries, "name"), _same_name, "a name that no other queue has")
-    queues = [*_values(entries, "dead_letter_arn"), *_values(entries, "source_arn")]
-    yield from _twice(
-        queues, str, "a queue that is listed once (sources that share a DLQ are one entry)"
-    )
-    keys = [named for key in _PLACES if key.endswith("key_arn") for named in _values(entries, key)]
-    yield from _elsewhere(queues, _QUEUE_ARN, ("region", "account"))
-    home = next((match for one in queues if (match := _QUEUE_ARN.fullmatch(one.value))), None)
-    for key in keys:
-        match = _KEY_ARN.fullmatch(key.value)
-        if home and match and match["region"] != home["region"]:
-            yield Fault(setting=key.place, seen=key.value, accepted=f"a key of {home['region']}")
-
-
-def _values(entries: Sequence[Mapping[str, Any]], key: str) -> Iterator[_Named]:
-    for index, entry in enumerate(entries):
-        value = entry.get(key)
-        place = f"{QUEUES}[{index}].{key}"
-        if isinstance(value, str):
-            yield _Named(place, value)
-        elif isinstance(value, list):
-            for number, one in enumerate(value):
-                if isinstance(one, str):
-                    yield _Named(f"{place}[{number}]", one)
-
-
-def _twice(values: Iterable[_Named], same: Callable[[str], str], accepted: str) -> Iterator[Fault]:
-    first: dict[str, str] = {}
-    for one in values:
-        place = first.setdefault(same(one.value), one.place)
-        if place != one.place:
-            yield Fault(setting=one.place, seen=one.value, accepted=f"{accepted}, see {place}")
-
-
-def _same_name(name: str) -> str:
-    return name.replace("-", "").lower()
-
-
-def _elsewhere(
-    queues: Sequence[_Named], pattern: re.Pattern[str], parts: Sequence[str]
-) -> Iterator[Fault]:
-    """A stack, its function and its queues are of one account and Region."""
-    home: list[str] | None = None
-    for one in queues:
-        if match := pattern.fullmatch(one.value):
-            here = [match[part] for part in parts]
-            home = home or here
-            if here != home:
-                where = "/".join(home)
-                yield Fault(setting=one.place, seen=one.value, accepted=f"a queue in {where}")
