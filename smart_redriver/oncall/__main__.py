@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 
 #: What the extra `oncall` brings, by the names that are imported.
-_NEEDED = ("botocore", "jmespath", "rich", "typer")
+_NEEDED = ("boto3", "jmespath", "rich", "typer")
 
 
 def main() -> None:

@@ -115,7 +115,7 @@ def test_without_extras_the_command_says_in_a_sentence_what_to_install(
 
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "redrive needs botocore, jmespath, rich, typer: "
+        "redrive needs boto3, jmespath, rich, typer: "
         "install smart-redriver[oncall], the package with this extra."
     ]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from redrive.errors import CallFailed
 from smart_redriver.oncall.doctor.findings import Finding, check, unknown, wrong
+from smart_redriver.oncall.stack.alarms import alarm_prefix
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.snapshot import alarm_prefix
 
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
 

@@ -11,6 +11,7 @@ from redrive.core import breaker
 from redrive.core.circuit import Circuit, State
 from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Settings
+from smart_redriver.oncall.stack.alarms import ringing_alarms
 from smart_redriver.oncall.stack.asking import Answer, Asking
 from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
 from smart_redriver.oncall.stack.session import Session
@@ -102,7 +103,7 @@ def take_snapshot(session: Session) -> Snapshot:
             "parking lot": ask(session.queues.parking_lot),
             "oldest letter": ask(lambda: _oldest(session, now)),
             "last pass": ask(lambda: last_pass(session)),
-            "alarms": ask(lambda: _alarms(session)),
+            "alarms": ask(lambda: ringing_alarms(session)),
         }
         answers: dict[str, Answer[Any]] = {what: wait() for what, wait in asked.items()}
     unknown = {what: answer.fault for what, answer in answers.items() if answer.fault}
@@ -178,27 +179,6 @@ def _oldest(session: Session, now: datetime) -> timedelta | None:
     )
     values = [value for one in answer["MetricDataResults"] for value in one["Values"]]
     return timedelta(seconds=values[0]) if values else None
-
-
-def alarm_prefix(session: Session) -> str:
-    """How the names of the queue's alarms begin.
-
-    CloudFormation names them after the stack, and those of a queue among several after the stack nested for it.
-    """
-    place = session.place
-    nested = f"Adopted{place.prefix}Alarms" if place.prefix else ""
-    return f"{place.stack}-{nested}"
-
-
-def _alarms(session: Session) -> list[str]:
-    """The queue's alarms that are in ALARM."""
-    answer = session.aws.client("cloudwatch").describe_alarms(
-        AlarmNamePrefix=alarm_prefix(session),
-        StateValue="ALARM",
-        AlarmTypes=["MetricAlarm", "CompositeAlarm"],
-    )
-    found = [*answer.get("MetricAlarms", ()), *answer.get("CompositeAlarms", ())]
-    return [one["AlarmName"] for one in found]
 
 
 def _seconds(duration: timedelta | None) -> int | None:
