@@ -7,13 +7,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
+
+if TYPE_CHECKING:
+    from smart_redriver.oncall.stack.session import Session
 
 DEFAULT_STACK = "SmartRedriver"
 
@@ -32,12 +34,13 @@ class Asked:
 
 
 #: How a command comes by its session; a test brings its own.
-OpenSession = Callable[[Asked], Session]
+OpenSession = Callable[[Asked], "Session"]
 
 
 def open_session(asked: Asked) -> Session:
     """The session of a person at a terminal, with the credentials of their environment."""
     from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+    from smart_redriver.oncall.stack.session import Session
     from smart_redriver.oncall.terminal.terminal import Terminal
 
     caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
