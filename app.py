@@ -4,7 +4,7 @@ import sys
 
 import aws_cdk as cdk
 
-from smart_redriver.cdk.bundling import BundlingError
+from smart_redriver.cdk import BundlingError
 from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import SettingsError, read_context

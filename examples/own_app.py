@@ -3,7 +3,7 @@
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 
-from smart_redriver.cdk.redriver import Mode, Settings, SmartRedriver
+from smart_redriver.cdk import Mode, Settings, SmartRedriver
 
 app = cdk.App()
 stack = cdk.Stack(app, "OrdersRedriver")

@@ -8,9 +8,8 @@ from aws_cdk import aws_lambda as lambda_
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
-from smart_redriver.cdk.queues import Queues
-from smart_redriver.cdk.redriver import SmartRedriver
-from smart_redriver.cdk.topics import Topics
+from smart_redriver.cdk import SmartRedriver, Topics
+from smart_redriver.cdk.queues import NewQueues
 from stacks.sample_consumer import SampleConsumer
 
 _UNTRACED = (
@@ -25,7 +24,7 @@ def add_checks(app: cdk.App) -> None:
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 
 
-def acknowledge_queues(queues: Queues) -> None:
+def acknowledge_queues(queues: NewQueues) -> None:
     """Accept that a dead-letter queue has no dead-letter queue of its own."""
     _acknowledge(
         queues.dead_letter_queue,

@@ -3,15 +3,11 @@
 import aws_cdk as cdk
 from constructs import Construct
 
-from redrive.settings import Settings
-from smart_redriver.cdk.adoption import import_queues
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.oncall_policies import OnCallPolicies
-from smart_redriver.cdk.queue_list import AdoptedQueue
-from smart_redriver.cdk.queues import Queues
-from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
+from smart_redriver.cdk.adopted_queues import AdoptedQueue
+from smart_redriver.cdk.imported_queues import import_queues
+from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.state_table import StateTable
-from smart_redriver.cdk.topics import Topics
 from stacks.nag import (
     acknowledge_queues,
     acknowledge_redriver,
@@ -72,7 +68,7 @@ class RedriverStack(cdk.Stack):
 
     def _make_queues(self) -> None:
         visibility_timeout = cdk.Duration.seconds(self._settings.source_visibility_timeout_seconds)
-        queues = Queues(
+        queues = NewQueues(
             self,
             "Queues",
             visibility_timeout=visibility_timeout,
@@ -131,7 +127,7 @@ class RedriverStack(cdk.Stack):
             outputs["FurtherSourceQueueUrls"] = " ".join(queue.queue_url for queue in further)
         self._publish(**{prefix + name: value for name, value in outputs.items()})
 
-    def _consume(self, queues: Queues, visibility_timeout: cdk.Duration) -> None:
+    def _consume(self, queues: NewQueues, visibility_timeout: cdk.Duration) -> None:
         consumer = SampleConsumer(
             self,
             "SampleConsumer",

@@ -1,5 +1,7 @@
 """The example consumer of the source queue, for the demo and for end-to-end tests."""
 
+from pathlib import Path
+
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda_event_sources as event_sources
@@ -7,6 +9,9 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from smart_redriver.cdk.python_function import python_function
+
+#: The example is this repository's own: who installs the construct has consumers already.
+_CONSUMER = Path(__file__).resolve().parents[1] / "lambdas" / "consumer"
 
 #: AWS advises a visibility timeout of six times the function's timeout, so that a throttled batch
 #: is tried again before it becomes visible.
@@ -35,7 +40,7 @@ class SampleConsumer(Construct):
         self.control_table = self._table("Control", key="PK", ttl=None)
         self.function = python_function(
             self,
-            package="consumer",
+            package=_CONSUMER,
             description="Example consumer, may be told to fail",
             memory_mib=256,
             timeout=_timeout(visibility_timeout),

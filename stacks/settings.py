@@ -10,8 +10,8 @@ from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
 from redrive.spelling import slips
+from smart_redriver.cdk.adopted_queues import QUEUES, AdoptedQueue, read_adopted_queues
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.queue_list import QUEUES, AdoptedQueue, read_queue_list
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 
@@ -62,7 +62,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     queues: tuple[AdoptedQueue, ...] = ()
     try:
         if QUEUES in values:
-            queues = read_queue_list(values[QUEUES], values)
+            queues = read_adopted_queues(values[QUEUES], values)
     except SettingsError as error:
         faults += error.faults
     if QUEUES in values and settings.with_sample_consumer:

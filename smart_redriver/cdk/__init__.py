@@ -1,11 +1,22 @@
-"""The CDK side that others import: the construct `SmartRedriver` and its parts.
+"""The CDK side that others import: the construct `SmartRedriver`, its settings, and what it takes beside them.
 
 The function's own `redrive.settings` decides at synth what it will accept at cold start.
 """
 
-from pathlib import Path
+from redrive.settings import Mode, Settings
+from smart_redriver.cdk.bundling import BundlingError
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
+from smart_redriver.cdk.oncall_policies import OnCallPolicies
+from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk.topics import Topics
 
-import redrive
-
-#: The folder that holds the functions' packages: the import root of everything deployed.
-LAMBDAS = Path(redrive.__file__).resolve().parent.parent
+__all__ = [
+    "Alarms",
+    "BundlingError",
+    "Mode",
+    "MonitoringSettings",
+    "OnCallPolicies",
+    "Settings",
+    "SmartRedriver",
+    "Topics",
+]

@@ -6,7 +6,6 @@ deployment without a change changes nothing.
 
 import atexit
 import functools
-import os
 import shutil
 import subprocess
 import sys
@@ -19,9 +18,8 @@ import jsii
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from smart_redriver.cdk import LAMBDAS
-
-LOCK_FILE = Path(__file__).resolve().parents[2] / "requirements" / "lambda.lock"
+#: A link to `requirements/lambda.lock`, which a wheel has as a file.
+LOCK_FILE = Path(__file__).with_name("lambda.lock")
 RUNTIME = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
@@ -37,8 +35,8 @@ class BundlingError(Exception):
     """Raised when a function's code can't be put together; says what to do about it."""
 
 
-def package_code(scope: Construct, package: str) -> lambda_.Code:
-    """Code asset of one package under ``lambdas/``, with its dependencies beside it.
+def package_code(scope: Construct, package: Path) -> lambda_.Code:
+    """Code asset of the package in the folder ``package``, with its dependencies beside it.
 
     boto3 is not in it: the Lambda runtime brings its own. Raises BundlingError if uv is missing or
     can't install.
@@ -47,7 +45,7 @@ def package_code(scope: Construct, package: str) -> lambda_.Code:
         # Now, not when the CDK asks for the bundle: an error there comes wrapped in two tracebacks.
         install_dependencies(LOCK_FILE)
     return lambda_.Code.from_asset(
-        str(LAMBDAS / package),
+        str(package),
         # Counts where bundling is skipped, and the hash is then that of the sources.
         exclude=["**/__pycache__", "**/*.py[co]", ".*"],
         asset_hash_type=cdk.AssetHashType.OUTPUT,
@@ -59,28 +57,31 @@ def package_code(scope: Construct, package: str) -> lambda_.Code:
 
 
 def find_uv() -> str:
-    """Path of the uv that belongs to this Python, else of the one on the PATH.
+    """Path of the uv that is installed as a package of this Python, else of the one on the PATH.
 
     Raises BundlingError if there is none.
     """
-    places = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    uv = shutil.which("uv", path=os.pathsep.join(places))
-    if uv is None:
-        raise BundlingError(
-            "uv is needed to bundle the functions and was not found. Install it beside this Python "
-            f"with: {sys.executable} -m pip install -r requirements/uv.lock"
-        )
-    return uv
+    try:
+        from uv import find_uv_bin
+
+        return find_uv_bin()
+    except (ImportError, FileNotFoundError):
+        if found := shutil.which("uv"):
+            return found
+    raise BundlingError(
+        "uv is needed to bundle the function and was not found. Install it beside this Python "
+        f"with: {sys.executable} -m pip install uv"
+    )
 
 
-def bundle(package: str, output: Path) -> None:
-    """Write the package and its dependencies into ``output``, an empty directory.
+def bundle(package: Path, output: Path) -> None:
+    """Write the package in this folder and its dependencies into ``output``, an empty directory.
 
     Raises BundlingError with uv's own words if the dependencies can't be installed.
     """
     shutil.copytree(install_dependencies(LOCK_FILE), output, dirs_exist_ok=True)
     ignore = shutil.ignore_patterns(*_LEFT_OUT)
-    shutil.copytree(LAMBDAS / package, output / package, ignore=ignore)
+    shutil.copytree(package, output / package.name, ignore=ignore)
     for path in output.rglob("*"):
         if path.name in _NOISE:
             path.unlink()
@@ -116,7 +117,7 @@ def install_dependencies(lock_file: Path) -> Path:
 
 @jsii.implements(cdk.ILocalBundling)
 class _UvBundling:
-    def __init__(self, package: str) -> None:
+    def __init__(self, package: Path) -> None:
         self._package = package
 
     # jsii passes the options as keywords only to a method that names one of them.

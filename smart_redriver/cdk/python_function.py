@@ -1,6 +1,7 @@
 """One Lambda function of this app, as every one of them is made: small role, JSON logs, arm64."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -14,14 +15,14 @@ from smart_redriver.cdk.bundling import ARCHITECTURE, RUNTIME, package_code
 def python_function(
     scope: Construct,
     *,
-    package: str,
+    package: Path,
     description: str,
     memory_mib: int,
     timeout: cdk.Duration,
     environment: Mapping[str, str],
     removal_policy: cdk.RemovalPolicy,
 ) -> lambda_.Function:
-    """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for a package's ``lambda_handler``.
+    """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
 
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
@@ -37,7 +38,7 @@ def python_function(
         "Function",
         description=description,
         code=package_code(scope, package),
-        handler=f"{package}.handler.lambda_handler",
+        handler=f"{package.name}.handler.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,
         memory_size=memory_mib,

@@ -12,7 +12,7 @@ _LONGEST_RETENTION = cdk.Duration.days(14)
 _LONG_POLL = cdk.Duration.seconds(20)
 
 
-class Queues(Construct):
+class NewQueues(Construct):
     """``source_queue``, its ``dead_letter_queue``, and the ``parking_lot`` for poison pills.
 
     All are encrypted by SQS's own key and refuse plain HTTP.

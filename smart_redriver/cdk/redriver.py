@@ -4,6 +4,7 @@ It stands alone, so another CDK app can use it for queues of its own; `docs/depl
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -15,7 +16,8 @@ from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from redrive.settings import Deployment, Mode, Settings
+import redrive
+from redrive.settings import Deployment, Settings
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.owners import tell_owners
@@ -24,11 +26,15 @@ from smart_redriver.cdk.queues import make_parking_lot
 from smart_redriver.cdk.state_table import shared_state_table
 from smart_redriver.cdk.topics import Topics
 
-__all__ = ["Mode", "MonitoringSettings", "Settings", "SmartRedriver", "Topics"]
+#: The function's own package, wherever it is installed.
+_REDRIVE = Path(redrive.__file__).resolve().parent
+
+#: The schedule only ticks; the function knows whether anything is due, and how often it looks at an idle queue.
+_TICK_EVERY = cdk.Duration.minutes(1)
 
 #: Enough for a pass of thousands of letters, and well under the 15 minutes that Lambda allows.
 _LONGEST_PASS_SECONDS = 240
-#: What a pass leaves free before the next tick.
+#: What a pass leaves free before the next look at an idle queue.
 _GAP_SECONDS = 10
 
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
@@ -56,7 +62,7 @@ _KEEP_STATE = (
 
 
 class SmartRedriver(Construct):
-    """``function`` makes one pass over the dead-letter queue on each tick of its schedule.
+    """``function`` makes passes over the dead-letter queue; each minute it is asked whether one is due.
 
     The queues may be anyone's, and encrypted: a queue imported with its key's ARN brings the
     grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
@@ -101,15 +107,15 @@ class SmartRedriver(Construct):
         )
         self.function = python_function(
             self,
-            package="redrive",
+            package=_REDRIVE,
             description="Redrives dead letters, and learns from those that return",
-            memory_mib=512,
+            memory_mib=settings.memory_mib,
             timeout=longest_pass(settings),
             environment=deployment.to_env() | settings.to_env(),
             removal_policy=removal_policy,
         )
         self._grant()
-        self._start_passes(every=cdk.Duration.minutes(settings.schedule_minutes))
+        self._schedule_ticks()
         self.topics = topics or _shared_topics(self)
         QueueMonitoring(
             monitoring_scope or self,
@@ -152,16 +158,19 @@ class SmartRedriver(Construct):
         for key, together in keys.values():
             yield key, sorted(together)
 
-    def _start_passes(self, *, every: cdk.Duration) -> None:
-        # A tick that could not be delivered is late by now; by default it would be tried for a day.
+    def _schedule_ticks(self) -> None:
         target = targets.LambdaInvoke(
-            self.function, retry_attempts=0, max_event_age=cdk.Duration.seconds(60)
+            self.function,
+            input=scheduler.ScheduleTargetInput.from_object({"scheduled": True}),
+            # A tick that could not be delivered is late by now; by default it would be tried for a day.
+            retry_attempts=0,
+            max_event_age=_TICK_EVERY,
         )
         scheduler.Schedule(
             self,
             "Schedule",
-            description="One pass of the smart re-driver",
-            schedule=scheduler.ScheduleExpression.rate(every),
+            description="A tick of the smart re-driver: a pass, if one is due",
+            schedule=scheduler.ScheduleExpression.rate(_TICK_EVERY),
             target=target,
         )
 
@@ -178,6 +187,9 @@ def _shared_topics(scope: Construct) -> Topics:
 
 
 def longest_pass(settings: Settings) -> cdk.Duration:
-    """The function's timeout: a pass, and so its lease, is over before the next tick."""
-    between_ticks = settings.schedule_minutes * 60
-    return cdk.Duration.seconds(min(_LONGEST_PASS_SECONDS, between_ticks - _GAP_SECONDS))
+    """The function's timeout: a pass, and so its lease, is over before the next look at an idle queue.
+
+    A tick that comes meanwhile finds the lease taken.
+    """
+    between_looks = settings.schedule_minutes * 60
+    return cdk.Duration.seconds(min(_LONGEST_PASS_SECONDS, between_looks - _GAP_SECONDS))

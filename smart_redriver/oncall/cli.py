@@ -1,4 +1,4 @@
-"""The `redrive` command: the entry point, and the order in which `redrive --help` lists what there is."""
+"""The `redrive` command: its app, and the order in which `redrive --help` lists what there is."""
 
 from __future__ import annotations
 
@@ -24,13 +24,4 @@ app = typer.Typer(
 )
 
 for group in (looking, mending, steering, checking):
-    group.declare(app)
-
-
-def main() -> None:
-    """Run the command that was typed, and exit."""
-    app(prog_name="redrive")
-
-
-if __name__ == "__main__":
-    main()
+    app.add_typer(group.app)

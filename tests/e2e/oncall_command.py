@@ -28,7 +28,7 @@ class OnCall:
             "LOCAL_AWS_CLOCK": str(self.stack.aws.work_dir / CLOCK_FILE),
         }
         finished = subprocess.run(
-            [sys.executable, "-m", "smart_redriver.oncall.cli", *arguments],
+            [sys.executable, "-m", "smart_redriver.oncall", *arguments],
             env=variables | environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

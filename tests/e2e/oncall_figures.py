@@ -70,7 +70,7 @@ def run(stack: DeployedStack, *arguments: str) -> tuple[float, int]:
     environment = stack.aws.environment() | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}"}
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "smart_redriver.oncall.cli", *arguments],
+        [sys.executable, "-m", "smart_redriver.oncall", *arguments],
         env=environment,
         stdout=subprocess.DEVNULL,
     )

@@ -7,7 +7,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.settings import Deployment, Settings
-from smart_redriver.cdk.queue_list import MAX_QUEUES, MAX_SOURCES
+from smart_redriver.cdk.adopted_queues import MAX_QUEUES, MAX_SOURCES
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry

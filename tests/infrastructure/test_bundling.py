@@ -5,6 +5,7 @@ Needs what a deployment needs: uv, and its cache or a package index.
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
 from tests.infrastructure.app_process import ROOT, run_app
+
+LAMBDAS = ROOT / "lambdas"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -25,7 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory) -> dict[str, bytes]:
     output = tmp_path_factory.mktemp("bundle")
-    bundle("redrive", output)
+    bundle(LAMBDAS / "redrive", output)
     return contents(output)
 
 
@@ -37,12 +40,11 @@ def test_the_bundle_has_the_package_and_powertools_but_not_boto3(bundled):
     assert "redrive/settings.py" in bundled
 
 
-def test_the_bundle_holds_the_module_of_the_handler(bundled):
-    sources = {path.name for path in (ROOT / "lambdas" / "redrive").glob("*.py")}
+def test_the_bundle_holds_every_module_of_the_function(bundled):
+    sources = {str(path.relative_to(LAMBDAS)) for path in (LAMBDAS / "redrive").rglob("*.py")}
 
-    assert {f"redrive/{name}" for name in sources} <= set(bundled)
-    if "handler.py" in sources:
-        assert "redrive/handler.py" in bundled
+    assert sources <= set(bundled)
+    assert "redrive/handler.py" in bundled
 
 
 def test_the_bundle_has_no_caches_and_no_notes_of_the_installer(bundled):
@@ -56,7 +58,7 @@ def test_the_bundle_has_no_caches_and_no_notes_of_the_installer(bundled):
 def test_bundled_files_can_be_read_by_everyone_whatever_the_umask(tmp_path):
     before = os.umask(0o077)
     try:
-        bundle("consumer", tmp_path)
+        bundle(LAMBDAS / "consumer", tmp_path)
     finally:
         os.umask(before)
 
@@ -90,10 +92,25 @@ def test_two_synths_in_two_processes_and_places_give_the_same_template_and_asset
 
 
 def test_without_uv_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(bundling.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setitem(sys.modules, "uv", None)
+    monkeypatch.setenv("PATH", "")
 
-    with pytest.raises(BundlingError, match=r"pip install -r requirements/uv\.lock"):
+    with pytest.raises(BundlingError, match=r"uv is needed .* -m pip install uv$"):
         find_uv()
+
+
+def test_a_uv_on_the_path_will_do_where_this_python_has_none(monkeypatch, tmp_path):
+    (tmp_path / "uv").write_text("#!/bin/sh")
+    (tmp_path / "uv").chmod(0o755)
+    monkeypatch.setitem(sys.modules, "uv", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert find_uv() == str(tmp_path / "uv")
+
+
+def test_the_lock_of_an_installed_construct_is_the_one_of_the_repository():
+    assert bundling.LOCK_FILE.is_symlink()
+    assert bundling.LOCK_FILE.resolve() == ROOT / "requirements" / "lambda.lock"
 
 
 def test_what_uv_could_not_install_is_told_in_its_own_words(tmp_path, monkeypatch):
@@ -101,7 +118,7 @@ def test_what_uv_could_not_install_is_told_in_its_own_words(tmp_path, monkeypatc
     monkeypatch.setattr(bundling, "LOCK_FILE", missing)
 
     with pytest.raises(BundlingError, match=r"uv could not install no-such\.lock"):
-        bundle("redrive", tmp_path / "out")
+        bundle(LAMBDAS / "redrive", tmp_path / "out")
 
 
 def test_a_synth_that_can_not_bundle_ends_with_one_message_and_no_traceback(tmp_path):

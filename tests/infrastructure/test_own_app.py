@@ -11,7 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk import SmartRedriver
 from tests.infrastructure.app_process import ROOT, UNBUNDLED
 
 EXAMPLE = ROOT / "examples" / "own_app.py"

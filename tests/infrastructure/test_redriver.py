@@ -1,5 +1,7 @@
 """The function, its schedule and its permissions: exact, so that each addition is deliberate."""
 
+import json
+
 import pytest
 from aws_cdk.assertions import Template
 
@@ -71,6 +73,10 @@ def test_no_role_has_a_managed_or_inline_policy(sample_template):
         assert not {"ManagedPolicyArns", "Policies"} & set(role["Properties"])
 
 
+def test_the_function_has_the_memory_that_its_setting_says(synth):
+    assert properties(synth(memory_mib="1769"), FUNCTION)["MemorySize"] == 1769
+
+
 def test_the_function_runs_as_designed(template):
     function = properties(template, FUNCTION)
 
@@ -88,23 +94,24 @@ def test_the_function_runs_as_designed(template):
 
 
 @pytest.mark.parametrize(("minutes", "timeout"), [("1", 50), ("4", 230), ("5", 240), ("1440", 240)])
-def test_a_pass_is_over_before_the_next_tick(synth, minutes, timeout):
+def test_a_pass_is_over_before_the_next_look_at_an_idle_queue(synth, minutes, timeout):
     template = synth(schedule_minutes=minutes)
 
     assert properties(template, FUNCTION)["Timeout"] == timeout
     assert timeout < int(minutes) * 60
 
 
-@pytest.mark.parametrize(
-    ("minutes", "rate"), [("5", "rate(5 minutes)"), ("1", "rate(1 minute)"), ("60", "rate(1 hour)")]
-)
-def test_the_schedule_ticks_at_the_rate_given_and_never_retries(synth, minutes, rate):
-    [schedule] = synth(schedule_minutes=minutes).find_resources("AWS::Scheduler::Schedule").values()
+@pytest.mark.parametrize("minutes", ["1", "5", "1440"])
+def test_the_schedule_ticks_every_minute_whatever_the_rhythm_and_never_retries(synth, minutes):
+    template = synth(schedule_minutes=minutes)
+    [schedule] = template.find_resources("AWS::Scheduler::Schedule").values()
 
-    assert schedule["Properties"]["ScheduleExpression"] == rate
+    assert environment(template)["SCHEDULE_MINUTES"] == minutes
+    assert schedule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["Properties"]["State"] == "ENABLED"
     target = schedule["Properties"]["Target"]
     assert target["Arn"] == {"Fn::GetAtt": [FUNCTION, "Arn"]}
+    assert json.loads(target["Input"]) == {"scheduled": True}
     assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
 
 
@@ -163,6 +170,9 @@ def test_the_function_reads_changed_settings_from_its_environment(synth):
         "cool_down_seconds": "90",
         "max_cool_down_seconds": "900",
         "verdict_grace_seconds": "31",
+        "last_chance_seconds": "7200",
+        "give_up_seconds": "7200",
+        "memory_mib": "256",
         "source_visibility_timeout_seconds": "120",
         "max_receive_count": "8",
         "with_sample_consumer": "true",

@@ -17,11 +17,11 @@ from redrive.passes.rounds import Rounds
 from redrive.settings import Deployment, Settings
 from simulator.consumers import Consumer
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
-from smart_redriver.oncall.aws import Aws
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
-from smart_redriver.oncall.session import Session
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.stack.aws import Aws
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.scenes import WatchedRedriver
 from tests.oncall.fakes import (
     STACK,

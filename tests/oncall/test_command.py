@@ -14,12 +14,12 @@ import typer.main
 
 from fakes.faults import on, refuse
 from redrive.errors import CallFailed, Fault, SettingsError
-from smart_redriver.oncall.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked, open_session
-from smart_redriver.oncall.exits import Refused
-from smart_redriver.oncall.failures import explain
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 
@@ -157,7 +157,7 @@ def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         "AWS_MAX_ATTEMPTS": "1",
     }
     return subprocess.run(
-        [sys.executable, "-m", "smart_redriver.oncall.cli", *arguments],
+        [sys.executable, "-m", "smart_redriver.oncall", *arguments],
         env=variables | environment,
         capture_output=True,
         text=True,

@@ -10,10 +10,10 @@ import pytest
 
 from fakes.faults import on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.check_alarms import judge_topic, lets_publish
-from smart_redriver.oncall.check_passes import judge_report
-from smart_redriver.oncall.check_queues import judge_consumer, judge_source
-from smart_redriver.oncall.findings import Level
+from smart_redriver.oncall.doctor.alarms import judge_topic, lets_publish
+from smart_redriver.oncall.doctor.findings import Level
+from smart_redriver.oncall.doctor.passes import judge_report
+from smart_redriver.oncall.doctor.queues import judge_consumer, judge_source
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK

@@ -30,13 +30,13 @@ from fakes.faults import (
 )
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.choice import Choice, Filter
-from smart_redriver.oncall.delete import Delete, delete
-from smart_redriver.oncall.edit import edit
-from smart_redriver.oncall.exits import Exit, Refused
-from smart_redriver.oncall.replay import Replay, replay
-from smart_redriver.oncall.session import Session
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.letters.choice import Choice, Filter
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
+from smart_redriver.oncall.verbs.edit import edit
+from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from tests.faults.cases import Cases
 from tests.faults.scenes import ONE_CALL, SOME, TEN
 from tests.oncall.desk import Desk
@@ -127,13 +127,13 @@ def a_replay(_: Path) -> Case:
     desk = Desk()
     desk.park("a", "b", MessageAttributes=SOME)
     desk.park("no room for a trail", MessageAttributes=TEN)
-    return Case(desk, lambda session: replay(session, Replay(choice=ALL, workers=1)))
+    return Case(desk, lambda session: replay(session, ReplayRequest(choice=ALL, workers=1)))
 
 
 def a_replay_of_more_than_a_call(_: Path) -> Case:
     desk = Desk()
     desk.park(*(f"letter {n}" for n in range(12)))
-    return Case(desk, lambda session: replay(session, Replay(choice=ALL, rate=0, workers=1)))
+    return Case(desk, lambda session: replay(session, ReplayRequest(choice=ALL, rate=0, workers=1)))
 
 
 def a_replay_by_filter(_: Path) -> Case:
@@ -142,7 +142,7 @@ def a_replay_by_filter(_: Path) -> Case:
     choice = Choice(filter=Filter(contains="good"))
     return Case(
         desk,
-        lambda session: replay(session, Replay(choice=choice, workers=1)),
+        lambda session: replay(session, ReplayRequest(choice=choice, workers=1)),
         stays={"bad 1", "bad 2"},
     )
 
@@ -150,8 +150,8 @@ def a_replay_by_filter(_: Path) -> Case:
 def a_replay_from_the_dlq(_: Path) -> Case:
     desk = Desk()
     desk.dead_letters("a", "b", "c", MessageAttributes=SOME)
-    order = Replay(choice=ALL, from_dlq=True, workers=1)
-    return Case(desk, lambda session: replay(session, order))
+    request = ReplayRequest(choice=ALL, from_dlq=True, workers=1)
+    return Case(desk, lambda session: replay(session, request))
 
 
 def an_edit(_: Path) -> Case:
@@ -178,8 +178,8 @@ def a_delete(tmp_path: Path) -> Case:
     desk.park(*sorted(bodies), MessageAttributes=SOME)
     file = tmp_path / "deleted.jsonl"
     file.unlink(missing_ok=True)
-    order = Delete(choice=ALL, file=file)
-    return Case(desk, lambda session: delete(session, order), gone=bodies, file=file)
+    request = DeleteRequest(choice=ALL, file=file)
+    return Case(desk, lambda session: delete(session, request), gone=bodies, file=file)
 
 
 def a_delete_by_filter(tmp_path: Path) -> Case:
@@ -187,10 +187,10 @@ def a_delete_by_filter(tmp_path: Path) -> Case:
     desk.park("good 1", "bad 1", "good 2", "bad 2")
     file = tmp_path / "deleted.jsonl"
     file.unlink(missing_ok=True)
-    order = Delete(choice=Choice(filter=Filter(contains="bad")), file=file)
+    request = DeleteRequest(choice=Choice(filter=Filter(contains="bad")), file=file)
     return Case(
         desk,
-        lambda session: delete(session, order),
+        lambda session: delete(session, request),
         stays={"good 1", "good 2"},
         gone={"bad 1", "bad 2"},
         file=file,

@@ -11,9 +11,9 @@ from fakes.faults import Wire, on, refuse
 from redrive.core.breaker import force, new_circuit
 from redrive.core.circuit import State
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.audit import LINES_PER_ITEM, Line
-from smart_redriver.oncall.shapes import shape_of
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.letters.shapes import shape_of
+from smart_redriver.oncall.stack.audit import LINES_PER_ITEM, Line
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, outputs_of

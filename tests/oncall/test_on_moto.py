@@ -21,11 +21,11 @@ from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
 from redrive.core.triage import ParkReason
 from redrive.settings import Deployment, Settings
-from smart_redriver.oncall.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
-from smart_redriver.oncall.session import Session
-from smart_redriver.oncall.terminal import Terminal
+from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.contract.moto_dlq import dead_letter_source_arns
 from tests.faults.scenes import SOME
 from tests.oncall.desk import park_all

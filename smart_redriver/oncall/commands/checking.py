@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import typer
 
-from smart_redriver.oncall.commands.command import command
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.commands.command import Looking, examples
+from smart_redriver.oncall.terminal.exits import Exit
+
+app = typer.Typer()
 
 
-def declare(app: typer.Typer) -> None:
-    """Add the command to `app`."""
-    command(app, "redrive doctor", "redrive doctor --queue orders")(doctor)
-
-
-def doctor(session: Session) -> Exit:
+@app.command(cls=Looking, epilog=examples("redrive doctor", "redrive doctor --queue orders"))
+def doctor(context: typer.Context) -> Exit:
     """Check the deployment. Each thing that is wrong comes with its remedy; exit code 1 if there is any."""
-    from smart_redriver.oncall.checkup import doctor as look
+    from smart_redriver.oncall.verbs.doctor import doctor as look
 
-    return look(session)
+    return look(context.obj)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
 
-#: A command: its session, then its own arguments and options by name.
-Body = Callable[..., Exit]
+if TYPE_CHECKING:
+    from smart_redriver.oncall.stack.session import Session
 
 DEFAULT_STACK = "SmartRedriver"
 
@@ -35,13 +34,14 @@ class Asked:
 
 
 #: How a command comes by its session; a test brings its own.
-OpenSession = Callable[[Asked], Session]
+OpenSession = Callable[[Asked], "Session"]
 
 
 def open_session(asked: Asked) -> Session:
     """The session of a person at a terminal, with the credentials of their environment."""
-    from smart_redriver.oncall.aws import Aws, Caller, connect_as
-    from smart_redriver.oncall.terminal import Terminal
+    from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+    from smart_redriver.oncall.stack.session import Session
+    from smart_redriver.oncall.terminal.terminal import Terminal
 
     caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
     return Session(
@@ -52,26 +52,62 @@ def open_session(asked: Asked) -> Session:
     )
 
 
-def command(
-    app: typer.Typer, *examples: str, name: str | None = None, changes: bool = False
-) -> Callable[[Body], Body]:
-    """Make `body` a command of `app`; one that `changes` something can be told `--yes`."""
-    epilog = "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in examples)])
+_shared = typer.Typer(add_completion=False)
 
-    def register(body: Body) -> Body:
-        def run(context: typer.Context, **given: Any) -> None:
-            asked = Asked(**{one: given.pop(one) for one in Asked.__slots__ if one in given})
-            session = (context.obj or open_session)(asked)
-            raise typer.Exit(_ended(session, partial(body, session, **given)))
 
-        parameters = list(_parameters(body, changes=changes))
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by Typer
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__doc__ = body.__doc__
-        app.command(name or body.__name__, epilog=epilog)(run)
-        return body
+@_shared.command()
+def _looking(
+    stack: Annotated[str, typer.Option(help="The stack that was deployed.")] = DEFAULT_STACK,
+    queue: Annotated[
+        str | None, typer.Option(help="Which of the stack's queues, if it has several.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="AWS profile.")] = None,
+    region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,
+    endpoint_url: Annotated[str | None, typer.Option(help="Where AWS is, for an emulator.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="The result as JSON on standard output.")
+    ] = False,
+) -> None:
+    """Declare the options that every command shares; only their declaration is used."""
 
-    return register
+
+@_shared.command()
+def _changing(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Declare what a command that changes something takes beside them."""
+
+
+_LOOKING, _CHANGING = (
+    command.params
+    for command in typer.main.get_command(_shared).commands.values()  # type: ignore[attr-defined]
+)
+
+
+class Looking(TyperCommand):
+    """A command with the shared options. Its function finds the session in ``context.obj`` and returns an `Exit`."""
+
+    shared = tuple(_LOOKING)
+
+    def __init__(self, *given: Any, params: list[Any], **more: Any) -> None:
+        super().__init__(*given, params=[*params, *self.shared], **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Open the session, run the command, end the process with its exit code."""
+        asked = Asked(**{one.name: ctx.params.pop(one.name) for one in self.shared})
+        ctx.obj = (ctx.obj or open_session)(asked)
+        raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
+
+
+class Changing(Looking):
+    """A command that changes something, and asks before it does unless it is told `--yes`."""
+
+    shared = (*_LOOKING, *_CHANGING)
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in lines)])
 
 
 def _ended(session: Session, act: Callable[[], Exit]) -> int:
@@ -86,39 +122,8 @@ def _ended(session: Session, act: Callable[[], Exit]) -> int:
         session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
         return Exit.REFUSED
     except Exception as fault:  # the last place where a traceback can become a sentence
-        from smart_redriver.oncall.failures import explain
+        from smart_redriver.oncall.terminal.failures import explain
 
         sentence, code = explain(fault)
         session.terminal.warn(sentence)
         return code
-
-
-def _parameters(body: Body, *, changes: bool) -> Iterator[inspect.Parameter]:
-    """The command's own parameters, then the shared ones."""
-    yield _parameter("context", typer.Context, inspect.Parameter.empty)
-    _, *own = inspect.signature(body, eval_str=True).parameters.values()
-    for one in own:
-        yield one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-    shared = _SHARED | (_YES if changes else {})
-    for name, annotation in shared.items():
-        yield _parameter(name, annotation, getattr(_DEFAULTS, name))
-
-
-def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
-    )
-
-
-_DEFAULTS = Asked()
-_SHARED: dict[str, Any] = {
-    "stack": Annotated[str, typer.Option(help="The stack that was deployed.")],
-    "queue": Annotated[
-        str | None, typer.Option(help="Which of the stack's queues, if it has several.")
-    ],
-    "profile": Annotated[str | None, typer.Option(help="AWS profile.")],
-    "region": Annotated[str | None, typer.Option(help="AWS Region.")],
-    "endpoint_url": Annotated[str | None, typer.Option(help="Where AWS is, for an emulator.")],
-    "json": Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")],
-}
-_YES: dict[str, Any] = {"yes": Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]}

@@ -6,48 +6,43 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import command
+from smart_redriver.oncall.commands.command import Looking, examples
 from smart_redriver.oncall.commands.options import Contains, Error, Id, ParkedAs, Since, Where
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+
+app = typer.Typer()
 
 
-def declare(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    command(app, "redrive status", "redrive status --queue orders --json")(status)
-    command(app, "redrive watch", "redrive watch --every 2")(watch)
-    command(app, "redrive letters", "redrive letters --where \"customer.country == 'DE'\" --body")(
-        letters
-    )
-    command(app, "redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h")(
-        parked
-    )
-    command(app, "redrive show 5a8b1f0e-0000-4000-8000-0123456789ab")(show)
-    command(app, "redrive history", "redrive history --days 7")(history)
-
-
-def status(session: Session) -> Exit:
+@app.command(cls=Looking, epilog=examples("redrive status", "redrive status --queue orders --json"))
+def status(context: typer.Context) -> Exit:
     """What is wrong, and what happens next: circuit, depths, last pass, alarms. Of all queues unless one is named."""
-    from smart_redriver.oncall.status import status as tell
+    from smart_redriver.oncall.verbs.status import status as tell
 
-    return tell(session)
+    return tell(context.obj)
 
 
+@app.command(cls=Looking, epilog=examples("redrive watch", "redrive watch --every 2"))
 def watch(
-    session: Session,
+    context: typer.Context,
     every: Annotated[float, typer.Option(min=0.5, metavar="SECONDS", help="How often.")] = 5.0,
     times: Annotated[
         int | None, typer.Option(min=1, help="End after so many looks instead of at Ctrl-C.")
     ] = None,
 ) -> Exit:
     """The same as `status`, live, until Ctrl-C."""
-    from smart_redriver.oncall.status import watch as go_on
+    from smart_redriver.oncall.verbs.status import watch as go_on
 
-    return go_on(session, every_seconds=every, times=times)
+    return go_on(context.obj, every_seconds=every, times=times)
 
 
+@app.command(
+    cls=Looking,
+    epilog=examples(
+        "redrive letters", "redrive letters --where \"customer.country == 'DE'\" --body"
+    ),
+)
 def letters(
-    session: Session,
+    context: typer.Context,
     limit: Annotated[int, typer.Option(min=1, help="Look at so many at most.")] = 20,
     contains: Contains = None,
     where: Where = None,
@@ -55,15 +50,19 @@ def letters(
     body: Annotated[bool, typer.Option("--body", help="Show the bodies, too.")] = False,
 ) -> Exit:
     """Peek at the DLQ. Looking is not free on SQS: it counts as a receive, and what it cost is told."""
-    from smart_redriver.oncall.choice import read_filter
-    from smart_redriver.oncall.letters import peek
+    from smart_redriver.oncall.letters.choice import read_filter
+    from smart_redriver.oncall.verbs.letters import peek
 
-    wanted = read_filter(session.clock(), contains=contains, where=where, since=since)
-    return peek(session, wanted, limit=limit, with_body=body)
+    wanted = read_filter(context.obj.clock(), contains=contains, where=where, since=since)
+    return peek(context.obj, wanted, limit=limit, with_body=body)
 
 
+@app.command(
+    cls=Looking,
+    epilog=examples("redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h"),
+)
 def parked(
-    session: Session,
+    context: typer.Context,
     as_list: Annotated[bool, typer.Option("--list", help="Letter by letter.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="List so many at most.")] = 100,
     contains: Contains = None,
@@ -73,33 +72,40 @@ def parked(
     error: Error = None,
 ) -> Exit:
     """What waits in the parking lot for a person, by reason and error. From the ledger: nothing is received."""
-    from smart_redriver.oncall.choice import read_filter
-    from smart_redriver.oncall.parked import parked as tell
+    from smart_redriver.oncall.letters.choice import read_filter
+    from smart_redriver.oncall.verbs.parked import parked as tell
 
     wanted = read_filter(
-        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+        context.obj.clock(),
+        contains=contains,
+        where=where,
+        since=since,
+        reason=parked_as,
+        error=error,
     )
-    return tell(session, wanted, as_list=as_list, limit=limit)
+    return tell(context.obj, wanted, as_list=as_list, limit=limit)
 
 
+@app.command(cls=Looking, epilog=examples("redrive show 5a8b1f0e-0000-4000-8000-0123456789ab"))
 def show(
-    session: Session,
+    context: typer.Context,
     message_id: Id,
     look: Annotated[
         int, typer.Option(min=0, help="Look for its body among so many letters at most.")
     ] = 100,
 ) -> Exit:
     """One letter, by any id it ever had: where it is, its history attempt by attempt, its attributes and body."""
-    from smart_redriver.oncall.show import show as tell
+    from smart_redriver.oncall.verbs.show import show as tell
 
-    return tell(session, message_id, limit=look)
+    return tell(context.obj, message_id, limit=look)
 
 
+@app.command(cls=Looking, epilog=examples("redrive history", "redrive history --days 7"))
 def history(
-    session: Session,
+    context: typer.Context,
     days: Annotated[int, typer.Option(min=1, max=400, help="So many days back.")] = 30,
 ) -> Exit:
     """Who changed what, when and why, from the audit trail."""
-    from smart_redriver.oncall.history import history as tell
+    from smart_redriver.oncall.verbs.history import history as tell
 
-    return tell(session, days=days)
+    return tell(context.obj, days=days)

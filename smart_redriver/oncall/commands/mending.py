@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import command
+from smart_redriver.oncall.commands.command import Changing, Looking, examples
 from smart_redriver.oncall.commands.options import (
     All,
     Contains,
@@ -22,8 +22,7 @@ from smart_redriver.oncall.commands.options import (
     Where,
     Why,
 )
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
 
 
 class To(str, Enum):
@@ -33,34 +32,18 @@ class To(str, Enum):
     SOURCE = "source"
 
 
-def declare(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    command(
-        app,
+app = typer.Typer()
+
+
+@app.command(
+    cls=Changing,
+    epilog=examples(
         "redrive replay --all --dry-run",
         "redrive replay --error 'price is null' --validate './check-order' --rate 20",
-        changes=True,
-    )(replay)
-    command(
-        app,
-        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
-        changes=True,
-    )(edit)
-    command(
-        app,
-        "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'",
-        changes=True,
-    )(delete)
-    command(app, "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d")(
-        export
-    )
-    command(app, "redrive import parked.jsonl --to source", name="import", changes=True)(
-        import_letters
-    )
-
-
+    ),
+)
 def replay(
-    session: Session,
+    context: typer.Context,
     ids: Ids = None,
     all_: All = False,
     contains: Contains = None,
@@ -80,14 +63,19 @@ def replay(
     reason: Why = "",
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
-    from smart_redriver.oncall.choice import choose, read_filter
-    from smart_redriver.oncall.replay import Replay
-    from smart_redriver.oncall.replay import replay as send
+    from smart_redriver.oncall.letters.choice import choose, read_filter
+    from smart_redriver.oncall.verbs.replay import ReplayRequest
+    from smart_redriver.oncall.verbs.replay import replay as send
 
     given = read_filter(
-        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+        context.obj.clock(),
+        contains=contains,
+        where=where,
+        since=since,
+        reason=parked_as,
+        error=error,
     )
-    order = Replay(
+    request = ReplayRequest(
         choice=choose(ids or (), given, is_all=all_),
         from_dlq=from_dlq,
         rate=rate,
@@ -95,24 +83,36 @@ def replay(
         reason=reason,
         is_dry_run=dry_run,
     )
-    return send(session, order)
+    return send(context.obj, request)
 
 
+@app.command(
+    cls=Changing,
+    epilog=examples(
+        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'"
+    ),
+)
 def edit(
-    session: Session,
+    context: typer.Context,
     message_id: Id,
     from_dlq: FromDlq = False,
     validate: Validate = None,
     reason: Why = "",
 ) -> Exit:
     """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
-    from smart_redriver.oncall.edit import edit as mend
+    from smart_redriver.oncall.verbs.edit import edit as mend
 
-    return mend(session, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
+    return mend(context.obj, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
 
 
+@app.command(
+    cls=Changing,
+    epilog=examples(
+        "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'"
+    ),
+)
 def delete(
-    session: Session,
+    context: typer.Context,
     ids: Ids = None,
     all_: All = False,
     contains: Contains = None,
@@ -128,25 +128,31 @@ def delete(
     reason: Why = "",
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
-    from smart_redriver.oncall.choice import choose, read_filter
-    from smart_redriver.oncall.delete import Delete
-    from smart_redriver.oncall.delete import delete as remove
+    from smart_redriver.oncall.letters.choice import choose, read_filter
+    from smart_redriver.oncall.verbs.delete import DeleteRequest
+    from smart_redriver.oncall.verbs.delete import delete as remove
 
-    now = session.clock()
+    now = context.obj.clock()
     given = read_filter(
         now, contains=contains, where=where, since=since, reason=parked_as, error=error
     )
-    order = Delete(
+    request = DeleteRequest(
         choice=choose(ids or (), given, is_all=all_),
         file=export or Path(f"deleted-{now:%Y%m%dT%H%M%SZ}.jsonl"),
         from_dlq=from_dlq,
         reason=reason,
     )
-    return remove(session, order)
+    return remove(context.obj, request)
 
 
+@app.command(
+    cls=Looking,
+    epilog=examples(
+        "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d"
+    ),
+)
 def export(
-    session: Session,
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines, appended to.")],
     contains: Contains = None,
     where: Where = None,
@@ -156,23 +162,29 @@ def export(
     from_dlq: FromDlq = False,
 ) -> Exit:
     """Write letters to a file, binary attributes included, and leave them where they are."""
-    from smart_redriver.oncall.choice import Choice, read_filter
-    from smart_redriver.oncall.transfer import export as write
+    from smart_redriver.oncall.letters.choice import Choice, read_filter
+    from smart_redriver.oncall.verbs.export import export as write
 
     wanted = read_filter(
-        session.clock(), contains=contains, where=where, since=since, reason=parked_as, error=error
+        context.obj.clock(),
+        contains=contains,
+        where=where,
+        since=since,
+        reason=parked_as,
+        error=error,
     )
-    return write(session, file, Choice(filter=wanted), from_dlq=from_dlq)
+    return write(context.obj, file, Choice(filter=wanted), from_dlq=from_dlq)
 
 
+@app.command("import", cls=Changing, epilog=examples("redrive import parked.jsonl --to source"))
 def import_letters(
-    session: Session,
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="What `export` or `delete` wrote.")],
     to: Annotated[To, typer.Option(help="Where they go.")] = To.PARKING_LOT,
     reason: Why = "",
 ) -> Exit:
     """Send the letters of a file. Those that the ledger says are still about are skipped."""
-    from smart_redriver.oncall.transfer import Destination
-    from smart_redriver.oncall.transfer import import_letters as send
+    from smart_redriver.oncall.verbs.import_letters import Destination
+    from smart_redriver.oncall.verbs.import_letters import import_letters as send
 
-    return send(session, file, Destination(to.value), reason)
+    return send(context.obj, file, Destination(to.value), reason)

@@ -1,4 +1,4 @@
-"""`pause`, `resume`, `open`, `close`, `drain`, `run`: orders to the re-driver itself."""
+"""`pause`, `resume`, `open`, `close`, `drain`, `run`: what the re-driver itself is told."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import command
+from smart_redriver.oncall.commands.command import Changing, examples
 from smart_redriver.oncall.commands.options import Why
-from smart_redriver.oncall.exits import Exit
-from smart_redriver.oncall.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+
+app = typer.Typer()
 
 #: Whoever comes after must learn why nothing moves, or everything.
 NeededWhy = Annotated[
@@ -17,24 +18,9 @@ NeededWhy = Annotated[
 ]
 
 
-def declare(app: typer.Typer) -> None:
-    """Add the commands to `app`."""
-    command(app, "redrive pause --for 2h --reason 'database migration'", changes=True)(pause)
-    command(app, "redrive resume --reason 'migration is over'", changes=True)(resume)
-    command(app, "redrive open --reason 'the payment provider is down'", name="open", changes=True)(
-        open_circuit
-    )
-    command(
-        app, "redrive close --reason 'the provider is back, I checked'", name="close", changes=True
-    )(close_circuit)
-    command(app, "redrive drain", "redrive drain --for 30m --rate 500 --no-follow", changes=True)(
-        drain
-    )
-    command(app, "redrive run --dry-run", "redrive run --yes", changes=True)(run)
-
-
+@app.command(cls=Changing, epilog=examples("redrive pause --for 2h --reason 'database migration'"))
 def pause(
-    session: Session,
+    context: typer.Context,
     reason: NeededWhy,
     lasts: Annotated[
         str | None,
@@ -42,37 +28,49 @@ def pause(
     ] = None,
 ) -> Exit:
     """Let no pass redrive anything, until `resume` or for a while. Letters near expiry are still kept."""
-    from smart_redriver.oncall.orders import pause as hold
-    from smart_redriver.oncall.words import parse_span
+    from smart_redriver.oncall.terminal.words import parse_span
+    from smart_redriver.oncall.verbs.pause import pause as hold
 
-    return hold(session, reason, parse_span(lasts) if lasts else None)
+    return hold(context.obj, reason, parse_span(lasts) if lasts else None)
 
 
-def resume(session: Session, reason: Why = "") -> Exit:
+@app.command(cls=Changing, epilog=examples("redrive resume --reason 'migration is over'"))
+def resume(context: typer.Context, reason: Why = "") -> Exit:
     """Let passes work again."""
-    from smart_redriver.oncall.orders import resume as go_on
+    from smart_redriver.oncall.verbs.pause import resume as go_on
 
-    return go_on(session, reason)
+    return go_on(context.obj, reason)
 
 
-def open_circuit(session: Session, reason: NeededWhy) -> Exit:
+@app.command(
+    "open", cls=Changing, epilog=examples("redrive open --reason 'the payment provider is down'")
+)
+def open_circuit(context: typer.Context, reason: NeededWhy) -> Exit:
     """Force the circuit OPEN: nothing is redriven until the cool-down is over, then canaries decide."""
     from redrive.core.circuit import State
-    from smart_redriver.oncall.orders import force
+    from smart_redriver.oncall.verbs.force import force
 
-    return force(session, State.OPEN, reason)
+    return force(context.obj, State.OPEN, reason)
 
 
-def close_circuit(session: Session, reason: NeededWhy) -> Exit:
+@app.command(
+    "close",
+    cls=Changing,
+    epilog=examples("redrive close --reason 'the provider is back, I checked'"),
+)
+def close_circuit(context: typer.Context, reason: NeededWhy) -> Exit:
     """Force the circuit CLOSED: redrives begin with a window of 1."""
     from redrive.core.circuit import State
-    from smart_redriver.oncall.orders import force
+    from smart_redriver.oncall.verbs.force import force
 
-    return force(session, State.CLOSED, reason)
+    return force(context.obj, State.CLOSED, reason)
 
 
+@app.command(
+    cls=Changing, epilog=examples("redrive drain", "redrive drain --for 30m --rate 500 --no-follow")
+)
 def drain(
-    session: Session,
+    context: typer.Context,
     lasts: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="At most so long: 90s, 20m, 2h.")
     ] = "1h",
@@ -88,22 +86,25 @@ def drain(
     reason: Why = "",
 ) -> Exit:
     """After a fix: a larger window and rate for a while. The circuit breaker still stops on failure."""
-    from smart_redriver.oncall.drain import Drain
-    from smart_redriver.oncall.drain import drain as order
-    from smart_redriver.oncall.words import parse_span
+    from smart_redriver.oncall.terminal.words import parse_span
+    from smart_redriver.oncall.verbs.drain import DrainRequest
+    from smart_redriver.oncall.verbs.drain import drain as begin
 
-    wanted = Drain(lasts=parse_span(lasts), window=window, rate=rate, reason=reason, follows=follow)
-    return order(session, wanted)
+    wanted = DrainRequest(
+        lasts=parse_span(lasts), window=window, rate=rate, reason=reason, follows=follow
+    )
+    return begin(context.obj, wanted)
 
 
+@app.command(cls=Changing, epilog=examples("redrive run --dry-run", "redrive run --yes"))
 def run(
-    session: Session,
+    context: typer.Context,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print each decision and its reason, apply none.")
     ] = False,
     reason: Why = "",
 ) -> Exit:
     """One pass now."""
-    from smart_redriver.oncall.run import run as go
+    from smart_redriver.oncall.verbs.run import run as go
 
-    return go(session, is_dry_run=dry_run, reason=reason)
+    return go(context.obj, is_dry_run=dry_run, reason=reason)

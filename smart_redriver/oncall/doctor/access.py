@@ -1,0 +1,88 @@
+"""Whether the function's role allows each call that a pass makes, and whether the keys that it needs are in use.
+
+IAM's own simulator answers, so nothing is sent or received for it. It does not know the policies of queues and keys
+that belong to other accounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from redrive.core.queue_facts import queue_name
+from redrive.errors import CallFailed
+from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
+from smart_redriver.oncall.doctor.queues import attributes_of
+from smart_redriver.oncall.stack.session import Session
+
+_SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
+_TAKE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+_TAKE_DEAD = (*_TAKE, "sqs:ChangeMessageVisibility", "sqs:ListMessageMoveTasks")
+_KEEP = (
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+)
+
+
+def check_access(session: Session) -> Iterator[Finding]:
+    """Ask for every call of a pass. Raises CallFailed."""
+    deployment = session.place.deployment
+    dlq = attributes_of(session, deployment.dlq_url)
+    lot = attributes_of(session, deployment.parking_lot_url)
+    sources = [attributes_of(session, url) for url in deployment.source_urls]
+    table = session.aws.dynamodb.describe_table(TableName=deployment.table_name)["Table"]
+    needs: list[tuple[str, tuple[str, ...]]] = [
+        *((source["QueueArn"], _SEND) for source in sources),
+        (dlq["QueueArn"], _TAKE_DEAD),
+        (lot["QueueArn"], (*_SEND, *_TAKE)),
+        (table["TableArn"], _KEEP),
+    ]
+    role = session.function_configuration["Role"]
+    for arn, actions in needs:
+        yield _ask(session, role, arn, actions)
+    keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot)} - {""}
+    for key in sorted(keys):
+        yield _check_key(session, key)
+
+
+def _ask(session: Session, role: str, arn: str, actions: tuple[str, ...]) -> Finding:
+    name = queue_name(arn).rpartition("/")[2]
+    try:
+        answer: dict[str, Any] = session.aws.client("iam").simulate_principal_policy(
+            PolicySourceArn=role, ActionNames=list(dict.fromkeys(actions)), ResourceArns=[arn]
+        )
+    except CallFailed as failed:
+        return unknown(
+            f"What the function may do with {name} could not be asked: {failed.code}.",
+            "Looking needs iam:SimulatePrincipalPolicy; the last pass tells what was refused, too.",
+        )
+    denied = [
+        one["EvalActionName"]
+        for one in answer["EvaluationResults"]
+        if one["EvalDecision"] != "allowed"
+    ]
+    return check(
+        not denied,
+        f"The function may do what it needs with {name}.",
+        f"The function may not call {', '.join(denied)} on {name}.",
+        "Deploy the stack anew; a policy that somebody attached to the role may also deny it.",
+    )
+
+
+def _check_key(session: Session, key: str) -> Finding:
+    try:
+        told = session.aws.client("kms").describe_key(KeyId=key)["KeyMetadata"]
+    except CallFailed as failed:
+        return unknown(
+            f"The key {key} could not be looked at: {failed.code}.",
+            "Ask its owner whether it is enabled.",
+        )
+    if told["KeyState"] == "Enabled":
+        return good(f"The key {key} is enabled.")
+    return wrong(
+        f"The key {key} is {told['KeyState']}: its queues can't be read or written.",
+        "Enable the key, or cancel its deletion.",
+    )

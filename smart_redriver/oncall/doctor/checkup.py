@@ -1,0 +1,47 @@
+"""All checks of one queue's deployment, at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from smart_redriver.oncall.doctor.access import check_access
+from smart_redriver.oncall.doctor.alarms import check_alarms
+from smart_redriver.oncall.doctor.findings import Finding, unknown
+from smart_redriver.oncall.doctor.passes import check_passes
+from smart_redriver.oncall.doctor.queues import check_queues
+from smart_redriver.oncall.doctor.state import check_state
+from smart_redriver.oncall.stack.asking import Answer, Asking
+from smart_redriver.oncall.stack.session import Session
+
+#: Looks at one side of a deployment. Raises CallFailed and Refused for what it can't do without.
+Check = Callable[[Session], Iterable[Finding]]
+
+
+def examine(session: Session) -> list[Finding]:
+    """All findings about one queue, in the order of the checks."""
+    checks: dict[str, Check] = {
+        "queues": check_queues,
+        "state table": check_state,
+        "passes": check_passes,
+        "access": check_access,
+        "alarms": check_alarms,
+    }
+    _ = session.queues, session.store
+    for service in _SERVICES:  # one after another: botocore does not build them at the same time
+        session.aws.client(service)
+    with Asking() as ask:
+        answers = {
+            name: ask(lambda look=look: list(look(session)))  # type: ignore[misc]  # bound here
+            for name, look in checks.items()
+        }
+        return [one for name, wait in answers.items() for one in _findings(name, wait())]
+
+
+_SERVICES = ("sqs", "dynamodb", "lambda", "logs", "scheduler", "iam", "kms", "cloudwatch", "sns")
+
+
+def _findings(name: str, answer: Answer[list[Finding]]) -> Sequence[Finding]:
+    if answer.fault is None:
+        return answer.value or []
+    remedy = "Looking needs the managed policy RedriveViewer; then run it again."
+    return [unknown(f"The {name} could not be checked: {answer.fault}", remedy)]

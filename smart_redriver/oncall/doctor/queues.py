@@ -1,0 +1,152 @@
+"""Whether the queues are what a re-driver needs: types, policies, retention, and nobody else at the DLQ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from redrive.core.queue_facts import queue_name
+from redrive.errors import CallFailed
+from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
+from smart_redriver.oncall.stack.session import Session
+
+Attributes = Mapping[str, Any]
+
+
+def check_queues(session: Session) -> Iterator[Finding]:
+    """Look at source queues, DLQ and parking lot. Raises CallFailed."""
+    deployment = session.place.deployment
+    dlq = attributes_of(session, deployment.dlq_url)
+    lot = attributes_of(session, deployment.parking_lot_url)
+    for url in deployment.source_urls:
+        source = attributes_of(session, url)
+        yield from judge_source(source, dlq)
+        yield from _check_consumer(session, source)
+    yield from judge_dead_letters(dlq, lot)
+    yield from _check_strangers(session, dlq)
+
+
+def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
+    """A source queue and its DLQ, as far as they must fit each other."""
+    name, dlq_name = _name(source), _name(dlq)
+    policy = json.loads(source.get("RedrivePolicy") or "{}")
+    yield check(
+        not _is_fifo(source),
+        f"{name} is a standard queue.",
+        f"{name} is a FIFO queue, whose order a redrive would break.",
+        "Use the re-driver for standard queues only.",
+    )
+    yield check(
+        policy.get("deadLetterTargetArn") == dlq["QueueArn"],
+        f"The failed messages of {name} go to {dlq_name}.",
+        f"The failed messages of {name} do not go to {dlq_name}: its RedrivePolicy names "
+        f"{queue_name(policy.get('deadLetterTargetArn') or 'no queue')}.",
+        f"Set RedrivePolicy of {name} to deadLetterTargetArn {dlq['QueueArn']}.",
+    )
+    allow = json.loads(dlq.get("RedriveAllowPolicy") or "{}")
+    permission = allow.get("redrivePermission", "allowAll")
+    allowed = source["QueueArn"] in allow.get("sourceQueueArns", ())
+    yield check(
+        permission == "allowAll" or (permission == "byQueue" and allowed),
+        f"{dlq_name} takes the letters of {name}.",
+        f"{dlq_name} does not take the letters of {name}: its RedriveAllowPolicy says {permission}.",
+        f"Add {source['QueueArn']} to sourceQueueArns of the RedriveAllowPolicy of {dlq_name}.",
+    )
+    kept, kept_dead = int(source["MessageRetentionPeriod"]), int(dlq["MessageRetentionPeriod"])
+    yield check(
+        kept_dead >= kept,
+        f"{dlq_name} keeps letters as long as {name}, or longer.",
+        f"{dlq_name} keeps letters {kept_dead} s, {name} {kept} s: a letter keeps its first clock, "
+        "and can expire as it arrives.",
+        f"Set MessageRetentionPeriod of {dlq_name} to 1209600, the most there is.",
+    )
+
+
+def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
+    """DLQ and parking lot."""
+    name, lot_name = _name(dlq), _name(lot)
+    yield check(
+        not dlq.get("RedrivePolicy"),
+        f"{name} has no DLQ of its own.",
+        f"{name} has a DLQ of its own: each receive of the re-driver counts, and takes letters away.",
+        f"Remove RedrivePolicy from {name}.",
+    )
+    yield check(
+        int(lot["MessageRetentionPeriod"]) >= int(dlq["MessageRetentionPeriod"]),
+        f"{lot_name} keeps letters as long as {name}, or longer.",
+        f"{lot_name} keeps letters for a shorter time than {name}.",
+        f"Set MessageRetentionPeriod of {lot_name} to 1209600, the most there is.",
+    )
+
+
+def judge_consumer(name: str, visibility_seconds: int, timeout_seconds: int) -> Finding:
+    """Whether a message stays hidden for as long as its consumer may work on it.
+
+    AWS recommends six times the function's timeout.
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    """
+    told = f"the visibility timeout of {name} is {visibility_seconds} s, its consumer's timeout {timeout_seconds} s"
+    return check(
+        visibility_seconds >= timeout_seconds,
+        f"A message stays hidden while its consumer works: {told}.",
+        f"A message can be delivered again while its consumer still works on it: {told}.",
+        f"Set VisibilityTimeout of {name} to {6 * timeout_seconds} (AWS recommends six times).",
+    )
+
+
+def _check_consumer(session: Session, source: Attributes) -> Iterator[Finding]:
+    name = _name(source)
+    mappings = _mappings(session, source["QueueArn"])
+    if not mappings:
+        yield good(
+            f"No Lambda consumes {name}; whoever does must delete within its visibility timeout."
+        )
+    for mapping in mappings:
+        if mapping.get("State") in ("Disabled", "Disabling"):
+            yield wrong(
+                f"The consumer of {name} is switched off.",
+                f"Enable event source mapping {mapping['UUID']}, or `redrive pause` until it is on.",
+            )
+        function = mapping["FunctionArn"]
+        try:
+            told = session.aws.client("lambda").get_function_configuration(FunctionName=function)
+        except CallFailed as failed:
+            yield unknown(
+                f"The timeout of {name}'s consumer could not be read: {failed.code}.",
+                f"Compare it with the queue's visibility timeout of {source['VisibilityTimeout']} s.",
+            )
+            continue
+        yield judge_consumer(name, int(source["VisibilityTimeout"]), int(told["Timeout"]))
+
+
+def _check_strangers(session: Session, dlq: Attributes) -> Iterator[Finding]:
+    """Who else takes letters out of the DLQ."""
+    name = _name(dlq)
+    yield check(
+        not _mappings(session, dlq["QueueArn"]),
+        f"No Lambda consumes {name}.",
+        f"A Lambda consumes {name}, and races the re-driver for its letters.",
+        "Remove that function's event source mapping.",
+    )
+
+
+def _mappings(session: Session, queue_arn: str) -> list[dict[str, Any]]:
+    answer = session.aws.client("lambda").list_event_source_mappings(EventSourceArn=queue_arn)
+    mappings: list[dict[str, Any]] = answer["EventSourceMappings"]
+    return mappings
+
+
+def _name(attributes: Attributes) -> str:
+    return queue_name(attributes["QueueArn"])
+
+
+def _is_fifo(attributes: Attributes) -> bool:
+    return bool(attributes["QueueArn"].endswith(".fifo"))
+
+
+def attributes_of(session: Session, queue_url: str) -> dict[str, Any]:
+    """All attributes of a queue. Raises CallFailed."""
+    answer = session.aws.sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
+    attributes: dict[str, Any] = answer["Attributes"]
+    return attributes

@@ -1,0 +1,55 @@
+"""A file of letters that is on the disk before anything happens to the letters in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Lock
+from typing import IO
+
+from redrive.passes.rounds import Examined
+from smart_redriver.oncall.letters.jsonlines import letter_to_json
+from smart_redriver.oncall.terminal.exits import Refused
+
+
+class ExportFile:
+    """Appends letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data."""
+
+    def __init__(self, path: Path, queue: str) -> None:
+        self._path = path
+        self._queue = queue
+        self._lock = Lock()
+        self._file: IO[str] | None = None
+
+    def __enter__(self) -> ExportFile:
+        """Open the file. Raises Refused where that is not possible."""
+        try:
+            descriptor = os.open(self._path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        except OSError as fault:
+            raise Refused(
+                f"{self._path} can't be written: {fault.strerror}. Name another file."
+            ) from fault
+        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, examined: Iterable[Examined]) -> int:
+        """Write letters, and return when they are on the disk; how many. Raises Refused."""
+        lines = [
+            json.dumps(letter_to_json(one, self._queue), ensure_ascii=False) + "\n"
+            for one in examined
+        ]
+        assert self._file is not None, "written to before it was opened"  # noqa: S101 - a mistake of ours
+        try:
+            with self._lock:
+                self._file.writelines(lines)
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        except OSError as fault:
+            raise Refused(f"{self._path} could not be written: {fault.strerror}.") from fault
+        return len(lines)

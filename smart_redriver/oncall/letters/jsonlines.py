@@ -1,0 +1,105 @@
+"""One letter as one JSON object, binary attributes included: what export writes and import reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from redrive.core.letter import Attribute, Letter, Trail
+from redrive.passes.rounds import Examined
+from smart_redriver.oncall.letters.known import entry_of
+
+VERSION = 1
+
+
+def letter_to_json(one: Examined, queue: str) -> dict[str, Any]:
+    """Everything that the message is, and what the ledger knows of it."""
+    letter, entry = one.letter, entry_of(one, queue)
+    return {
+        "version": VERSION,
+        "queue": queue,
+        "message_id": letter.message_id,
+        "original_id": letter.original_id,
+        "sent_at": letter.sent_at.isoformat(),
+        "body": letter.body,
+        "attributes": attributes_to_json(letter.attributes),
+        "group_id": letter.group_id,
+        "trace_header": letter.trace_header,
+        "source_arn": entry.source_arn,
+        "trail": letter.trail.encode() if letter.trail else None,
+        "first_seen": entry.first_seen.isoformat(),
+        "redrive_count": entry.redrive_count,
+        "strikes": entry.strikes,
+        "reason": entry.park_reason,
+        "error": entry.error,
+    }
+
+
+def letter_from_json(fields: Any) -> tuple[Letter, str | None]:
+    """The letter of one line, and why it had been parked. Raises ValueError saying what is wrong."""
+    if not isinstance(fields, dict):
+        raise ValueError("a line is one JSON object")  # noqa: TRY004 - one kind of fault for all
+    if fields.get("version") != VERSION:
+        raise ValueError(f"version {fields.get('version')!r} is not known, {VERSION} is")
+    try:
+        trail = Trail.decode(fields["trail"]) if fields.get("trail") else None
+        letter = Letter(
+            message_id=_text(fields, "message_id"),
+            receipt_handle="",
+            body=_text(fields, "body"),
+            attributes=attributes_from_json(fields.get("attributes") or {}),
+            sent_at=datetime.fromisoformat(_text(fields, "sent_at")).astimezone(UTC),
+            group_id=fields.get("group_id"),
+            trace_header=fields.get("trace_header"),
+            source_arn=fields.get("source_arn"),
+            trail=trail,
+        )
+    except KeyError as fault:
+        raise ValueError(f"{fault.args[0]} is missing") from fault
+    reason = fields.get("reason")
+    return letter, reason if isinstance(reason, str) else None
+
+
+def attributes_to_json(attributes: Mapping[str, Attribute]) -> dict[str, dict[str, str]]:
+    """Message attributes with their exact DataType; binary values in base64."""
+    return {name: _attribute_to_json(value) for name, value in attributes.items()}
+
+
+def attributes_from_json(plain: Any) -> dict[str, Attribute]:
+    """The inverse. Raises ValueError naming the attribute that is wrong."""
+    if not isinstance(plain, dict):
+        raise ValueError("attributes are an object of objects")  # noqa: TRY004 - one kind of fault for all
+    return {name: _attribute_from_json(name, value) for name, value in plain.items()}
+
+
+def _attribute_to_json(attribute: Attribute) -> dict[str, str]:
+    plain = {"DataType": str(attribute["DataType"])}
+    if "BinaryValue" in attribute:
+        plain["BinaryBase64"] = base64.b64encode(attribute["BinaryValue"]).decode()
+    else:
+        plain["StringValue"] = str(attribute.get("StringValue", ""))
+    return plain
+
+
+def _attribute_from_json(name: str, value: Any) -> Attribute:
+    if not isinstance(value, dict) or not isinstance(value.get("DataType"), str):
+        raise ValueError(f"attribute {name} has no DataType")  # noqa: TRY004 - one kind of fault for all
+    if isinstance(encoded := value.get("BinaryBase64"), str):
+        try:
+            binary = base64.b64decode(encoded, validate=True)
+        except binascii.Error as fault:
+            raise ValueError(f"attribute {name}: BinaryBase64 is no base64") from fault
+        return {"DataType": value["DataType"], "BinaryValue": binary}
+    if isinstance(text := value.get("StringValue"), str):
+        return {"DataType": value["DataType"], "StringValue": text}
+    raise ValueError(f"attribute {name} has neither StringValue nor BinaryBase64")
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields[name]
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} is no text")
+    return value

@@ -1,0 +1,59 @@
+"""Reads the ledger as a whole: the parked letters without receiving them, one letter by any id it ever had.
+
+The table has one key, the original id, so both are scans: cents for a million entries, seconds for it to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from redrive.aws import items
+from redrive.core.ledger import Entry, Status
+from smart_redriver.oncall.stack.session import Session
+
+
+def parked_entries(session: Session) -> Iterator[Entry]:
+    """The ledger's parked letters of this queue, in no order. Raises CallFailed."""
+    yield from _scan(
+        session,
+        "#queue = :queue AND #status = :status",
+        {":queue": {"S": session.place.queue}, ":status": {"S": Status.PARKED.value}},
+        {"#queue": "Queue", "#status": "Status"},
+    )
+
+
+def find_entry(session: Session, message_id: str) -> Entry | None:
+    """The letter that has or had this id. Reads one item for an original id, else scans. Raises CallFailed."""
+    known = session.store.read_ledger([message_id])
+    if message_id in known.entries:
+        return known.entries[message_id]
+    if message_id in known.trails:
+        original = known.trails[message_id].original_id
+        return session.store.read_ledger([original]).entries.get(original)
+    found = _scan(
+        session,
+        "CurrentMessageId = :id OR contains(ReplacedMessageIds, :id)",
+        {":id": {"S": message_id}},
+        {},
+    )
+    return next((entry for entry in found if entry.queue == session.place.queue), None)
+
+
+def _scan(
+    session: Session, passes: str, values: Mapping[str, Any], names: Mapping[str, str]
+) -> Iterator[Entry]:
+    request: dict[str, Any] = {
+        "TableName": session.place.deployment.table_name,
+        "FilterExpression": passes,
+        "ExpressionAttributeValues": values,
+        "ConsistentRead": True,
+    }
+    if names:
+        request["ExpressionAttributeNames"] = names
+    while True:
+        page = session.aws.dynamodb.scan(**request)
+        yield from map(items.entry_from_item, page["Items"])
+        if "LastEvaluatedKey" not in page:
+            return
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]

@@ -1,0 +1,114 @@
+"""Looking at letters without taking them: as few receives as possible, released at once, and what it cost is told.
+
+On a standard queue a letter that was received three times without being deleted goes to the back and out of the
+age metric, so looking is never free.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from redrive.aws.sqs import ENTRIES_PER_CALL, Queues
+from redrive.core.letter import Letter
+from redrive.core.report import Report
+from redrive.passes.rounds import Examined, Rounds
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.words import letters
+
+#: A look ends well before the letters that it hides come back by themselves.
+HIDDEN_FOR = timedelta(seconds=60)
+LONGEST_LOOK = timedelta(seconds=45)
+
+
+@dataclass(kw_only=True)
+class Look:
+    """One look through a queue. Iterate within `with`; on leaving, everything is visible again."""
+
+    session: Session
+    queues: Queues
+    limit: int
+    hidden_for: timedelta = HIDDEN_FOR
+    longest: timedelta = LONGEST_LOOK
+    seen: int = 0
+    is_cut_short: bool = False
+    _held: list[Letter] = field(default_factory=list)
+    _receives: int = 0
+
+    def __enter__(self) -> Look:
+        self._receives = self.session.aws.calls["ReceiveMessage"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._held:
+            self.queues.hide((letter, timedelta()) for letter in self._held)
+        self._held = []
+
+    def __iter__(self) -> Iterator[Examined]:
+        """At most `limit` letters, each once. Raises CallFailed."""
+        rounds = reader(self.session, self.queues)
+        ends_at = self.session.clock() + self.longest
+        ids: set[str] = set()
+        while self.seen < self.limit:
+            if self.session.clock() >= ends_at:
+                self.is_cut_short = True
+                return
+            few = min(ENTRIES_PER_CALL, self.limit - self.seen)
+            examined = rounds.gather(few, hidden_for=self.hidden_for)
+            # Only what is needed to release them: a body may have a megabyte.
+            self._held += [handle_only(one.letter) for one in examined]
+            fresh = [one for one in examined if one.letter.message_id not in ids]
+            ids |= {one.letter.message_id for one in fresh}
+            self.seen += len(fresh)
+            yield from fresh
+            if not fresh:
+                return
+
+    @property
+    def receives(self) -> int:
+        """What the look cost so far, in calls."""
+        return self.session.aws.calls["ReceiveMessage"] - self._receives
+
+    def cost(self) -> str:
+        """What the look cost, in words."""
+        receives = f"This look cost {self.receives} receive{'' if self.receives == 1 else 's'}"
+        if not self.seen:
+            return f"{receives} and met no letter."
+        return f"{receives}; the receive count of {letters(self.seen)} rose by one. All are visible again."
+
+
+def reader(session: Session, queues: Queues) -> Rounds:
+    """Receives letters and looks them up in the ledger, as a pass does."""
+    return Rounds(
+        queues,
+        session.store,
+        Report(queue=session.place.queue, mode="oncall"),
+        silent,
+        source_limits={},
+        parking_lot_limit=0,
+    )
+
+
+def silent(_event: str, /, **_fields: object) -> None:
+    """A journal for what is told on the terminal instead."""
+
+
+def handle_only(letter: Letter) -> Letter:
+    """As much of the letter as releasing or naming it takes."""
+    return Letter(
+        message_id=letter.message_id,
+        receipt_handle=letter.receipt_handle,
+        body="",
+        sent_at=letter.sent_at,
+    )
+
+
+def find(
+    session: Session, queues: Queues, is_meant: Callable[[Examined], bool], limit: int
+) -> tuple[Examined | None, Look]:
+    """The first letter that is meant among at most `limit`, and the look that found it, already over."""
+    with Look(session=session, queues=queues, limit=limit) as look:
+        found = next((one for one in look if is_meant(one)), None)
+    return found, look

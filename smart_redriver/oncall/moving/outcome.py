@@ -1,0 +1,56 @@
+"""Tells what became of the letters that a command moved, and chooses the exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.moving.work import Tally
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.words import letters
+
+
+def tally_in_words(tally: Tally, done_word: str) -> list[str]:
+    """A tally in words, one part for each kind of fate."""
+    parts = [f"{done_word} {letters(tally.done)}"]
+    if tally.discarded:
+        parts.append(f"removed {tally.discarded:,} left-over copies of letters sent before")
+    parts += [f"skipped {count:,}: {reason}" for reason, count in tally.skipped.most_common()]
+    parts += [f"refused {count:,}: {reason}" for reason, count in tally.failed.most_common()]
+    if tally.was_interrupted:
+        parts.append("interrupted; run it again to go on")
+    return parts
+
+
+def finish(session: Session, tally: Tally, choice: Choice, done_word: str) -> Exit:
+    """Say what became of the letters, and how well that is."""
+    missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
+    first, *rest = tally_in_words(tally, done_word)
+    session.terminal.say(first[0].upper() + first[1:] + ".")
+    for part in rest:
+        session.terminal.warn(part[0].upper() + part[1:] + ".")
+    for message_id in missing:
+        session.terminal.warn(
+            f"Not there: {message_id}. `redrive show {message_id}` tells where it is."
+        )
+    left = bool(missing or tally.skipped or tally.failed or tally.was_interrupted)
+    done = tally.done or tally.discarded
+    code = Exit.DONE if not left else Exit.PARTLY if done else Exit.REFUSED
+    session.terminal.result(
+        {
+            "done": tally.done,
+            "discarded": tally.discarded,
+            "skipped": dict(tally.skipped),
+            "failed": dict(tally.failed),
+            "missing": missing,
+            "interrupted": tally.was_interrupted,
+        }
+    )
+    return code
+
+
+def summary_of(counts: dict[Any, int]) -> list[str]:
+    """Counts by group, largest first, as lines of a plan."""
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
+    return [f"  {count:>7,}  {group}" for group, count in ranked]

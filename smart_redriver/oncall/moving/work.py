@@ -1,0 +1,180 @@
+"""Works through a queue by hand: letter after letter, under the lease, interruptible and resumable.
+
+    shift: lease ─► receive ten ─► choose ─► act ─► receive ten ─► ... ─► give the lease back
+
+Progress is kept nowhere but in the queue and the ledger, so a run that was interrupted or killed goes on by being
+started again. What is not chosen stays hidden until the end, or it would be received again and again; then it is
+released.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Protocol
+
+from redrive.aws.sqs import ENTRIES_PER_CALL, Queues
+from redrive.core.letter import Letter
+from redrive.errors import EntryFault
+from redrive.passes.rounds import Examined
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.known import is_replaced
+from smart_redriver.oncall.letters.look import handle_only, reader
+from smart_redriver.oncall.moving.shift import shift
+from smart_redriver.oncall.moving.throttle import Throttle
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.interrupts import Interrupts
+from smart_redriver.oncall.terminal.terminal import Advance
+
+#: After a kill, the letters in hand are visible again so soon.
+HIDDEN_FOR = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the letters. `skipped` and `failed` count by reason."""
+
+    done: int = 0
+    discarded: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    ids_done: set[str] = field(default_factory=set)
+    was_interrupted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Acted:
+    """What an act made of a few letters: those done, and those skipped or refused, with why.
+
+    Those `postponed` were not looked at in time, and are met again in the next shift.
+    """
+
+    done: list[Examined] = field(default_factory=list)
+    postponed: list[Examined] = field(default_factory=list)
+    skipped: list[tuple[Examined, str]] = field(default_factory=list)
+    faults: list[EntryFault] = field(default_factory=list)
+
+
+class Act(Protocol):
+    """Does to at most ten letters what the command is for. Raises CallFailed."""
+
+    def __call__(self, few: Sequence[Examined], *, until: datetime) -> Acted:
+        """Act; at `until` nothing new may be started any more, as the lease is about to end."""
+        ...
+
+
+class Work:
+    """One command's way through one queue."""
+
+    def __init__(
+        self,
+        session: Session,
+        queues: Queues,
+        choice: Choice,
+        act: Act,
+        *,
+        limit: int | None = None,
+        workers: int = 1,
+        throttle: Throttle | None = None,
+    ) -> None:
+        self._session = session
+        self._queues = queues
+        self._choice = choice
+        self._act = act
+        self._limit = limit
+        self._workers = 1 if limit is not None else workers
+        self._throttle = throttle
+        self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
+        self._tally = Tally()
+        self._left: dict[str, Letter] = {}
+        self._lock = Lock()
+        self._is_over = False
+        self._advance: Advance = lambda _: None
+
+    def run(self, advance: Advance = lambda _: None) -> Tally:
+        """Work until the queue shows no more, the limit is reached, or Ctrl-C. Raises CallFailed and Refused."""
+        self._advance = advance
+        owner = f"oncall-{uuid.uuid4()}"
+        with Interrupts() as self._interrupts:
+            try:
+                while not self._has_to_stop():
+                    with shift(self._session, owner) as ends_at:
+                        self._work_until(ends_at)
+            finally:
+                self._release()
+        self._tally.was_interrupted = self._interrupts.came and not self._is_over
+        return self._tally
+
+    def _has_to_stop(self) -> bool:
+        return self._is_over or self._interrupts.came
+
+    def _work_until(self, ends_at: datetime) -> None:
+        if self._workers == 1:
+            self._work(ends_at)
+            return
+        with ThreadPoolExecutor(self._workers) as pool:
+            for worker in [pool.submit(self._work, ends_at) for _ in range(self._workers)]:
+                worker.result()
+
+    def _work(self, ends_at: datetime) -> None:
+        rounds = reader(self._session, self._queues)
+        try:
+            while not self._has_to_stop() and self._session.clock() < ends_at:
+                examined = rounds.gather(self._few, hidden_for=HIDDEN_FOR)
+                with self._lock:
+                    fresh = [one for one in examined if one.letter.message_id not in self._left]
+                if not fresh:
+                    self._is_over = True
+                    return
+                self._round(fresh, ends_at)
+        except BaseException:
+            self._is_over = True  # for the other workers
+            raise
+
+    def _round(self, fresh: list[Examined], ends_at: datetime) -> None:
+        replaced = [one for one in fresh if is_replaced(one)]
+        here = [one for one in fresh if one not in replaced]
+        chosen = self._within_limit([one for one in here if self._choice.takes(one)])
+        if replaced:
+            self._queues.delete(one.letter for one in replaced)
+        if self._throttle:
+            self._throttle.take(len(chosen))
+        acted = self._act(chosen, until=ends_at) if chosen else Acted()
+        gone = {one.letter.message_id for one in (*acted.done, *acted.postponed)}
+        with self._lock:
+            self._left |= {
+                one.letter.message_id: handle_only(one.letter)
+                for one in here
+                if one.letter.message_id not in gone
+            }
+            self._count(acted, replaced)
+        if acted.postponed:
+            self._queues.hide((one.letter, timedelta()) for one in acted.postponed)
+        self._advance(len(acted.done))
+
+    def _within_limit(self, chosen: list[Examined]) -> list[Examined]:
+        if self._limit is None:
+            return chosen
+        return chosen[: self._limit - self._tally.done]
+
+    def _count(self, acted: Acted, replaced: Sequence[Examined]) -> None:
+        tally = self._tally
+        tally.done += len(acted.done)
+        tally.discarded += len(replaced)
+        tally.skipped.update(reason for _, reason in acted.skipped)
+        tally.failed.update(f"{fault.call}: {fault.code}" for fault in acted.faults)
+        if self._choice.ids:
+            for one in (*acted.done, *replaced, *(one for one, _ in acted.skipped)):
+                tally.ids_done |= {one.letter.message_id, one.letter.original_id}
+        has_all_ids = bool(self._choice.ids) and self._choice.ids <= tally.ids_done
+        if has_all_ids or (self._limit is not None and tally.done >= self._limit):
+            self._is_over = True
+
+    def _release(self) -> None:
+        if self._left:
+            self._queues.hide((letter, timedelta()) for letter in self._left.values())

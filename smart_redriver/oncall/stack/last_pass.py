@@ -1,0 +1,74 @@
+"""The last pass, from the function's own log: every pass ends with its report, whatever it did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from smart_redriver.oncall.stack.session import Session
+
+#: A day holds the last pass of the rarest schedule.
+_SEARCHED = timedelta(days=1)
+_FINISHED = "pass.finished"
+_MOST_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPass:
+    """When a pass ended last, and its report."""
+
+    at: datetime
+    report: Mapping[str, Any]
+
+    @property
+    def least_to_expiry(self) -> timedelta | None:
+        """The time that the letter nearest to its expiry had left then; None where the pass saw none."""
+        seconds = self.report.get("least_seconds_to_expiry")
+        return None if seconds is None else timedelta(seconds=int(seconds))
+
+
+def last_pass(session: Session) -> LastPass | None:
+    """The last pass in the log, looked for where it is most likely first. Raises CallFailed and Refused."""
+    now = session.clock()
+    minutes = max(10, 3 * session.settings.schedule_minutes)
+    for searched in (timedelta(minutes=minutes), _SEARCHED):
+        if found := _newest(session, now - searched, now):
+            return found
+    return None
+
+
+def _newest(session: Session, start: datetime, end: datetime) -> LastPass | None:
+    request: dict[str, Any] = {
+        "logGroupName": _log_group(session),
+        "filterPattern": f'"{_FINISHED}"',
+        "startTime": int(start.timestamp() * 1000),
+        "endTime": int((end + timedelta(minutes=1)).timestamp() * 1000),
+    }
+    newest: LastPass | None = None
+    for _ in range(_MOST_PAGES):
+        page = session.aws.client("logs").filter_log_events(**request)
+        for event in page.get("events", ()):
+            if report := _report(event.get("message", "")):
+                at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+                if newest is None or at >= newest.at:
+                    newest = LastPass(at=at, report=report)
+        if not page.get("nextToken"):
+            break
+        request["nextToken"] = page["nextToken"]
+    return newest
+
+
+def _report(line: str) -> Mapping[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) and fields.get("message") == _FINISHED else None
+
+
+def _log_group(session: Session) -> str:
+    logging = session.function_configuration.get("LoggingConfig", {})
+    return str(logging.get("LogGroup") or f"/aws/lambda/{session.place.function}")

@@ -1,0 +1,120 @@
+"""What every command works with: clients, the deployment, the terminal and the clock. Nothing is opened before use."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from smart_redriver.oncall.stack.aws import Aws
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.terminal import Terminal
+
+if TYPE_CHECKING:
+    from redrive.aws.sqs import Queues
+    from redrive.aws.state_table import StateStore
+    from redrive.settings import Settings
+    from smart_redriver.oncall.stack.audit import AuditTrail
+    from smart_redriver.oncall.stack.deployment import Place
+
+
+def wall_clock() -> datetime:
+    """Now, aware, in UTC."""
+    return datetime.fromtimestamp(time.time(), UTC)
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One run of one command. Everything that can fail does so when it is first asked for.
+
+    `known_place` is the queue that was chosen already.
+    """
+
+    aws: Aws
+    terminal: Terminal
+    stack: str
+    queue: str | None = None
+    clock: Callable[[], datetime] = wall_clock
+    sleep: Callable[[float], None] = time.sleep
+    known_place: Place | None = None
+
+    @cached_property
+    def place(self) -> Place:
+        """The one queue's deployment. Raises Refused, where the stack has several and none is named, and CallFailed."""
+        from smart_redriver.oncall.stack.deployment import choose_place
+
+        return self.known_place or choose_place(self._places, self.queue)
+
+    def each_queue(self) -> list[Session]:
+        """A session for each queue that is meant: the one that is named, else all. Raises Refused and CallFailed."""
+        from smart_redriver.oncall.stack.deployment import choose_places
+
+        if self.known_place is not None:
+            return [self]
+        places = choose_places(self._places, self.queue)
+        return [replace(self, known_place=place) for place in places]
+
+    @cached_property
+    def _places(self) -> tuple[Place, ...]:
+        from smart_redriver.oncall.stack.deployment import find_places
+
+        return find_places(self.aws.client("cloudformation"), self.stack)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """DLQ, source queues and parking lot. Raises as `place` does."""
+        from redrive.aws.sqs import Queues
+
+        return Queues(self.aws.sqs, self.place.deployment)
+
+    @cached_property
+    def parking_lot(self) -> Queues:
+        """The same, but received from the parking lot."""
+        return self.queues.out_of_parking_lot()
+
+    @cached_property
+    def store(self) -> StateStore:
+        """Circuit, lease and ledger."""
+        from redrive.aws.state_table import StateStore
+
+        return StateStore(self.aws.dynamodb, self.place.deployment.table_name, self.place.queue)
+
+    @cached_property
+    def audit(self) -> AuditTrail:
+        """Who changed what."""
+        from smart_redriver.oncall.stack.audit import AuditTrail
+
+        deployment = self.place.deployment
+        return AuditTrail(self.aws.dynamodb, deployment.table_name, self.place.queue)
+
+    @cached_property
+    def function_configuration(self) -> Mapping[str, Any]:
+        """What Lambda says of the function. Raises Refused and CallFailed."""
+        if self.place.function is None:
+            raise Refused(f"Stack {self.place.stack!r} names no function. Deploy it anew.")
+        configuration: Mapping[str, Any] = self.aws.client("lambda").get_function_configuration(
+            FunctionName=self.place.function
+        )
+        return configuration
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The function's settings, as its environment has them. Raises as `function_configuration` does."""
+        from redrive.settings import Settings
+
+        environment = self.function_configuration.get("Environment", {})
+        return Settings.from_env(environment.get("Variables", {}))
+
+    @cached_property
+    def who(self) -> str:
+        """Who gives this order: the caller's ARN, else the user of this machine."""
+        from redrive.errors import CallFailed
+
+        try:
+            return str(self.aws.client("sts").get_caller_identity()["Arn"])
+        except CallFailed:
+            return getpass.getuser()

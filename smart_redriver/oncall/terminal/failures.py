@@ -1,0 +1,88 @@
+"""Turns what went wrong into one sentence that says what to do next. Nobody is shown a traceback."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from redrive.errors import CallFailed, RedriverError
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+
+_NO_CREDENTIALS = "No AWS credentials were found. Log in (for example `aws sso login`), or name a profile with --profile."
+_UNREACHABLE = "AWS could not be reached. Check your network, --region and --endpoint-url."
+
+_ADVICE = {
+    "NoCredentialsError": _NO_CREDENTIALS,
+    "PartialCredentialsError": _NO_CREDENTIALS,
+    "CredentialRetrievalError": _NO_CREDENTIALS,
+    "TokenRetrievalError": _NO_CREDENTIALS,
+    "SSOTokenLoadError": _NO_CREDENTIALS,
+    "UnauthorizedSSOTokenError": _NO_CREDENTIALS,
+    "ProfileNotFound": "That profile does not exist. `aws configure list-profiles` shows which do.",
+    "NoRegionError": "No region is set. Name one with --region, or set AWS_REGION.",
+    "InvalidRegionError": "That is no region. Name one with --region, for example eu-west-1.",
+    "EndpointConnectionError": _UNREACHABLE,
+    "ConnectTimeoutError": _UNREACHABLE,
+    "ConnectionClosedError": _UNREACHABLE,
+    "ReadTimeoutError": "AWS did not answer in time; what was asked may have been done. Look with `redrive status`.",
+    "InvalidClientTokenId": "AWS does not know these credentials. Log in again, or name another --profile.",
+    "UnrecognizedClientException": "AWS does not know these credentials. Log in again, or name another --profile.",
+    "ExpiredToken": "These credentials have expired. Log in again.",
+    "ExpiredTokenException": "These credentials have expired. Log in again.",
+    "QueueDoesNotExist": "The stack names a queue that is gone. Deploy the stack anew.",
+    "NonExistentQueue": "The stack names a queue that is gone. Deploy the stack anew.",
+    "ResourceNotFoundException": "The stack names something that is gone. Deploy the stack anew.",
+    "UnreadableCircuit": "The circuit's item in the state table was damaged. Mend or delete it by hand; "
+    "without it the next pass starts with a new circuit.",
+    "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
+    "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
+}
+
+_DENIED = frozenset(
+    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
+)
+_THROTTLED = frozenset(
+    {
+        "RequestThrottled",
+        "Throttling",
+        "ThrottlingException",
+        "ProvisionedThroughputExceededException",
+        "TooManyRequestsException",
+    }
+)
+
+
+def explain(fault: Exception) -> tuple[str, Exit]:
+    """What to tell a person about whatever ended a command, and the exit code."""
+    if isinstance(fault, Refused):
+        return str(fault), fault.code
+    if isinstance(fault, CallFailed):
+        return advice(fault), Exit.REFUSED
+    if isinstance(fault, RedriverError):
+        return f"{fault}. Deploy the stack anew.", Exit.REFUSED
+    where = traceback.extract_tb(fault.__traceback__)[-1]
+    return (
+        f"This is a bug: {type(fault).__name__}: {fault} ({Path(where.filename).name}:{where.lineno}). "
+        "What was done stays done; report it with this line.",
+        Exit.REFUSED,
+    )
+
+
+def advice(failed: CallFailed) -> str:
+    """One paragraph for a person: what failed, and what to do next."""
+    if failed.code in _DENIED:
+        return (
+            f"You may not call {failed.call} ({failed.code}). Looking needs the managed policy RedriveViewer, "
+            "changing RedriveOperator (docs/oncall.md says how to deploy them)."
+        )
+    if failed.code in _THROTTLED:
+        return (
+            f"AWS is throttling {failed.call}. Run it again in a moment; what was done stays done."
+        )
+    known = _ADVICE.get(failed.code)
+    if known is not None:
+        return known
+    return (
+        f"{failed.call} failed: {failed.code}: {failed.detail or 'no details'}. "
+        "Run `redrive doctor`; what was done so far stays done, and running it again goes on."
+    )

@@ -1,0 +1,59 @@
+"""Times, ages and counts in plain words, and back."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from smart_redriver.oncall.terminal.exits import Misused
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def span(duration: timedelta) -> str:
+    """A duration in its two largest units: "3 h 20 min"."""
+    seconds = max(0, int(duration.total_seconds()))
+    days, rest = divmod(seconds, 86_400)
+    hours, rest = divmod(rest, 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
+    first = next((n for n, (amount, _) in enumerate(parts) if amount), len(parts) - 1)
+    return " ".join(f"{amount} {unit}" for amount, unit in parts[first : first + 2] if amount) or (
+        "0 s"
+    )
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """How long ago, or how far ahead."""
+    return f"{span(now - moment)} ago" if moment <= now else f"in {span(moment - now)}"
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """ISO 8601 in UTC, to the second."""
+    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def letters(count: int) -> str:
+    """A count of letters."""
+    return f"{count:,} letter" if count == 1 else f"{count:,} letters"
+
+
+def parse_span(text: str) -> timedelta:
+    """A duration such as 90s, 20m, 2h, 1d or 1h30m. Raises Misused."""
+    parts = re.findall(r"(\d+)([smhdw])", text.strip().lower())
+    if not parts or "".join(amount + unit for amount, unit in parts) != text.strip().lower():
+        raise Misused(f"{text!r} is no duration. Write for example 90s, 20m, 2h, 1d or 1h30m.")
+    return timedelta(seconds=sum(int(amount) * _SECONDS[unit] for amount, unit in parts))
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """A moment: a duration before now, or ISO 8601 (UTC where it names no zone). Raises Misused."""
+    if re.fullmatch(r"(\d+[smhdw])+", text.strip().lower()):
+        return now - parse_span(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Misused(
+            f"{text!r} is no moment. Write for example 2h, 3d or 2026-11-20T17:00:00Z."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,109 @@
+"""`redrive delete`: letters for which there is nothing left to do. Written to a file first, always."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from redrive.aws.sqs import Queues
+from redrive.passes.rounds import Examined
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.known import entry_of
+from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.moving.outcome import finish, tally_in_words
+from smart_redriver.oncall.moving.work import Acted, Work
+from smart_redriver.oncall.stack.recording import recorded
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+from smart_redriver.oncall.terminal.words import letters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRequest:
+    """What to delete, and the file that keeps it."""
+
+    choice: Choice
+    file: Path
+    from_dlq: bool = False
+    reason: str = ""
+
+
+def delete(session: Session, request: DeleteRequest) -> Exit:
+    """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
+    origin = session.queues if request.from_dlq else session.parking_lot
+    count = _count(session, origin, request.choice)
+    session.terminal.plan(
+        f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
+        "then delete them. `redrive import` would bring them back."
+    )
+    session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
+    what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
+    with ExportFile(request.file, session.place.queue) as file:
+        work = Work(
+            session,
+            origin,
+            request.choice,
+            WriteAndDelete(session, origin, file, request.reason),
+            limit=count,  # what arrives meanwhile was not agreed to
+        )
+        with (
+            recorded(session, what, request.reason) as ended,
+            session.terminal.progress("Deleting", count) as advance,
+        ):
+            tally = work.run(advance)
+            ended += [*tally_in_words(tally, "deleted"), f"kept in {request.file}"]
+    return finish(session, tally, request.choice, "deleted")
+
+
+def _count(session: Session, origin: Queues, choice: Choice) -> int:
+    """Exactly which would be deleted: the ledger does not know letters that somebody else put there."""
+    depth = origin.dead_letter_queue().depth
+    if choice.filter.is_empty and not choice.ids:
+        count = depth
+    else:
+        with Look(session=session, queues=origin, limit=depth) as look:
+            count = 0
+            for one in look:
+                count += choice.takes(one)
+                if choice.ids and count == len(choice.ids):
+                    break
+        session.terminal.say(look.cost())
+        if look.is_cut_short:
+            raise Refused(
+                "There are too many to count in one look. Narrow the choice, or use --all."
+            )
+    if not count:
+        raise Refused("No letter matches: nothing to delete. `redrive show ID` tells where one is.")
+    return count
+
+
+class WriteAndDelete:
+    """An `Act`: the file, then the ledger, then the delete.
+
+    After a crash before the delete the ledger says DELETED and names the copy as replaced: whoever meets it
+    discards it, and the file holds it.
+    """
+
+    def __init__(self, session: Session, origin: Queues, file: ExportFile, reason: str) -> None:
+        self._session = session
+        self._origin = origin
+        self._file = file
+        self._note = f"deleted by {session.who}" + (f": {reason}" if reason else "")
+
+    def __call__(self, few: Sequence[Examined], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
+        now = self._session.clock()
+        self._file.write(few)
+        entries = [
+            entry_of(one, self._session.place.queue).deleted(
+                message_id=one.letter.message_id, now=now, note=self._note
+            )
+            for one in few
+        ]
+        self._session.store.write_ledger(entries, [], now)
+        faults = self._origin.delete(one.letter for one in few)
+        refused = {fault.key for fault in faults}
+        done = [one for one in few if one.letter.message_id not in refused]
+        return Acted(done=done, faults=faults)

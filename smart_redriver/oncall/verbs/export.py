@@ -1,0 +1,45 @@
+"""`redrive export`: letters to a file of JSON lines."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.words import letters
+
+#: An export hides what it reads until it is done, so that it reads nothing twice.
+HIDDEN_FOR = timedelta(minutes=10)
+LONGEST_EXPORT = timedelta(minutes=9)
+
+
+def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
+    """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
+    origin = session.queues if from_dlq else session.parking_lot
+    depth = origin.dead_letter_queue().depth
+    count = 0
+    with ExportFile(file, session.place.queue) as export_file:
+        look = Look(
+            session=session,
+            queues=origin,
+            limit=depth,
+            hidden_for=HIDDEN_FOR,
+            longest=LONGEST_EXPORT,
+        )
+        with look, session.terminal.progress("Exporting", depth) as advance:
+            for one in look:
+                advance(1)
+                if choice.takes(one):
+                    count += export_file.write([one])
+    session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
+    session.terminal.say(look.cost())
+    if look.is_cut_short:
+        session.terminal.warn("There were too many for one look: the file is not complete.")
+    session.terminal.result(
+        {"file": str(file), "count": count, "is_complete": not look.is_cut_short}
+    )
+    return Exit.PARTLY if look.is_cut_short else Exit.DONE

@@ -1,0 +1,31 @@
+"""`redrive open` and `redrive close`: the circuit, forced by hand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from redrive.core import breaker
+from redrive.core.circuit import Circuit, State
+from smart_redriver.oncall.stack.circuit import change_and_tell
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+
+
+def force(session: Session, state: State, reason: str) -> Exit:
+    """Open or close the circuit by hand. Raises CallFailed and Refused."""
+    if state is State.OPEN:
+        effect = "nothing is redriven until the cool-down is over; then canaries decide"
+    else:
+        effect = "redrives begin with a window of 1 and double with each batch that succeeds"
+    session.terminal.plan(
+        f"Plan: force the circuit of {session.place.queue} {state.value}: {effect}."
+    )
+    session.terminal.confirm(f"Force it {state.value}?")
+
+    def change(circuit: Circuit, now: datetime) -> Circuit:
+        told = f"forced by {session.who}" + (f": {reason}" if reason else "")
+        return breaker.force(circuit, state, told, now)
+
+    return change_and_tell(
+        session, f"force {state.value}", reason, change, f"The circuit is {state.value}."
+    )

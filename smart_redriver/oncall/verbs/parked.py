@@ -1,0 +1,120 @@
+"""`redrive parked`: what waits for a person, from the ledger alone: nothing is received, nothing is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from redrive.core.ledger import Entry
+from redrive.passes.rounds import Examined
+from smart_redriver.oncall.letters.choice import Choice, Filter
+from smart_redriver.oncall.letters.ledger_scan import parked_entries
+from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.table import table
+from smart_redriver.oncall.terminal.words import ago, letters, stamp
+
+
+@dataclass(slots=True)
+class Group:
+    """Parked letters of one reason and one error."""
+
+    reason: str
+    error: str
+    count: int
+    first: datetime
+    last: datetime
+
+    def add(self, moment: datetime) -> None:
+        """Count one more, parked at `moment`."""
+        self.count += 1
+        self.first, self.last = min(self.first, moment), max(self.last, moment)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "reason": self.reason,
+            "error": None if self.error == NO_ERROR else self.error,
+            "count": self.count,
+            "first_parked": stamp(self.first),
+            "last_parked": stamp(self.last),
+        }
+
+
+def group(entries: Iterable[Entry]) -> list[Group]:
+    """Entries by reason and error, the largest group first."""
+    groups: dict[tuple[str, str], Group] = {}
+    for entry in entries:
+        reason, error = label(entry)
+        moment = entry.parked_at or entry.first_seen
+        known = groups.setdefault((reason, error), Group(reason, error, 0, moment, moment))
+        known.add(moment)
+    return sorted(groups.values(), key=lambda one: (-one.count, one.reason, one.error))
+
+
+def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Exit:
+    """List or group the parked letters. Raises CallFailed and Refused."""
+    choice = Choice(filter=wanted)
+    entries = [entry for entry in parked_entries(session) if choice.takes_entry(entry)]
+    if wanted.needs_body:
+        entries = _with_matching_body(session, choice, entries)
+    entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
+    groups = group(entries)
+    shown = entries[:limit] if as_list else []
+    session.terminal.result(
+        {
+            "queue": session.place.queue,
+            "count": len(entries),
+            "groups": [one.to_json() for one in groups],
+            **({"letters": [entry_to_json(entry) for entry in shown]} if as_list else {}),
+        }
+    )
+    _tell(session, entries, groups, shown if as_list else None)
+    return Exit.DONE
+
+
+def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) -> list[Entry]:
+    """Those whose body passes, which only receiving them can tell."""
+    left = {entry.current_id: entry for entry in entries}
+    found: list[Entry] = []
+    with Look(
+        session=session,
+        queues=session.parking_lot,
+        limit=session.parking_lot.dead_letter_queue().depth,
+    ) as look:
+        found = [left[one.letter.message_id] for one in _known(look, left) if choice.takes(one)]
+    session.terminal.warn("The ledger keeps no bodies. " + look.cost())
+    return found
+
+
+def _known(look: Iterable[Examined], left: dict[str, Entry]) -> Iterator[Examined]:
+    return (one for one in look if one.letter.message_id in left)
+
+
+def _tell(
+    session: Session, entries: list[Entry], groups: list[Group], shown: list[Entry] | None
+) -> None:
+    say, now = session.terminal.say, session.clock()
+    if not entries:
+        say("No parked letters match.")
+        return
+    say(f"{letters(len(entries))} parked, as the ledger has it (nothing was received):")
+    say()
+    if shown is None:
+        rows = [
+            (f"{one.count:,}", one.reason, one.error, ago(one.first, now), ago(one.last, now))
+            for one in groups
+        ]
+        say(table(("COUNT", "REASON", "ERROR", "FIRST", "LAST"), rows, right={0}))
+        return
+    listed = [
+        (entry.original_id, *label(entry), str(entry.redrive_count), str(entry.strikes),
+         ago(entry.parked_at or entry.first_seen, now))
+        for entry in shown
+    ]  # fmt: skip
+    say(table(("ID", "REASON", "ERROR", "REDRIVES", "STRIKES", "PARKED"), listed, right={3, 4}))
+    if len(shown) < len(entries):
+        say(f"... and {len(entries) - len(shown):,} more: raise --limit.")

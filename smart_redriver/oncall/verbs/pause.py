@@ -1,0 +1,45 @@
+"""`redrive pause` and `redrive resume`: kept with the circuit that every pass reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from redrive.core import breaker
+from redrive.core.circuit import Circuit, Orders
+from smart_redriver.oncall.stack.circuit import change_and_tell
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.words import stamp
+
+
+def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
+    """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused."""
+    until = session.clock() + lasts if lasts else None
+    end = f"until {stamp(until)}" if until else "until `redrive resume`"
+    session.terminal.plan(
+        f"Plan: pause {session.place.queue} {end}. Its letters stay in the DLQ; those near expiry are still parked."
+    )
+    session.terminal.confirm("Pause?")
+
+    def change(circuit: Circuit, now: datetime) -> Circuit:
+        orders = Orders(is_paused=True, paused_until=until, by=session.who, reason=reason)
+        return breaker.order(circuit, orders, now)
+
+    return change_and_tell(session, f"pause {end}", reason, change, f"Paused {end}.")
+
+
+def resume(session: Session, reason: str) -> Exit:
+    """Let passes work again. Raises CallFailed and Refused."""
+    session.terminal.plan(
+        f"Plan: resume {session.place.queue}. The next pass goes on where it was."
+    )
+    session.terminal.confirm("Resume?")
+
+    def change(circuit: Circuit, now: datetime) -> Circuit:
+        orders = replace(
+            circuit.orders, is_paused=False, paused_until=None, by=session.who, reason=reason
+        )
+        return breaker.order(circuit, orders, now)
+
+    return change_and_tell(session, "resume", reason, change, "Resumed.")

@@ -1,0 +1,83 @@
+"""Who may import whom: no circles, floors in the `redrive` command, and nothing that others install leans on this repository."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.package.imports import circle_in, graph_of, read_modules
+
+MODULES = read_modules()
+EVER = graph_of(MODULES, is_whole=True)
+
+ONCALL = "smart_redriver.oncall."
+#: The rooms of the command, the ground floor first.
+FLOORS = (
+    "terminal", "stack", "letters", "moving", "doctor", "verbs", "commands", "cli", "__main__"
+)  # fmt: skip
+
+
+def floor_of(module: str) -> int:
+    return FLOORS.index(module.removeprefix(ONCALL).split(".")[0])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle_in(graph_of(MODULES, is_whole=False)) == []
+
+
+def test_a_circle_would_be_found() -> None:
+    modules = {
+        "shop": ast.parse(""),
+        "shop.orders": ast.parse("from shop import mails"),
+        "shop.mails": ast.parse("try:\n    from .bills import pay\nexcept ImportError:\n    pass"),
+        "shop.bills": ast.parse("import shop.orders"),
+    }
+    assert set(circle_in(graph_of(modules, is_whole=False))) == set(modules) - {"shop"}
+
+
+def test_an_import_that_waits_for_a_call_or_is_for_types_only_makes_no_circle() -> None:
+    modules = {
+        "shop.orders": ast.parse("from shop.mails import send"),
+        "shop.mails": ast.parse(
+            "if TYPE_CHECKING:\n    import shop.orders\ndef send():\n    import shop.orders"
+        ),
+    }
+    assert circle_in(graph_of(modules, is_whole=False)) == []
+    assert circle_in(graph_of(modules, is_whole=True)) != []
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith(ONCALL)))
+def test_a_room_of_the_command_imports_from_no_floor_above_it(module: str) -> None:
+    imported = {name for name in EVER[module] if name.startswith(ONCALL)}
+
+    assert {name for name in imported if floor_of(name) > floor_of(module)} == set()
+
+
+def test_no_verb_leans_on_another() -> None:
+    verbs = {name for name in MODULES if name.startswith(f"{ONCALL}verbs.")}
+
+    assert {name: EVER[name] & verbs for name in verbs if EVER[name] & verbs} == {}
+
+
+def test_what_others_install_needs_nothing_else_of_this_repository() -> None:
+    installed = {name for name in MODULES if name.split(".")[0] in ("redrive", "smart_redriver")}
+
+    assert {name: EVER[name] - installed for name in installed if EVER[name] - installed} == {}
+
+
+def test_the_function_needs_nothing_of_what_deploys_and_watches_it() -> None:
+    function = {name for name in MODULES if name.split(".")[0] == "redrive"}
+
+    assert {name: EVER[name] - function for name in function if EVER[name] - function} == {}
+
+
+def test_the_stack_is_composed_by_the_app_and_looked_at_by_benchmarks_and_nobody_else() -> None:
+    stack = {name for name in MODULES if name.split(".")[0] == "stacks"}
+    leaning = {name for name in set(MODULES) - stack if EVER[name] & stack}
+
+    assert leaning == {"bench.synthesized"}
+
+
+def test_the_package_itself_imports_nothing() -> None:
+    assert [node for node in MODULES["smart_redriver"].body if not isinstance(node, ast.Expr)] == []

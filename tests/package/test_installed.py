@@ -1,0 +1,194 @@
+"""What other people get: the wheel alone, the command, and the construct in an app that knows nothing of this repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.package.installed import ROOT, Environment, build_wheel, install
+
+SHOP = '''
+import aws_cdk as cdk
+from aws_cdk import aws_sqs as sqs
+from smart_redriver.cdk import Mode, MonitoringSettings, Settings, SmartRedriver
+
+
+class Orders(cdk.Stack):
+    def __init__(self, scope):
+        super().__init__(scope, "Orders")
+        SmartRedriver(
+            self, "Redriver",
+            source_queue=sqs.Queue(self, "Source"),
+            dead_letter_queue=sqs.Queue(self, "DeadLetters"),
+            settings=Settings(mode=Mode.DRY_RUN),
+            monitoring=MonitoringSettings(alarm_parked_letters=3),
+        )
+'''  # fmt: skip
+
+APP = """
+import aws_cdk as cdk
+from stacks.orders import Orders
+
+app = cdk.App()
+Orders(app)
+app.synth()
+"""
+
+#: What Lambda has beside the bundle, and what it needs.
+RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six.py")
+
+COLD_START = """
+import sys
+sys.path += sys.argv[1:]
+import redrive.handler
+assert callable(redrive.handler.lambda_handler)
+print(*{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)}, sep="\\n")
+"""
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for module in pkgutil.walk_packages(package.__path__, f"{sys.argv[1]}."):
+    print(importlib.import_module(module.name).__name__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The package with nothing else."""
+    return install(wheel, tmp_path_factory.mktemp("alone") / "venv")
+
+
+@pytest.fixture(scope="module")
+def on_call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The package with the extra `oncall` and what that brings."""
+    return install(wheel, tmp_path_factory.mktemp("oncall") / "venv", extra="oncall")
+
+
+@pytest.fixture(scope="module")
+def synthesized(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cloud assembly of an app with a `stacks` folder of its own, and the extra `cdk`."""
+    environment = install(wheel, tmp_path_factory.mktemp("cdk") / "venv", extra="cdk")
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "stacks").mkdir()
+    (folder / "stacks" / "__init__.py").touch()
+    (folder / "stacks" / "orders.py").write_text(SHOP)
+    (folder / "app.py").write_text(APP)
+    outdir = folder / "out"
+    done = environment.run("python", "app.py", cwd=folder, CDK_OUTDIR=str(outdir))
+    assert done.returncode == 0, done.stderr
+    return outdir
+
+
+@pytest.fixture(scope="module")
+def function(synthesized: Path) -> dict:
+    """The one function's properties in the template."""
+    template = json.loads((synthesized / "Orders.template.json").read_text())
+    [function] = [
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function"
+    ]
+    return function
+
+
+@pytest.fixture(scope="module")
+def bundle(synthesized: Path, function: dict) -> Path:
+    return synthesized / f"asset.{Path(function['Code']['S3Key']).stem}"
+
+
+def test_without_extras_the_command_says_in_a_sentence_what_to_install(
+    alone: Environment, tmp_path: Path
+) -> None:
+    done = alone.run("redrive", "status", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "redrive needs boto3, jmespath, rich, typer: "
+        "install smart-redriver[oncall], the package with this extra."
+    ]
+
+
+def test_the_package_alone_brings_the_settings_and_pulls_in_nothing(
+    alone: Environment, tmp_path: Path
+) -> None:
+    program = (
+        "import smart_redriver, importlib.metadata as m\n"
+        "from redrive.settings import Settings\n"
+        "print([one for one in m.requires('smart-redriver') if 'extra' not in one])"
+    )
+    done = alone.run("python", "-c", program, cwd=tmp_path)
+
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_with_its_extra_the_command_runs_from_anywhere(
+    on_call: Environment, tmp_path: Path
+) -> None:
+    done = on_call.run("redrive", "--help", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "dead letters of a deployed smart re-driver" in done.stdout
+
+
+def test_the_extra_brings_all_that_any_module_of_the_command_imports(
+    on_call: Environment, tmp_path: Path
+) -> None:
+    done = on_call.run("python", "-c", IMPORT_ALL, "smart_redriver.oncall", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "smart_redriver.oncall.verbs.run" in done.stdout.split()
+
+
+def test_the_construct_reads_its_settings_in_an_app_with_stacks_of_its_own(function: dict) -> None:
+    assert function["Handler"] == "redrive.handler.lambda_handler"
+    assert function["Environment"]["Variables"]["MODE"] == "dry_run"
+
+
+def test_the_bundle_of_an_installed_construct_has_every_module_of_the_function(
+    bundle: Path,
+) -> None:
+    source = ROOT / "lambdas" / "redrive"
+
+    assert {
+        path.relative_to(bundle / "redrive") for path in (bundle / "redrive").rglob("*.py")
+    } == {path.relative_to(source) for path in source.rglob("*.py")}
+
+
+def test_the_function_starts_from_its_bundle_and_boto3_alone(
+    bundle: Path, function: dict, tmp_path: Path
+) -> None:
+    runtime = tmp_path / "runtime"
+    runtime.mkdir()
+    for name in RUNTIME:
+        (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
+    variables = {
+        name: value if isinstance(value, str) else "https://sqs.eu-west-1.amazonaws.com/1/orders"
+        for name, value in function["Environment"]["Variables"].items()
+    }
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", COLD_START, bundle, runtime],
+        env={**variables, "AWS_DEFAULT_REGION": "eu-west-1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.splitlines())
+    standard = sysconfig.get_path("stdlib")
+    places = (str(bundle), str(runtime), standard, sysconfig.get_path("platstdlib"))
+    assert {path for path in loaded if not path.startswith(places)} == set()
+    assert str(bundle / "redrive" / "settings.py") in loaded
