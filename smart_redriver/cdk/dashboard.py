@@ -11,7 +11,7 @@ from constructs import Construct
 
 from redrive.aws import metrics as own
 from redrive.core.triage import ParkReason
-from smart_redriver.cdk.queue_metrics import AGE, VISIBLE, QueueMetrics, math
+from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
 
 _WIDTH = 24
 _HEIGHT = 6
@@ -35,20 +35,20 @@ class QueueDashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        metrics: QueueMetrics,
+        metrics: Sequence[QueueMetrics],
         alarms: Sequence[cloudwatch.IAlarm],
-        queue_name: str,
         period: cdk.Duration,
         runbook_url: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._metrics = metrics
+        self._metrics = metrics[0]
+        self._sources = metrics
         self._period = period
         self._dashboard = cloudwatch.Dashboard(
             self, "Dashboard", default_interval=cdk.Duration.hours(12)
         )
         self._text(
-            f"# Re-driver of `{queue_name}`\n"
+            f"# Re-driver of {', '.join(f'`{one.queue_name}`' for one in metrics)}\n"
             f"Paged? Every alarm has its section in the [runbook]({runbook_url}). "
             "`redrive status` tells the same as this page, `redrive letters` tells letter by letter."
         )
@@ -80,6 +80,18 @@ class QueueDashboard(Construct):
     ) -> cloudwatch.Metric:
         return self._metrics.own(metric, statistic, self._period, label=label, **dimensions)
 
+    def _of_each(self, metric: own.Metric, label: str) -> list[cloudwatch.Metric]:
+        """A line for each source queue, which is named where there are several."""
+        return [
+            one.own(
+                metric,
+                "Maximum",
+                self._period,
+                label=label if len(self._sources) == 1 else f"{label} of {one.queue_name}",
+            )
+            for one in self._sources
+        ]
+
     def _circuit(self) -> cloudwatch.GraphWidget:
         bands = [
             cloudwatch.HorizontalAnnotation(
@@ -92,7 +104,7 @@ class QueueDashboard(Construct):
         ]
         return cloudwatch.GraphWidget(
             title="Circuit: 0 CLOSED, 0.5 HALF_OPEN, 1 OPEN",
-            left=[self._own(own.CIRCUIT_STATE, "Maximum", "circuit")],
+            left=self._of_each(own.CIRCUIT_STATE, "circuit"),
             left_y_axis=cloudwatch.YAxisProps(min=0, max=1, show_units=False),
             left_annotations=bands,
             stacked=True,
@@ -141,14 +153,12 @@ class QueueDashboard(Construct):
         )
 
     def _window(self) -> cloudwatch.GraphWidget:
-        return _graph("Window", [self._own(own.WINDOW, "Maximum", "window")], _COUNT)
+        return _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
 
     def _age(self) -> cloudwatch.GraphWidget:
         seen = self._own(own.OLDEST_LETTER_AGE, "Maximum", "since its first send")
-        in_queue = self._metrics.dead_letters(
-            AGE, "Maximum", self._period, "since it got into the DLQ"
-        )
-        return _graph("Age of the oldest letter", [seen, in_queue], _SECONDS)
+        waiting = self._own(own.OLDEST_WAITING_AGE, "Maximum", "waiting for no known moment")
+        return _graph("Age of the oldest letter", [seen, waiting], _SECONDS)
 
     def _expiry(self) -> cloudwatch.GraphWidget:
         least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
@@ -163,8 +173,9 @@ class QueueDashboard(Construct):
 
     def _held(self) -> cloudwatch.GraphWidget:
         held = self._own(own.LETTERS_HELD, "Sum", "held")
+        suspects = self._own(own.SUSPECTS_WAITING, "Maximum", "waiting for their last chance")
         failed = self._own(own.LETTERS_FAILED, "Sum", "failed")
-        return _graph("Held and failed", [held, failed], _COUNT)
+        return _graph("Held and failed", [held, suspects, failed], _COUNT)
 
     def _duration(self) -> cloudwatch.GraphWidget:
         duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.alarm_states import queries_of
 from bench.synthesized import CDK_JSON
+from emulator.alarm_evaluation import queries_of
 from redrive.aws import metrics
 
 DOCS = (CDK_JSON.parent / "docs" / "monitoring.md").read_text()

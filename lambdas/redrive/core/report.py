@@ -63,6 +63,8 @@ class Report:
     decisions: list[dict[str, Any]] = field(default_factory=list)
     least_seconds_to_expiry: int | None = None
     oldest_letter_seconds: int | None = None
+    oldest_waiting_seconds: int | None = None
+    suspects_waiting: int | None = None
     duration_seconds: float = 0.0
 
     def absorb(self, part: Report) -> None:
