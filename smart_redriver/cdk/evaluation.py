@@ -27,8 +27,8 @@ class Evaluation:
     breaching: int = 1
 
 
-#: A level that the function reports: the newest look decides.
-NEWEST_LOOK = Evaluation(seconds=300)
+#: A level that the function reports: the newest look decides. Longer periods would mix it with older ones.
+NEWEST_LOOK = Evaluation(seconds=TICK)
 
 
 def minutes(breaching: int, *, of: int) -> Evaluation:

@@ -67,7 +67,7 @@ class WarningAlarms:
         limit = self._monitoring.alarm_suspects
         self._make.alarm(
             "SuspectsWaiting",
-            self._metrics.own(own.SUSPECTS_WAITING, "Maximum", _FIVE_MINUTES),
+            self._metrics.own(own.SUSPECTS_WAITING, "Maximum", cdk.Duration.minutes(1)),
             Comparison.GREATER_THAN_THRESHOLD,
             limit,
             NEWEST_LOOK,

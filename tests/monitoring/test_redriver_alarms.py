@@ -50,7 +50,7 @@ def test_the_page_ends_also_where_nobody_looks_for_long_after_the_circuit_closed
     minutes = given.alarms().minutes_in_alarm("CircuitOpen")
 
     assert minutes
-    assert max(minutes) < 60 + 30
+    assert max(minutes) <= 60 + 30
 
 
 def test_an_open_circuit_over_an_empty_dlq_concerns_nobody(given) -> None:
@@ -104,9 +104,8 @@ def test_one_crash_pages_at_once(given) -> None:
 def test_three_throttled_ticks_in_a_quarter_of_an_hour_page_and_one_does_not(
     given, throttled, fires
 ) -> None:
-    given.passes(*[{}] * 12)
-    for minute in throttled:
-        given.throttle(minute)
+    for minute in range(60):
+        (given.throttle if minute in throttled else given.invocation)(minute)
 
     assert given.alarms().fired("RedriverThrottled") is fires
 
