@@ -97,3 +97,8 @@ class AlarmMaker:
     def _text(self, advice: Advice, queue_name: str) -> str:
         runbook = f"{self._runbook_url}#{advice.section}"
         return f"{advice.meaning} First: {advice.first} Queue: {queue_name}. Runbook: {runbook}"
+
+
+def numbered(construct_id: str, number: int) -> str:
+    """The id of an alarm that there is for each source queue: the first one's has no number."""
+    return construct_id if number == 1 else f"{construct_id}{number}"

@@ -13,8 +13,7 @@ from redrive.aws import metrics as own
 from redrive.core.triage import ParkReason
 from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
 
-_WIDTH = 24
-_HEIGHT = 6
+_WIDTH, _HEIGHT = 24, 6
 _COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
 _SECONDS = cloudwatch.YAxisProps(min=0, label="seconds", show_units=False)
 _PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=False)
@@ -60,11 +59,16 @@ class QueueDashboard(Construct):
             self._circuit(),
         )
         self._heading("Is it draining?")
-        self._row(self._depths(), self._flow(), self._success(), self._window())
+        window = _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
+        self._row(self._depths(), self._flow(), self._success(), window)
         self._heading("What is stuck?")
-        self._row(self._age(), self._expiry(), self._parked(), self._held())
+        least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
+        self._row(
+            self._age(), _graph("Time to expiry", [least], _SECONDS), self._parked(), self._held()
+        )
         self._heading("Is the re-driver well?")
-        self._row(self._duration(), self._failures())
+        duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
+        self._row(_graph("Pass duration", [duration], _SECONDS, width=12), self._failures())
 
     def _text(self, markdown: str, height: int = 2) -> None:
         self._row(cloudwatch.TextWidget(markdown=markdown, width=_WIDTH, height=height))
@@ -152,17 +156,10 @@ class QueueDashboard(Construct):
             height=_HEIGHT,
         )
 
-    def _window(self) -> cloudwatch.GraphWidget:
-        return _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
-
     def _age(self) -> cloudwatch.GraphWidget:
         seen = self._own(own.OLDEST_LETTER_AGE, "Maximum", "since its first send")
         waiting = self._own(own.OLDEST_WAITING_AGE, "Maximum", "waiting for no known moment")
         return _graph("Age of the oldest letter", [seen, waiting], _SECONDS)
-
-    def _expiry(self) -> cloudwatch.GraphWidget:
-        least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
-        return _graph("Time to expiry", [least], _SECONDS)
 
     def _parked(self) -> cloudwatch.GraphWidget:
         by_reason = [
@@ -176,10 +173,6 @@ class QueueDashboard(Construct):
         suspects = self._own(own.SUSPECTS_WAITING, "Maximum", "waiting for their last chance")
         failed = self._own(own.LETTERS_FAILED, "Sum", "failed")
         return _graph("Held and failed", [held, suspects, failed], _COUNT)
-
-    def _duration(self) -> cloudwatch.GraphWidget:
-        duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
-        return _graph("Pass duration", [duration], _SECONDS, width=12)
 
     def _failures(self) -> cloudwatch.GraphWidget:
         function = [

@@ -27,6 +27,8 @@ class Evaluation:
     breaching: int = 1
 
 
+#: A level that SQS reports. Periods slide: what lasts for less than seven minutes is not in three of them.
+LEVEL = Evaluation(seconds=300, periods=3, breaching=3)
 #: A level that the function reports: the newest look decides. Longer periods would mix it with older ones.
 NEWEST_LOOK = Evaluation(seconds=TICK)
 

@@ -12,7 +12,7 @@ from redrive.settings import Settings
 from smart_redriver.cdk.alarms import AlarmMaker
 from smart_redriver.cdk.dashboard import QueueDashboard
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
-from smart_redriver.cdk.paging_alarms import OWN, PagingAlarms
+from smart_redriver.cdk.paging_alarms import OWN, make_paging_alarms
 from smart_redriver.cdk.queue_metrics import QueueMetrics
 from smart_redriver.cdk.topics import Topics
 from smart_redriver.cdk.warning_alarms import WarningAlarms
@@ -52,7 +52,9 @@ class QueueMonitoring(Construct):
         queue_name, runbook_url = metrics.queue_name, monitoring.runbook_url
         make = AlarmMaker(self, queue_name=queue_name, runbook_url=runbook_url)
         self.alarms = make.made
-        PagingAlarms(make, every, settings=settings, monitoring=monitoring, topic=topics.paging)
+        make_paging_alarms(
+            make, every, settings=settings, monitoring=monitoring, topic=topics.paging
+        )
         if monitoring.alarms is Alarms.PAGING:
             function.add_environment(KEPT_VARIABLE, ",".join(sorted(one.name for one in OWN)))
             return

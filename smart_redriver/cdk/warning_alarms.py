@@ -7,10 +7,9 @@ from aws_cdk import aws_sns as sns
 
 from redrive.aws import metrics as own
 from redrive.core.pacing import MAX_SQS_DELAY
-from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Missing
-from smart_redriver.cdk.evaluation import NEWEST_LOOK, Evaluation
+from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Missing, numbered
+from smart_redriver.cdk.evaluation import LEVEL, NEWEST_LOOK, Evaluation
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.paging_alarms import LEVEL, numbered
 from smart_redriver.cdk.queue_metrics import AGE, DELAYED, VISIBLE, QueueMetrics, math
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)

@@ -32,15 +32,15 @@ class Given:
 
     def dead_letters(self, **series: Iterable[float | None]) -> None:
         """`visible`, `hidden` and `age`, each a value a minute."""
-        self._queue(DLQ, series)
+        self.queue(DLQ, **series)
 
     def source(self, **series: Iterable[float | None]) -> None:
         """`visible`, `delayed`, `age` and `received`."""
-        self._queue(SOURCE, series)
+        self.queue(SOURCE, **series)
 
     def parking_lot(self, **series: Iterable[float | None]) -> None:
         """`visible`."""
-        self._queue(PARKING_LOT, series)
+        self.queue(PARKING_LOT, **series)
 
     def passes(self, *reports: Mapping[str, Any], every: int = TICK, since: int = 0) -> None:
         """The reports of passes, each as what differs from a pass over an empty DLQ.
@@ -92,7 +92,8 @@ class Given:
         past = [dict(alarms.states) for _ in alarms.watch(MIDNIGHT, end)]
         return Watched(past, alarms)
 
-    def _queue(self, queue: str, series: Mapping[str, Iterable[float | None]]) -> None:
+    def queue(self, queue: str, **series: Iterable[float | None]) -> None:
+        """SQS's own metrics of any queue."""
         names = {
             "visible": _VISIBLE,
             "hidden": _HIDDEN,
