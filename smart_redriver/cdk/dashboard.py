@@ -51,30 +51,27 @@ class QueueDashboard(Construct):
             f"Paged? Every alarm has its section in the [runbook]({runbook_url}). "
             "`redrive status` tells the same as this page, `redrive letters` tells letter by letter."
         )
-        self._heading("Is it healthy?")
+        self._text("## Is it healthy?", height=1)
         self._row(
             cloudwatch.AlarmStatusWidget(
                 title="Alarms", alarms=list(alarms), width=12, height=_HEIGHT
             ),
             self._circuit(),
         )
-        self._heading("Is it draining?")
+        self._text("## Is it draining?", height=1)
         window = _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
         self._row(self._depths(), self._flow(), self._success(), window)
-        self._heading("What is stuck?")
+        self._text("## What is stuck?", height=1)
         least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
         self._row(
             self._age(), _graph("Time to expiry", [least], _SECONDS), self._parked(), self._held()
         )
-        self._heading("Is the re-driver well?")
+        self._text("## Is the re-driver well?", height=1)
         duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
         self._row(_graph("Pass duration", [duration], _SECONDS, width=12), self._failures())
 
     def _text(self, markdown: str, height: int = 2) -> None:
         self._row(cloudwatch.TextWidget(markdown=markdown, width=_WIDTH, height=height))
-
-    def _heading(self, question: str) -> None:
-        self._text(f"## {question}", height=1)
 
     def _row(self, *widgets: cloudwatch.IWidget) -> None:
         self._dashboard.add_widgets(*widgets)
@@ -85,16 +82,14 @@ class QueueDashboard(Construct):
         return self._metrics.own(metric, statistic, self._period, label=label, **dimensions)
 
     def _of_each(self, metric: own.Metric, label: str) -> list[cloudwatch.Metric]:
-        """A line for each source queue, which is named where there are several."""
+        """A line for each source queue."""
         return [
-            one.own(
-                metric,
-                "Maximum",
-                self._period,
-                label=label if len(self._sources) == 1 else f"{label} of {one.queue_name}",
-            )
+            one.own(metric, "Maximum", self._period, label=self._named(label, one))
             for one in self._sources
         ]
+
+    def _named(self, label: str, source: QueueMetrics) -> str:
+        return label if len(self._sources) == 1 else f"{label} {source.queue_name}"
 
     def _circuit(self) -> cloudwatch.GraphWidget:
         bands = [
@@ -111,7 +106,7 @@ class QueueDashboard(Construct):
             left=self._of_each(own.CIRCUIT_STATE, "circuit"),
             left_y_axis=cloudwatch.YAxisProps(min=0, max=1, show_units=False),
             left_annotations=bands,
-            stacked=True,
+            stacked=len(self._sources) == 1,
             width=12,
             height=_HEIGHT,
         )
@@ -123,7 +118,10 @@ class QueueDashboard(Construct):
             [
                 self._own(own.DEAD_LETTERS, "Maximum", "dead letters"),
                 self._metrics.dead_letters(VISIBLE, "Maximum", self._period, "of them visible"),
-                self._metrics.source(VISIBLE, "Maximum", self._period, "source queue"),
+                *(
+                    one.source(VISIBLE, "Maximum", self._period, self._named("source queue", one))
+                    for one in self._sources
+                ),
                 self._own(own.PARKED_LETTERS, "Maximum", "parking lot"),
             ],
             _COUNT,

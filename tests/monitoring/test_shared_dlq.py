@@ -91,11 +91,12 @@ def test_the_second_sources_age_is_watched(resources: dict[str, Any]) -> None:
     assert not given.alarms().fired("SourceQueueOld")
 
 
-def test_the_dashboard_shows_both_circuits(resources: dict[str, Any]) -> None:
+def test_the_dashboard_shows_both_sources(resources: dict[str, Any]) -> None:
     [body] = [
         one["Properties"]["DashboardBody"]
         for one in resources.values()
         if one["Type"] == "AWS::CloudWatch::Dashboard"
     ]
 
-    assert all(f'"circuit of {name}"' in body for name in (SOURCE, REFUNDS))
+    for line in ("circuit", "window", "source queue"):
+        assert all(f'"{line} {name}"' in body for name in (SOURCE, REFUNDS))
