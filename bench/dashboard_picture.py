@@ -16,9 +16,10 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.alarm_states import ALARM, OK, Alarms, values
+from bench.alarm_states import Alarms, values
 from bench.metric_record import MetricRecord, record
 from bench.synthesized import of_cloudwatch, synthesize
+from emulator.alarm_evaluation import ALARM, OK
 from simulator.scenarios import LONG_OUTAGE
 from simulator.smart_policy import SmartPolicy
 

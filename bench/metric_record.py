@@ -118,8 +118,11 @@ def record(world: World, policy: SmartPolicy) -> MetricRecord:
         at = started + after.total_seconds()
         for told in emitted_by(report):
             kept.put(told.metric, at, *told.values)
+    # The schedule invokes it every minute, also where nothing is due.
+    for minute in range(int(world.elapsed.total_seconds() // _MINUTE) + 1):
         for name, count in (("Invocations", 1), ("Errors", 0), ("Throttles", 0)):
-            kept.put(MetricId.of("AWS/Lambda", name, FunctionName=FUNCTION), at, count)
+            metric = MetricId.of("AWS/Lambda", name, FunctionName=FUNCTION)
+            kept.put(metric, started + minute * _MINUTE, count)
     for queue in (SOURCE, DLQ, PARKING_LOT):
         for name, points in _of_queue(world, queue).items():
             metric = MetricId.of("AWS/SQS", name, QueueName=queue)

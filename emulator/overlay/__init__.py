@@ -7,7 +7,7 @@
 | `sqs_requests` | one lock around all queues |
 | `sqs_moves` | StartMessageMoveTask, ListMessageMoveTasks, ListDeadLetterSourceQueues |
 | `metrics` | AWS/SQS metrics and embedded metric format (EMF) |
-| `alarms`, `expressions` | alarms that look at dimensions, M of N, missing data and metric math |
+| `alarms` | alarms that look at dimensions, M of N, missing data, metric math and warm-up |
 | `cloudformation` | properties that MiniStack drops, composite and metric-math alarms |
 | `iam` | batch calls authorised as the single action; signatures under a moved clock |
 | `lambda_workers` | environments that survive an exception; logs collected without a wait |

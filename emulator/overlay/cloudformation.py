@@ -19,7 +19,7 @@ def install() -> None:
     _after_provisioning("AWS::Lambda::Function", _reserve_concurrency)
     _after_provisioning("AWS::DynamoDB::Table", _enable_ttl)
     _after_provisioning("AWS::DynamoDB::GlobalTable", _enable_ttl)
-    _accept_metric_math()
+    _keep_what_alarms_evaluate()
     _keep_attributes_in_nested_stacks()
     provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::CompositeAlarm"] = {
         "create": _create_composite_alarm,
@@ -72,15 +72,15 @@ def _enable_ttl(table: str, properties: _Properties) -> None:
         dynamodb._update_ttl(request)
 
 
-def _accept_metric_math() -> None:
+def _keep_what_alarms_evaluate() -> None:
     @wrap(provisioners, "_cw_metric_alarm_record")
     def record(describe: Any, name: str, properties: _Properties) -> Any:
-        """Keep `Metrics`; `alarms` evaluates it."""
+        """Keep `Metrics` and `WarmUpConfiguration`; `alarms` evaluates them."""
         queries = properties.get("Metrics")
-        if not queries:
-            return describe(name, properties)
         placeholder = {"Metrics": None, "MetricName": "(metric math)", "Namespace": "(metric math)"}
-        return {**describe(name, {**properties, **placeholder}), "Metrics": queries}
+        described = describe(name, {**properties, **placeholder} if queries else properties)
+        kept = {key: properties.get(key) for key in ("Metrics", "WarmUpConfiguration")}
+        return {**described, **kept}
 
 
 def _keep_attributes_in_nested_stacks() -> None:

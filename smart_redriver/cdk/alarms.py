@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
@@ -19,9 +18,6 @@ A = TypeVar("A", cloudwatch.Alarm, cloudwatch.CompositeAlarm)
 
 Comparison = cloudwatch.ComparisonOperator
 Missing = cloudwatch.TreatMissingData
-
-#: How long a composite waits for its suppressor: two evaluations of a metric alarm.
-_SUPPRESSOR_WAIT = cdk.Duration.minutes(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +49,12 @@ class AlarmMaker:
         *,
         missing: Missing = Missing.NOT_BREACHING,
         topic: sns.ITopic | None = None,
+        queue_name: str | None = None,
     ) -> cloudwatch.Alarm:
-        """One alarm; without a topic it is part of a composite."""
+        """One alarm; without a topic it is part of a composite.
+
+        ``queue_name`` is that of another source queue than the first, if the alarm is about it.
+        """
         alarm = cloudwatch.Alarm(
             self._scope,
             construct_id,
@@ -64,7 +64,7 @@ class AlarmMaker:
             evaluation_periods=evaluation.periods,
             datapoints_to_alarm=evaluation.breaching,
             treat_missing_data=missing,
-            alarm_description=self._text(advice),
+            alarm_description=self._text(advice, queue_name or self._queue_name),
         )
         return self._told(alarm, topic)
 
@@ -75,17 +75,13 @@ class AlarmMaker:
         advice: Advice,
         *,
         topic: sns.ITopic,
-        suppressor: cloudwatch.IAlarm | None = None,
     ) -> cloudwatch.CompositeAlarm:
         """One page for whichever of the children fires first, and no second while any of them lasts."""
         composite = cloudwatch.CompositeAlarm(
             self._scope,
             construct_id,
             alarm_rule=cloudwatch.AlarmRule.any_of(*children),
-            alarm_description=self._text(advice),
-            actions_suppressor=suppressor,
-            actions_suppressor_wait_period=_SUPPRESSOR_WAIT if suppressor else None,
-            actions_suppressor_extension_period=_SUPPRESSOR_WAIT if suppressor else None,
+            alarm_description=self._text(advice, self._queue_name),
         )
         # Named by CloudFormation, like every other resource: the CDK's own name knows no stack.
         cast("cloudwatch.CfnCompositeAlarm", composite.node.default_child).alarm_name = None
@@ -98,8 +94,11 @@ class AlarmMaker:
         self.made.append(alarm)
         return alarm
 
-    def _text(self, advice: Advice) -> str:
+    def _text(self, advice: Advice, queue_name: str) -> str:
         runbook = f"{self._runbook_url}#{advice.section}"
-        return (
-            f"{advice.meaning} First: {advice.first} Queue: {self._queue_name}. Runbook: {runbook}"
-        )
+        return f"{advice.meaning} First: {advice.first} Queue: {queue_name}. Runbook: {runbook}"
+
+
+def numbered(construct_id: str, number: int) -> str:
+    """The id of an alarm that there is for each source queue: the first one's has no number."""
+    return construct_id if number == 1 else f"{construct_id}{number}"

@@ -11,10 +11,9 @@ from constructs import Construct
 
 from redrive.aws import metrics as own
 from redrive.core.triage import ParkReason
-from smart_redriver.cdk.queue_metrics import AGE, VISIBLE, QueueMetrics, math
+from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
 
-_WIDTH = 24
-_HEIGHT = 6
+_WIDTH, _HEIGHT = 24, 6
 _COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
 _SECONDS = cloudwatch.YAxisProps(min=0, label="seconds", show_units=False)
 _PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=False)
@@ -35,42 +34,44 @@ class QueueDashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        metrics: QueueMetrics,
+        metrics: Sequence[QueueMetrics],
         alarms: Sequence[cloudwatch.IAlarm],
-        queue_name: str,
         period: cdk.Duration,
         runbook_url: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._metrics = metrics
+        self._metrics = metrics[0]
+        self._sources = metrics
         self._period = period
         self._dashboard = cloudwatch.Dashboard(
             self, "Dashboard", default_interval=cdk.Duration.hours(12)
         )
         self._text(
-            f"# Re-driver of `{queue_name}`\n"
+            f"# Re-driver of {', '.join(f'`{one.queue_name}`' for one in metrics)}\n"
             f"Paged? Every alarm has its section in the [runbook]({runbook_url}). "
             "`redrive status` tells the same as this page, `redrive letters` tells letter by letter."
         )
-        self._heading("Is it healthy?")
+        self._text("## Is it healthy?", height=1)
         self._row(
             cloudwatch.AlarmStatusWidget(
                 title="Alarms", alarms=list(alarms), width=12, height=_HEIGHT
             ),
             self._circuit(),
         )
-        self._heading("Is it draining?")
-        self._row(self._depths(), self._flow(), self._success(), self._window())
-        self._heading("What is stuck?")
-        self._row(self._age(), self._expiry(), self._parked(), self._held())
-        self._heading("Is the re-driver well?")
-        self._row(self._duration(), self._failures())
+        self._text("## Is it draining?", height=1)
+        window = _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
+        self._row(self._depths(), self._flow(), self._success(), window)
+        self._text("## What is stuck?", height=1)
+        least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
+        self._row(
+            self._age(), _graph("Time to expiry", [least], _SECONDS), self._parked(), self._held()
+        )
+        self._text("## Is the re-driver well?", height=1)
+        duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
+        self._row(_graph("Pass duration", [duration], _SECONDS, width=12), self._failures())
 
     def _text(self, markdown: str, height: int = 2) -> None:
         self._row(cloudwatch.TextWidget(markdown=markdown, width=_WIDTH, height=height))
-
-    def _heading(self, question: str) -> None:
-        self._text(f"## {question}", height=1)
 
     def _row(self, *widgets: cloudwatch.IWidget) -> None:
         self._dashboard.add_widgets(*widgets)
@@ -79,6 +80,16 @@ class QueueDashboard(Construct):
         self, metric: own.Metric, statistic: str, label: str, **dimensions: str
     ) -> cloudwatch.Metric:
         return self._metrics.own(metric, statistic, self._period, label=label, **dimensions)
+
+    def _of_each(self, metric: own.Metric, label: str) -> list[cloudwatch.Metric]:
+        """A line for each source queue."""
+        return [
+            one.own(metric, "Maximum", self._period, label=self._named(label, one))
+            for one in self._sources
+        ]
+
+    def _named(self, label: str, source: QueueMetrics) -> str:
+        return label if len(self._sources) == 1 else f"{label} {source.queue_name}"
 
     def _circuit(self) -> cloudwatch.GraphWidget:
         bands = [
@@ -92,10 +103,10 @@ class QueueDashboard(Construct):
         ]
         return cloudwatch.GraphWidget(
             title="Circuit: 0 CLOSED, 0.5 HALF_OPEN, 1 OPEN",
-            left=[self._own(own.CIRCUIT_STATE, "Maximum", "circuit")],
+            left=self._of_each(own.CIRCUIT_STATE, "circuit"),
             left_y_axis=cloudwatch.YAxisProps(min=0, max=1, show_units=False),
             left_annotations=bands,
-            stacked=True,
+            stacked=len(self._sources) == 1,
             width=12,
             height=_HEIGHT,
         )
@@ -107,7 +118,10 @@ class QueueDashboard(Construct):
             [
                 self._own(own.DEAD_LETTERS, "Maximum", "dead letters"),
                 self._metrics.dead_letters(VISIBLE, "Maximum", self._period, "of them visible"),
-                self._metrics.source(VISIBLE, "Maximum", self._period, "source queue"),
+                *(
+                    one.source(VISIBLE, "Maximum", self._period, self._named("source queue", one))
+                    for one in self._sources
+                ),
                 self._own(own.PARKED_LETTERS, "Maximum", "parking lot"),
             ],
             _COUNT,
@@ -140,19 +154,10 @@ class QueueDashboard(Construct):
             height=_HEIGHT,
         )
 
-    def _window(self) -> cloudwatch.GraphWidget:
-        return _graph("Window", [self._own(own.WINDOW, "Maximum", "window")], _COUNT)
-
     def _age(self) -> cloudwatch.GraphWidget:
         seen = self._own(own.OLDEST_LETTER_AGE, "Maximum", "since its first send")
-        in_queue = self._metrics.dead_letters(
-            AGE, "Maximum", self._period, "since it got into the DLQ"
-        )
-        return _graph("Age of the oldest letter", [seen, in_queue], _SECONDS)
-
-    def _expiry(self) -> cloudwatch.GraphWidget:
-        least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
-        return _graph("Time to expiry", [least], _SECONDS)
+        waiting = self._own(own.OLDEST_WAITING_AGE, "Maximum", "waiting for no known moment")
+        return _graph("Age of the oldest letter", [seen, waiting], _SECONDS)
 
     def _parked(self) -> cloudwatch.GraphWidget:
         by_reason = [
@@ -163,12 +168,9 @@ class QueueDashboard(Construct):
 
     def _held(self) -> cloudwatch.GraphWidget:
         held = self._own(own.LETTERS_HELD, "Sum", "held")
+        suspects = self._own(own.SUSPECTS_WAITING, "Maximum", "waiting for their last chance")
         failed = self._own(own.LETTERS_FAILED, "Sum", "failed")
-        return _graph("Held and failed", [held, failed], _COUNT)
-
-    def _duration(self) -> cloudwatch.GraphWidget:
-        duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
-        return _graph("Pass duration", [duration], _SECONDS, width=12)
+        return _graph("Held and failed", [held, suspects, failed], _COUNT)
 
     def _failures(self) -> cloudwatch.GraphWidget:
         function = [

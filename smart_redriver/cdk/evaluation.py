@@ -1,16 +1,21 @@
-"""Over how long an alarm looks: arithmetic within CloudWatch's limits, in seconds."""
+"""Over how long an alarm looks: arithmetic within CloudWatch's limits, in seconds.
+
+The function is invoked every minute and looks at a queue about every minute while there is work,
+but at an idle one only every ``schedule_minutes``. So nothing here depends on the schedule: what
+counts invocations or faults looks at minutes, and what looks at a level of the function's own
+keeps its state between two looks (``Missing.IGNORE``).
+"""
 
 import math
 from dataclasses import dataclass
 
 from redrive.settings import Settings
 
-_MINUTE = 60
-_HOUR = 3600
-_DAY = 86_400
-#: Evaluation reaches back a day; with periods of an hour or more, seven.
-#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
-_LONGEST_REACH = 7 * _DAY
+#: Between two invocations of the function.
+TICK = 60
+#: An alarm that reaches back for longer is evaluated once an hour, others every minute.
+#: CloudWatch User Guide, "Alarm evaluation".
+LONGEST_REACH = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +27,15 @@ class Evaluation:
     breaching: int = 1
 
 
-def schedule_period(settings: Settings, ticks: int = 1) -> int:
-    """The time of so many ticks, at most the day that is the longest period of an alarm."""
-    return min(ticks * settings.schedule_minutes * _MINUTE, _DAY)
+#: A level that SQS reports. Periods slide: what lasts for less than seven minutes is not in three of them.
+LEVEL = Evaluation(seconds=300, periods=3, breaching=3)
+#: A level that the function reports: the newest look decides. Longer periods would mix it with older ones.
+NEWEST_LOOK = Evaluation(seconds=TICK)
+
+
+def minutes(breaching: int, *, of: int) -> Evaluation:
+    """So many minutes of the last few."""
+    return Evaluation(seconds=TICK, periods=of, breaching=breaching)
 
 
 def longer_than(seconds: int, *, period: int) -> Evaluation:
@@ -32,9 +43,7 @@ def longer_than(seconds: int, *, period: int) -> Evaluation:
 
     In one period of them it may be out of sight.
     """
-    if seconds >= _DAY:
-        period = max(period, _HOUR)
-    periods = min(seconds // period + 2, (_LONGEST_REACH if period >= _HOUR else _DAY) // period)
+    periods = min(seconds // period + 2, LONGEST_REACH // period)
     return Evaluation(seconds=period, periods=periods, breaching=periods - 1)
 
 
@@ -43,12 +52,12 @@ def outage_before_paging(settings: Settings, cool_downs: int) -> int:
 
     A pass comes only with a tick, so every wait is rounded up to one.
     """
-    tick = settings.schedule_minutes * _MINUTE
     waits = [
         min(settings.cool_down_seconds * 2**n, settings.max_cool_down_seconds)
         for n in range(cool_downs)
     ]
-    canary = settings.base_delay_seconds + settings.verdict_grace_seconds
+    # A canary goes without delay, and is judged when it had the time to fail.
+    canary = settings.verdict_grace_seconds
     canary += settings.source_visibility_timeout_seconds * settings.max_receive_count
     waits += [canary] * (cool_downs - 1)
-    return sum(math.ceil(seconds / tick) * tick for seconds in waits)
+    return sum(math.ceil(seconds / TICK) * TICK for seconds in waits)

@@ -1,5 +1,7 @@
 """What watches one protected queue: its alarms, its dashboard, and no metric that nobody looks at."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
@@ -9,19 +11,18 @@ from redrive.aws.metrics import KEPT_VARIABLE
 from redrive.settings import Settings
 from smart_redriver.cdk.alarms import AlarmMaker
 from smart_redriver.cdk.dashboard import QueueDashboard
-from smart_redriver.cdk.evaluation import schedule_period
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
-from smart_redriver.cdk.paging_alarms import PagingAlarms
+from smart_redriver.cdk.paging_alarms import OWN, make_paging_alarms
 from smart_redriver.cdk.queue_metrics import QueueMetrics
 from smart_redriver.cdk.topics import Topics
 from smart_redriver.cdk.warning_alarms import WarningAlarms
 
-#: A graph of twelve hours needs no finer points.
-_SHORTEST_PERIOD_SECONDS = 300
+#: Of a graph of twelve hours: finer points are not needed, with coarser ones work is not seen.
+_GRAPH_PERIOD_MINUTES = (5, 60)
 
 
 class QueueMonitoring(Construct):
-    """``alarms`` of one queue pair, and its dashboard.
+    """``alarms`` of one DLQ and its source queues, and its dashboard.
 
     With ``alarms=paging`` there are only those that page and the metrics that they look at.
     """
@@ -31,7 +32,7 @@ class QueueMonitoring(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        source_queue: sqs.IQueue,
+        source_queues: Sequence[sqs.IQueue],
         dead_letter_queue: sqs.IQueue,
         parking_lot: sqs.IQueue,
         function: lambda_.Function,
@@ -40,26 +41,30 @@ class QueueMonitoring(Construct):
         topics: Topics,
     ) -> None:
         super().__init__(scope, construct_id)
+        first, *further = source_queues
         metrics = QueueMetrics(
-            source_queue=source_queue,
+            source_queue=first,
             dead_letter_queue=dead_letter_queue,
             parking_lot=parking_lot,
             function=function,
         )
-        queue_name, runbook_url = source_queue.queue_name, monitoring.runbook_url
+        every = [metrics, *(metrics.of(one) for one in further)]
+        queue_name, runbook_url = metrics.queue_name, monitoring.runbook_url
         make = AlarmMaker(self, queue_name=queue_name, runbook_url=runbook_url)
         self.alarms = make.made
-        PagingAlarms(make, metrics, settings=settings, monitoring=monitoring, topic=topics.paging)
+        make_paging_alarms(
+            make, every, settings=settings, monitoring=monitoring, topic=topics.paging
+        )
         if monitoring.alarms is Alarms.PAGING:
-            function.add_environment(KEPT_VARIABLE, ",".join(sorted(metrics.asked_for)))
+            function.add_environment(KEPT_VARIABLE, ",".join(sorted(one.name for one in OWN)))
             return
-        WarningAlarms(make, metrics, settings=settings, monitoring=monitoring, topic=topics.warning)
+        WarningAlarms(make, every, monitoring=monitoring, topic=topics.warning)
+        finest, coarsest = _GRAPH_PERIOD_MINUTES
         QueueDashboard(
             self,
             "Dashboard",
-            metrics=metrics,
+            metrics=every,
             alarms=self.alarms,
-            queue_name=queue_name,
-            period=cdk.Duration.seconds(max(_SHORTEST_PERIOD_SECONDS, schedule_period(settings))),
+            period=cdk.Duration.minutes(min(max(finest, settings.schedule_minutes), coarsest)),
             runbook_url=runbook_url,
         )

@@ -70,7 +70,10 @@ class MonitoringSettings:
         50, whole(1, 1_000_000), "dead letters that came within 5 minutes"
     )
     alarm_dead_letters_age_seconds: int = setting(
-        3600, whole(60, 1_209_600), "seconds, age of the oldest dead letter"
+        3600, whole(60, 1_209_600), "seconds that a dead letter waits for no known moment"
+    )
+    alarm_suspects: int = setting(
+        0, whole(0, 1_000_000), "letters waiting for their last chance, more of which warn"
     )
     alarm_parked_letters: int = setting(
         0, whole(0, 1_000_000), "letters in the parking lot, more of which warn"
@@ -93,9 +96,7 @@ class MonitoringSettings:
     alarm_source_age_seconds: int = setting(
         300, whole(1, 1_209_600), "seconds, age of the source queue's oldest message"
     )
-    alarm_silent_periods: int = setting(
-        3, whole(1, 5), "schedule periods without an invocation that page"
-    )
+    alarm_silent_minutes: int = setting(10, whole(3, 60), "minutes without an invocation that page")
     alarm_expiry_hours: int = setting(
         48, whole(1, 336), "hours to the first expiry, fewer of which page"
     )

@@ -28,7 +28,8 @@ _UNITS = {
 class QueueMetrics:
     """Makes metrics of a source queue, its DLQ, its parking lot and its re-driver.
 
-    ``asked_for`` collects the names of our own that somebody used.
+    What is told of a DLQ, its letters and its passes is told under the name of its first source;
+    circuit, window and verdicts under that of each.
     """
 
     def __init__(
@@ -43,7 +44,20 @@ class QueueMetrics:
         self._dead_letter_queue = dead_letter_queue
         self._parking_lot = parking_lot
         self._function = function
-        self.asked_for: set[str] = set()
+
+    @property
+    def queue_name(self) -> str:
+        """The source queue's."""
+        return self._source_queue.queue_name
+
+    def of(self, source_queue: sqs.IQueue) -> "QueueMetrics":
+        """Those of another source queue that shares the DLQ."""
+        return QueueMetrics(
+            source_queue=source_queue,
+            dead_letter_queue=self._dead_letter_queue,
+            parking_lot=self._parking_lot,
+            function=self._function,
+        )
 
     def own(
         self,
@@ -55,11 +69,10 @@ class QueueMetrics:
         **dimensions: str,
     ) -> cloudwatch.Metric:
         """A metric that the re-driver emits about this queue."""
-        self.asked_for.add(metric.name)
         return cloudwatch.Metric(
             namespace=metrics.NAMESPACE,
             metric_name=metric.name,
-            dimensions_map={metrics.QUEUE: self._source_queue.queue_name, **dimensions},
+            dimensions_map={metrics.QUEUE: self.queue_name, **dimensions},
             statistic=statistic,
             period=period,
             unit=_UNITS[metric.unit],

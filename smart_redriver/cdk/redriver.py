@@ -120,7 +120,7 @@ class SmartRedriver(Construct):
         QueueMonitoring(
             monitoring_scope or self,
             "Monitoring",
-            source_queue=source_queue,
+            source_queues=self.source_queues,
             dead_letter_queue=dead_letter_queue,
             parking_lot=self.parking_lot,
             function=self.function,

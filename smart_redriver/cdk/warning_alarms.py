@@ -1,45 +1,49 @@
 """The alarms that can wait for working hours: something is not as it should be, and nothing is lost."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
 
 from redrive.aws import metrics as own
 from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.settings import Settings
-from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison
-from smart_redriver.cdk.evaluation import Evaluation, schedule_period
+from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Missing, numbered
+from smart_redriver.cdk.evaluation import LEVEL, NEWEST_LOOK, Evaluation
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_metrics import AGE, DELAYED, VISIBLE, QueueMetrics, math
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 #: Seconds; the most that SQS can delay a message.
 _LONGEST_DELAY = int(MAX_SQS_DELAY.total_seconds())
-#: An hour, or what twelve ticks take where that is longer: else there never were ten verdicts.
-_TICKS_OF_VERDICTS = 12
+#: Of which an alarm may have ten, and the DLQ's depth are two.
+_MOST_SOURCES_IN_SUM = 8
 
 
 class WarningAlarms:
-    """Makes them, each with the warning topic."""
+    """Makes them, each with the warning topic.
+
+    ``metrics`` are those of each source queue that shares the DLQ, the first one first.
+    """
 
     def __init__(
         self,
         make: AlarmMaker,
-        metrics: QueueMetrics,
+        metrics: Sequence[QueueMetrics],
         *,
-        settings: Settings,
         monitoring: MonitoringSettings,
         topic: sns.ITopic,
     ) -> None:
         self._make = make
-        self._metrics = metrics
-        self._settings = settings
+        self._metrics = metrics[0]
         self._monitoring = monitoring
         self._topic = topic
         self._present()
+        self._suspects()
         self._parked()
-        self._not_working()
-        self._too_many_failures()
-        self._source_old()
+        self._too_many_failures(metrics[:_MOST_SOURCES_IN_SUM])
+        for number, one in enumerate(metrics, 1):
+            self._not_working(one, number)
+            self._source_old(one, number)
 
     def _present(self) -> None:
         limit = self._monitoring.alarm_dead_letters_warning
@@ -48,12 +52,30 @@ class WarningAlarms:
             self._metrics.dead_letters(VISIBLE, "Maximum", _FIVE_MINUTES),
             Comparison.GREATER_THAN_THRESHOLD,
             limit,
-            Evaluation(seconds=300, periods=3, breaching=2),
+            LEVEL,
             Advice(
                 meaning=f"More than {limit} dead letters wait.",
                 first="see with `redrive status` whether they are on their way back.",
                 section="dead-letters-present",
             ),
+            topic=self._topic,
+        )
+
+    def _suspects(self) -> None:
+        """Hidden from SQS's own counts, and old by intent: so they have a warning of their own."""
+        limit = self._monitoring.alarm_suspects
+        self._make.alarm(
+            "SuspectsWaiting",
+            self._metrics.own(own.SUSPECTS_WAITING, "Maximum", cdk.Duration.minutes(1)),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            NEWEST_LOOK,
+            Advice(
+                meaning="Letters that failed while others succeeded wait for their last chance.",
+                first="see them with `redrive letters`, and one's journey with `redrive show`.",
+                section="suspects-waiting",
+            ),
+            missing=Missing.IGNORE,
             topic=self._topic,
         )
 
@@ -71,7 +93,7 @@ class WarningAlarms:
             ),
             Comparison.GREATER_THAN_THRESHOLD,
             limit,
-            Evaluation(seconds=300, periods=3, breaching=1),
+            Evaluation(seconds=300, periods=4, breaching=1),
             Advice(
                 meaning="Letters that keep failing wait in the parking lot for a decision.",
                 first="group them by cause with `redrive parked`.",
@@ -80,46 +102,53 @@ class WarningAlarms:
             topic=self._topic,
         )
 
-    def _not_working(self) -> None:
+    def _not_working(self, metrics: QueueMetrics, number: int) -> None:
         percent = self._monitoring.alarm_success_percent
         enough = self._monitoring.alarm_success_verdicts
-        seconds = max(3600, schedule_period(self._settings, ticks=_TICKS_OF_VERDICTS))
-        period = cdk.Duration.seconds(seconds)
+        period = cdk.Duration.hours(1)
         self._make.alarm(
-            "RedriveNotWorking",
+            numbered("RedriveNotWorking", number),
             math(
                 f"IF(good + bad >= {enough}, 100 * good / (good + bad), 100)",
                 period,
                 label="Verdicts that are successes, percent",
-                good=self._metrics.own(own.VERDICTS_SUCCESS, "Sum", period),
-                bad=self._metrics.own(own.VERDICTS_FAILURE, "Sum", period),
+                good=metrics.own(own.VERDICTS_SUCCESS, "Sum", period),
+                bad=metrics.own(own.VERDICTS_FAILURE, "Sum", period),
             ),
             Comparison.LESS_THAN_THRESHOLD,
             percent,
-            Evaluation(seconds=seconds),
+            Evaluation(seconds=3600),
             Advice(
                 meaning=f"Fewer than {percent:g} % of the redriven batches succeed.",
                 first="compare the errors of letters that returned with `redrive letters`.",
                 section="redrive-not-working",
             ),
             topic=self._topic,
+            queue_name=metrics.queue_name,
         )
 
-    def _too_many_failures(self) -> None:
+    def _too_many_failures(self, sources: Sequence[QueueMetrics]) -> None:
         """Net growth stands for arrivals: SQS does not count what it moves to a DLQ.
 
         What the re-driver sends back meanwhile is missing from it, so what heals by itself warns nobody.
+        Which source a letter of a shared DLQ came from the count can't say: so all receives count.
         """
         percent = self._monitoring.alarm_failures_percent
         enough = self._monitoring.alarm_failures_received
         period = cdk.Duration.minutes(15)
+        received = {
+            f"received{number}": one.source("NumberOfMessagesReceived", "Sum", period)
+            for number, one in enumerate(sources, 1)
+        }
+        # SQS reports nothing of a queue that nobody uses.
+        total = " + ".join(f"FILL({name}, 0)" for name in received)
         self._make.alarm(
             "TooManyFailures",
             math(
-                f"IF(received >= {enough}, 100 * DIFF(visible + hidden) / received, 0)",
+                f"IF({total} >= {enough}, 100 * DIFF(visible + hidden) / ({total}), 0)",
                 period,
                 label="Receives that end in the DLQ, percent",
-                received=self._metrics.source("NumberOfMessagesReceived", "Sum", period),
+                **received,
                 **self._metrics.depth(period),
             ),
             Comparison.GREATER_THAN_THRESHOLD,
@@ -133,7 +162,7 @@ class WarningAlarms:
             topic=self._topic,
         )
 
-    def _source_old(self) -> None:
+    def _source_old(self, metrics: QueueMetrics, number: int) -> None:
         """A delayed letter ages like any other, as far as SQS says: its age is of "the oldest non-deleted message".
 
         So age counts only while something is visible, and beyond the longest delay while letters are delayed.
@@ -141,14 +170,14 @@ class WarningAlarms:
         limit = self._monitoring.alarm_source_age_seconds
         minute = cdk.Duration.minutes(1)
         self._make.alarm(
-            "SourceQueueOld",
+            numbered("SourceQueueOld", number),
             math(
                 f"IF(visible > 0, IF(delayed > 0, age - {_LONGEST_DELAY}, age), 0)",
                 minute,
                 label="Age of the oldest message that waits, seconds",
-                age=self._metrics.source(AGE, "Maximum", minute),
-                visible=self._metrics.source(VISIBLE, "Maximum", minute),
-                delayed=self._metrics.source(DELAYED, "Maximum", minute),
+                age=metrics.source(AGE, "Maximum", minute),
+                visible=metrics.source(VISIBLE, "Maximum", minute),
+                delayed=metrics.source(DELAYED, "Maximum", minute),
             ),
             Comparison.GREATER_THAN_THRESHOLD,
             limit,
@@ -159,4 +188,5 @@ class WarningAlarms:
                 section="source-queue-old",
             ),
             topic=self._topic,
+            queue_name=metrics.queue_name,
         )

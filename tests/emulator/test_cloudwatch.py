@@ -179,3 +179,34 @@ def test_an_alarm_needs_m_of_n_periods_and_looks_only_at_its_own_dimensions(
     assert after_one == ("OK", "OK")
     assert after_two == ("ALARM", "OK")
     assert states() == ("OK", "OK")
+
+
+def test_a_deployed_alarm_on_silence_warms_up_before_it_says_anything(
+    aws: LocalAws, cloudwatch: Any, name: str
+) -> None:
+    alarm = {
+        "AlarmName": name,
+        "Namespace": "Test",
+        "MetricName": name,
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 3,
+        "Threshold": 1,
+        "ComparisonOperator": "LessThanThreshold",
+        "TreatMissingData": "breaching",
+        "WarmUpConfiguration": {"WarmUpPeriodDurationInMinutes": 30},
+    }
+    resources = {"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm}}
+
+    def state() -> str:
+        [found] = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"]
+        return str(found["StateValue"])
+
+    aws.client("cloudformation").create_stack(
+        StackName=name, TemplateBody=json.dumps({"Resources": resources})
+    )
+    aws.pass_time(20 * 60)
+    warming_up = state()
+    aws.pass_time(15 * 60)
+
+    assert (warming_up, state()) == ("INSUFFICIENT_DATA", "ALARM")

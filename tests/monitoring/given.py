@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.alarm_states import ALARM, Alarms
+from bench.alarm_states import Alarms
 from bench.metric_record import FUNCTION, MetricId, MetricRecord, emitted_by
+from emulator.alarm_evaluation import ALARM
 from redrive.core.report import Outcome, Report
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 
@@ -31,20 +32,26 @@ class Given:
 
     def dead_letters(self, **series: Iterable[float | None]) -> None:
         """`visible`, `hidden` and `age`, each a value a minute."""
-        self._queue(DLQ, series)
+        self.queue(DLQ, **series)
 
     def source(self, **series: Iterable[float | None]) -> None:
         """`visible`, `delayed`, `age` and `received`."""
-        self._queue(SOURCE, series)
+        self.queue(SOURCE, **series)
 
     def parking_lot(self, **series: Iterable[float | None]) -> None:
         """`visible`."""
-        self._queue(PARKING_LOT, series)
+        self.queue(PARKING_LOT, **series)
 
     def passes(self, *reports: Mapping[str, Any], every: int = TICK, since: int = 0) -> None:
-        """The reports of passes, one a tick, each as what differs from a pass over an empty DLQ."""
+        """The reports of passes, each as what differs from a pass over an empty DLQ.
+
+        In the minutes between them the function is invoked and finds nothing due.
+        """
         for number, fields in enumerate(reports):
-            self.one_pass(since + number * every, **fields)
+            looks_at = since + number * every
+            self.one_pass(looks_at, **fields)
+            for minute in range(looks_at + 1, looks_at + every):
+                self.invocation(minute)
 
     def one_pass(self, minute: int, **fields: Any) -> None:
         """A pass that started in this minute and reported these fields."""
@@ -56,6 +63,8 @@ class Given:
             "depth": 0,
             "parked_depth": 0,
             "parked": Counter(),
+            "oldest_waiting_seconds": 0,
+            "suspects_waiting": 0,
         }
         for name, value in {**idle, **fields}.items():
             setattr(report, name, value)
@@ -83,7 +92,8 @@ class Given:
         past = [dict(alarms.states) for _ in alarms.watch(MIDNIGHT, end)]
         return Watched(past, alarms)
 
-    def _queue(self, queue: str, series: Mapping[str, Iterable[float | None]]) -> None:
+    def queue(self, queue: str, **series: Iterable[float | None]) -> None:
+        """SQS's own metrics of any queue."""
         names = {
             "visible": _VISIBLE,
             "hidden": _HIDDEN,
@@ -112,7 +122,7 @@ class Watched:
 
     def minutes_in_alarm(self, name: str) -> list[int]:
         """The minutes in which this alarm was in ALARM."""
-        [logical_id] = [one for one in self._past[0] if f"Monitoring{name}" in one]
+        [logical_id] = [one for one in self._past[0] if _construct_id(one) == name]
         return [minute for minute, states in enumerate(self._past) if states[logical_id] == ALARM]
 
     def fired(self, name: str) -> bool:

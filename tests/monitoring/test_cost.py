@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from bench.alarm_states import queries_of
+from bench import prices
 from bench.synthesized import CDK_JSON
+from emulator.alarm_evaluation import queries_of
 from redrive.aws import metrics
+from redrive.settings import Settings
 
+DEPLOY_DOCS = (CDK_JSON.parent / "docs" / "deploy.md").read_text()
 DOCS = (CDK_JSON.parent / "docs" / "monitoring.md").read_text()
 
 #: Dollars a month, us-east-1, without the free tier. https://aws.amazon.com/cloudwatch/pricing/ and
@@ -73,3 +76,42 @@ def _table() -> dict[str, list[float]]:
 def test_the_prices_are_those_that_the_docs_name() -> None:
     for name, price in PRICES.items():
         assert f"| {name} | {price:.2f} |" in DOCS
+
+
+#: Of a month of 730 hours; the function is invoked every minute.
+INVOCATIONS = 730 * 60
+PASSES = INVOCATIONS // Settings().schedule_minutes
+OTHERS = INVOCATIONS - PASSES
+#: A pass over an empty DLQ makes one call of DynamoDB and two of SQS; tests/integration counts them.
+SQS_CALLS_A_PASS = 2
+KB = 1e-6  # of a GB
+PASS_SECONDS, OTHER_SECONDS = 1.0, 0.01
+PASS_LOG_KB, OTHER_LOG_KB = 2.5, 0.7
+SCHEDULER_INVOCATION = 1.00 / prices.MILLION
+
+
+def test_what_idling_costs_is_the_sum_of_an_invocation_a_minute_and_a_pass_a_schedule_period() -> (
+    None
+):
+    def seconds(each: float) -> float:
+        return each * prices.MEMORY_GB * prices.LAMBDA_GB_SECOND
+
+    dollars = {
+        "SQS requests": PASSES * SQS_CALLS_A_PASS * prices.SQS_REQUEST,
+        "DynamoDB reads": PASSES * prices.READ_UNIT,
+        "Lambda requests": INVOCATIONS * prices.LAMBDA_REQUEST,
+        "Lambda time of passes": PASSES * seconds(PASS_SECONDS),
+        "Lambda time of the others": OTHERS * seconds(OTHER_SECONDS),
+        "EventBridge Scheduler": INVOCATIONS * SCHEDULER_INVOCATION,
+        "logs of passes": PASSES * PASS_LOG_KB * KB * prices.LOG_GB,
+        "logs of the others": OTHERS * OTHER_LOG_KB * KB * prices.LOG_GB,
+    }
+    [table] = re.findall(r"\*\*Idle\*\*.*?\n\n(\|.*?)\n\n", DEPLOY_DOCS, re.DOTALL)
+    documented = dict(re.findall(r"^\| ([A-Za-z ]+) \|.*\| ([\d.]+) \|$", table, re.MULTILINE))
+
+    assert {name: float(sum_) for name, sum_ in documented.items()} == {
+        **{name: pytest.approx(sum_, abs=0.0005) for name, sum_ in dollars.items()},
+        "together": pytest.approx(sum(dollars.values()), abs=0.0015),
+    }
+    for number in (INVOCATIONS, PASSES, OTHERS, PASSES * SQS_CALLS_A_PASS):
+        assert f"{number:,}" in table

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from redrive.core.report import Outcome
 from tests.monitoring.given import Given
 
 HOUR = 60
+FAILED = {"outcome": Outcome.FAILED, "oldest_waiting_seconds": None, "suspects_waiting": None}
 
 
 def hidden_by_passes(depth: int, *, minutes: int) -> dict[str, list[float]]:
@@ -32,10 +34,18 @@ def test_more_dead_letters_than_the_limit_fire_and_exactly_as_many_do_not(
 
 
 @pytest.mark.parametrize("alarm", ["DeadLettersPresent", "DeadLettersMany"])
-def test_letters_that_are_gone_within_a_period_wake_nobody(given, alarm) -> None:
-    given.dead_letters(visible=[0] * 11 + [500] * 3 + [0] * 30)
+@pytest.mark.parametrize("first", range(11, 16))
+def test_letters_that_are_gone_within_a_period_wake_nobody(given, alarm, first) -> None:
+    given.dead_letters(visible=[0] * first + [500] * 5 + [0] * 30)
 
     assert not given.alarms().fired(alarm)
+
+
+@pytest.mark.parametrize("alarm", ["DeadLettersPresent", "DeadLettersMany"])
+def test_letters_that_stay_fire_within_a_quarter_of_an_hour(given, alarm) -> None:
+    given.dead_letters(visible=[0] * 30 + [500] * 30)
+
+    assert min(given.alarms().minutes_in_alarm(alarm)) <= 30 + 15
 
 
 def test_letters_that_a_pass_hides_for_most_of_the_time_are_still_many(given) -> None:
@@ -107,11 +117,56 @@ def test_a_backlog_that_was_there_at_the_first_deployment_did_not_grow(given) ->
 # -- how old -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seconds", "fires"), [(3_600, False), (3_660, True)])
-def test_a_letter_is_too_old_after_an_hour(given, seconds, fires) -> None:
-    given.dead_letters(visible=[1] * 30, age=[seconds] * 30)
+@pytest.mark.parametrize(("seconds", "fires"), [(3_600, False), (3_601, True)])
+def test_a_letter_is_too_old_after_an_hour_of_waiting(given, seconds, fires) -> None:
+    given.one_pass(30, depth=1, oldest_waiting_seconds=seconds)
 
     assert given.alarms().fired("DeadLettersOld") is fires
+
+
+def test_what_sqs_says_of_its_age_does_not_make_a_letter_too_old(given) -> None:
+    # A suspect waits for six hours, hidden, and a returned letter for its backoff.
+    given.passes(*[{"depth": 1, "suspects_waiting": 1}] * 24)
+    given.dead_letters(visible=[1] * 120, hidden=[1] * 120, age=[21_000] * 120)
+
+    assert not given.alarms().fired("DeadLettersOld")
+
+
+@pytest.mark.parametrize("every", [1, 5, 60, 720])
+def test_an_old_letter_stays_old_between_two_looks_and_ends_with_the_look_that_misses_it(
+    given, every
+) -> None:
+    old = {"depth": 1, "oldest_waiting_seconds": 4_000}
+    given.passes({}, old, old, old, {}, {}, every=every)
+
+    minutes = given.alarms().minutes_in_alarm("DeadLettersOld")
+
+    assert minutes == list(range(minutes[0], minutes[-1] + 1))
+    assert (minutes[0], minutes[-1]) == (every + 1, 4 * every)
+
+
+def test_a_pass_that_fails_leaves_an_old_letter_old(given) -> None:
+    given.passes({"depth": 1, "oldest_waiting_seconds": 4_000}, *[FAILED] * 6)
+
+    assert given.alarms().is_in_alarm("DeadLettersOld")
+
+
+# -- suspects ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [1, 5, 60])
+def test_suspects_that_wait_for_their_last_chance_warn_and_wake_nobody(given, every) -> None:
+    suspects = {"depth": 3, "suspects_waiting": 3}
+    given.passes({}, *[suspects] * (6 * HOUR // every), {}, {}, every=every)
+    given.dead_letters(visible=[0] * 6 * HOUR, hidden=[3] * 6 * HOUR, age=[21_600] * 6 * HOUR)
+
+    alarms = given.alarms()
+
+    assert alarms.told == [
+        (alarms.minutes_in_alarm("SuspectsWaiting")[0], "SuspectsWaiting", "ALARM"),
+        (alarms.minutes_in_alarm("SuspectsWaiting")[-1] + 1, "SuspectsWaiting", "OK"),
+    ]
+    assert alarms.pages == []
 
 
 @pytest.mark.parametrize(("hours", "fires"), [(47, True), (49, False)])
@@ -140,10 +195,10 @@ def test_parking_warns_at_once_although_sqs_says_nothing_for_fifteen_minutes(giv
 
     alarms = given.alarms()
 
-    # Parked in minute 20; known when that period is over.
-    assert min(alarms.minutes_in_alarm("PoisonParked")) == 25
-    # And no gap until SQS reports it, too.
-    assert alarms.minutes_in_alarm("PoisonParked") == list(range(25, 71))
+    minutes = alarms.minutes_in_alarm("PoisonParked")
+    # Parked in minute 20; no gap until SQS reports it, too.
+    assert minutes == list(range(21, minutes[-1] + 1))
+    assert alarms.is_in_alarm("PoisonParked")
 
 
 def test_the_warning_lasts_as_long_as_a_letter_is_in_the_lot_and_ends_then(given) -> None:
@@ -191,10 +246,11 @@ def test_redriving_does_not_work_below_eighty_percent_of_ten_verdicts(
     assert given.alarms().fired("RedriveNotWorking") is fires
 
 
-def test_ten_verdicts_are_possible_on_a_slow_schedule(given_with) -> None:
-    given = given_with(schedule_minutes="30")
-    given.passes(*verdicts(good=0, bad=12), every=30)
-    given.until(20 * HOUR)
+@pytest.mark.parametrize("schedule", ["1", "60"])
+def test_ten_failures_within_an_hour_warn_on_every_schedule(given_with, schedule) -> None:
+    given = given_with(schedule_minutes=schedule)
+    given.passes(*verdicts(good=0, bad=12), every=1)
+    given.until(2 * HOUR)
 
     assert given.alarms().fired("RedriveNotWorking")
 
@@ -264,7 +320,9 @@ def test_thresholds_are_settings(given_with: Callable[..., Given]) -> None:
         alarm_dead_letters_growth="3000",
         alarm_dead_letters_age_seconds="86400",
         alarm_parked_letters="20",
+        alarm_suspects="30",
         alarm_success_percent="10",
+        alarm_success_verdicts="13",
         alarm_failures_percent="50",
         alarm_source_age_seconds="5000",
         alarm_expiry_hours="10",
@@ -273,13 +331,10 @@ def test_thresholds_are_settings(given_with: Callable[..., Given]) -> None:
     given.source(visible=[9] * 60, delayed=[0] * 60, age=[4_000] * 60, received=[200] * 60)
     given.parking_lot(visible=[20] * 60)
     given.passes(*verdicts(good=2, bad=10))
-    given.one_pass(70, least_seconds_to_expiry=11 * 3600)
+    waiting = {"oldest_waiting_seconds": 80_000, "suspects_waiting": 30}
+    given.one_pass(70, least_seconds_to_expiry=11 * 3600, **waiting)
 
-    assert (
-        not given.alarms().all_that_fired()
-        - {"RedriverNeverRan", "RedriverSilent"}
-        - {"RedriverUnwell"}
-    )
+    assert not given.alarms().all_that_fired()
 
 
 # -- together ------------------------------------------------------------------------------------
@@ -288,11 +343,12 @@ def test_thresholds_are_settings(given_with: Callable[..., Given]) -> None:
 @pytest.mark.parametrize("minute", range(15, 20))
 def test_a_burst_that_stays_pages_once(given, minute) -> None:
     # Fast at once, many after ten minutes, too old after an hour; then somebody mends it.
-    age = [0] * minute + [60 * passed for passed in range(3 * HOUR)] + [0] * HOUR
-    given.dead_letters(
-        visible=[0] * minute + [500] * 3 * HOUR + [0] * HOUR, hidden=[0] * len(age), age=age
-    )
-    given.passes(*[{}] * (len(age) // 5))
+    stays = 3 * HOUR
+    letters = [0] * minute + [500] * stays + [0] * HOUR
+    given.dead_letters(visible=letters, hidden=[0] * len(letters))
+    given.passes(*[{}] * minute, every=1)
+    waiting = [{"depth": 500, "oldest_waiting_seconds": 60 * passed} for passed in range(stays)]
+    given.passes(*waiting, *[{}] * HOUR, every=1, since=minute)
 
     alarms = given.alarms()
 

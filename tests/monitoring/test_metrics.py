@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from bench.alarm_states import metric_id, queries_of
+from bench.alarm_states import metric_id
 from bench.metric_record import FUNCTION, Emitted, MetricId, emitted_by
 from bench.synthesized import of_cloudwatch
+from emulator.alarm_evaluation import queries_of
 from fakes.faults import Wire, fail_entries, on
 from redrive.aws import metrics
 from redrive.core.report import Outcome, Report
@@ -46,6 +47,8 @@ def emitted() -> list[Emitted]:
     reports += policy.reports
     parked = Counter({reason.value: 1 for reason in ParkReason})
     reports.append(Report(queue=SOURCE, mode="automatic", outcome=Outcome.FAILED, parked=parked))
+    waiting = {"oldest_waiting_seconds": 60, "suspects_waiting": 1}
+    reports.append(Report(queue=SOURCE, mode="automatic", **waiting))
     return [one for report in reports for one in emitted_by(report)]
 
 

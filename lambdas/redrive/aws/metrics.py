@@ -50,6 +50,8 @@ VERDICTS_FAILURE = Metric(name="VerdictsFailure")
 VERDICTS_NO_EVIDENCE = Metric(name="VerdictsNoEvidence")
 OLDEST_LETTER_AGE = Metric(name="OldestLetterAge", unit=MetricUnit.Seconds)
 LEAST_TIME_TO_EXPIRY = Metric(name="LeastTimeToExpiry", unit=MetricUnit.Seconds)
+OLDEST_WAITING_AGE = Metric(name="OldestWaitingAge", unit=MetricUnit.Seconds, always=True)
+SUSPECTS_WAITING = Metric(name="SuspectsWaiting", always=True)
 DEAD_LETTERS = Metric(name="DeadLetters", always=True)
 PARKED_LETTERS = Metric(name="ParkedLetters", always=True)
 PASS_DURATION = Metric(name="PassDuration", unit=MetricUnit.Seconds, always=True)
@@ -110,6 +112,8 @@ def _told(report: Report) -> dict[Metric, list[float]]:
         VERDICTS_NO_EVIDENCE: [verdicts.count(Verdict.NO_EVIDENCE.value)],
         OLDEST_LETTER_AGE: _known(report.oldest_letter_seconds),
         LEAST_TIME_TO_EXPIRY: _known(report.least_seconds_to_expiry),
+        OLDEST_WAITING_AGE: _known(report.oldest_waiting_seconds),
+        SUSPECTS_WAITING: _known(report.suspects_waiting),
         DEAD_LETTERS: _known(report.depth),
         PARKED_LETTERS: _known(report.parked_depth),
         PASS_DURATION: [report.duration_seconds],

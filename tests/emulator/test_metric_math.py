@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.overlay.expressions import Value, evaluate
+from emulator.metric_math import Value, evaluate
 
 
 @pytest.mark.parametrize(
