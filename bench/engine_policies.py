@@ -11,17 +11,17 @@ from random import Random
 from typing import Any
 
 from aws_lambda_powertools import Logger
+from redrive.aws.traffic import LiveTraffic
+from redrive.passes.journal import Journal
+from redrive.passes.tools import Tools
 
 from fakes.stand_in import BODY, DEPLOYMENT, DLQ, SOURCE, TABLE, URL, StandIn
 from redrive.aws import clients
 from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
-from redrive.aws.traffic import LiveTraffic
 from redrive.core import breaker
 from redrive.core.report import Report
-from redrive.passes.journal import Journal
 from redrive.passes.redrive_pass import run_pass
-from redrive.passes.tools import Tools
 from redrive.settings import Settings
 from simulator.rivals import EventSource, PublishedPattern
 

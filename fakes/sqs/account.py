@@ -7,7 +7,6 @@ from random import Random
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
-<<<<<<< HEAD:fakes/sqs/account.py
 from fakes.sqs.inspection import Event, Inspection, event
 from fakes.sqs.message import EventKind, Message, new_message_id
 from fakes.sqs.message_attributes import invalid
@@ -18,15 +17,6 @@ from fakes.sqs.queue_attributes import QueueAttributes
 from fakes.sqs.validation import (
     check_range,
 )
-=======
-from fakes.sqs_attributes import QueueAttributes
-from fakes.sqs_inspection import Event, Inspection, event
-from fakes.sqs_message import EventKind, Message, new_message_id
-from fakes.sqs_metrics import Counts
-from fakes.sqs_move_tasks import MoveTasks
-from fakes.sqs_queue import Queue
-from fakes.sqs_validation import check_range, invalid
->>>>>>> world:fakes/sqs_account.py
 
 MAX_LISTED_QUEUES = 1000  # [botocore ListDeadLetterSourceQueues]
 
@@ -39,11 +29,7 @@ class SqsAccount(FakeClient):
         clock: VirtualClock,
         rng: Random,
         *,
-<<<<<<< HEAD:fakes/sqs/account.py
         count_lag_seconds: float,
-=======
-        count_lag_seconds: float,
->>>>>>> world:fakes/sqs_account.py
         count_noise: int,
         order_width: int,
         region: str,
@@ -52,11 +38,7 @@ class SqsAccount(FakeClient):
         super().__init__("sqs")
         self._clock = clock
         self._rng = rng
-<<<<<<< HEAD:fakes/sqs/account.py
         self._count_lag_seconds = count_lag_seconds
-=======
-        self._count_lag_seconds = count_lag_seconds
->>>>>>> world:fakes/sqs_account.py
         self._count_noise = count_noise
         self._order_width = order_width
         self._arn_prefix = f"arn:aws:sqs:{region}:{account}:"
@@ -113,17 +95,7 @@ class SqsAccount(FakeClient):
         """Attributes and counts. The counts are approximate: late, and a little off."""
         queue, now = self._queue(QueueUrl)
         queue.observe(now)
-<<<<<<< HEAD:fakes/sqs/account.py
         told = self._attributes[queue.name].tell(AttributeNames, self._approximate(queue, now))
-=======
-        counts = queue.counts()
-        if self._count_lag_seconds:
-            lag = self._rng.random() * self._count_lag_seconds
-            counts = queue.metrics.counts_at(now - lag)
-        if self._count_noise:
-            counts = Counts(*(max(0, count + self._noise()) for count in counts))
-        told = self._attributes[queue.name].tell(AttributeNames, counts)
->>>>>>> world:fakes/sqs_account.py
         return {"Attributes": told} if told else {}
 
     @operation
@@ -173,7 +145,6 @@ class SqsAccount(FakeClient):
         task = self._move_tasks.cancel(TaskHandle)
         return {"ApproximateNumberOfMessagesMoved": task.moved}
 
-<<<<<<< HEAD:fakes/sqs/account.py
     def _approximate(self, queue: Queue, now: float) -> Counts:
         """The counts as SQS tells them, which are "approximate" and converge within a minute of quiet.
 
@@ -185,10 +156,6 @@ class SqsAccount(FakeClient):
         if noise := self._count_noise:
             counts = Counts(*(max(0, one + self._rng.randint(-noise, noise)) for one in counts))
         return counts
-=======
-    def _noise(self) -> int:
-        return self._rng.randint(-self._count_noise, self._count_noise)
->>>>>>> world:fakes/sqs_account.py
 
     def _catch_up(self) -> float:
         now = self._clock.time()

@@ -6,6 +6,8 @@ import io
 from datetime import datetime, timedelta
 from typing import Any
 
+from redrive.passes.rounds import Rounds
+
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import Rest
 from redrive.aws.sqs import Queues
@@ -13,7 +15,6 @@ from redrive.aws.state_table import StateStore
 from redrive.core.ledger import Entry
 from redrive.core.report import Report
 from redrive.core.triage import Park, ParkReason
-from redrive.passes.rounds import Rounds
 from redrive.settings import Deployment, Settings
 from simulator.consumers import Consumer
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
@@ -70,9 +71,7 @@ class Desk:
     """A deployment of one queue in virtual time."""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.world = World(
-            seed=1, consumer=Consumer(), conditions=Conditions(count_lag_seconds=0)
-        )
+        self.world = World(seed=1, consumer=Consumer(), conditions=Conditions(count_lag_seconds=0))
         self.redriver = WatchedRedriver(self.world, settings)
         self.deployment = Deployment(
             queue_name=SOURCE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-
 from fakes.sqs_message import Rest
+
 from simulator.conditions import Conditions
 from simulator.consumers import (
     Consumer,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import ClientError
-
 from redrive.aws.outgoing import Outgoing
+
 from redrive.core.letter import Letter
 from tests.unit.examples import a_letter, a_trail
 

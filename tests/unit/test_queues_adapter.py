@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from redrive.aws.traffic import LiveTraffic
 
 from redrive.aws.sqs import Queues
-from redrive.aws.traffic import LiveTraffic
 from redrive.core.queue_facts import Sources
 from redrive.core.verdict import Traffic
 from redrive.errors import CallFailed

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-
 from redrive.aws.outgoing import BYTES_PER_CALL
+
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.errors import CONTENT_FAULTS, EntryFault

@@ -85,9 +85,15 @@ def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timede
     return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
 
 
-def has_cooled_down(circuit: Circuit, now: datetime) -> bool:
+def cools_until(circuit: Circuit, settings: Settings) -> datetime:
+    """When an OPEN circuit may try a canary; a person's opening, or one of the first edition, drew no jitter."""
+    drawn = circuit.cools_until
+    return drawn or circuit.changed_at + cool_down(circuit.consecutive_opens, settings, 1.0)
+
+
+def has_cooled_down(circuit: Circuit, settings: Settings, now: datetime) -> bool:
     """Whether an OPEN circuit may try a canary."""
-    return circuit.cools_until is None or now >= circuit.cools_until
+    return now >= cools_until(circuit, settings)
 
 
 def allow(
@@ -112,10 +118,9 @@ def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveT
     canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
     if live is LiveTraffic.SUCCEEDS:
         return replace(canary, reason="a canary, as live messages succeed")
-    if not has_cooled_down(circuit, now):
-        return Permit(
-            limit=0, reason=f"OPEN, cooling down until {circuit.cools_until:%Y-%m-%dT%H:%M:%SZ}"
-        )
+    if not has_cooled_down(circuit, settings, now):
+        ends = cools_until(circuit, settings)
+        return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
     # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
     spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
     if live is LiveTraffic.FAILS and now < spared_until:
@@ -251,21 +256,18 @@ def refuse(
     return _failed(circuit, reason, settings, now, roll)
 
 
-def force(
-    circuit: Circuit, state: State, reason: str, settings: Settings, now: datetime
-) -> Circuit:
+def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
     """After a person opened or closed the circuit by hand."""
-    opens = 1 if state is State.OPEN else 0
     counted = replace(
         circuit,
         failure_count=0,
         success_count=0,
         is_shaken=False,
         probed_at=None,
-        consecutive_opens=opens,
+        consecutive_opens=1 if state is State.OPEN else 0,
         window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
     )
-    return _changed(counted, state, reason, now, cool_down(opens, settings, 1.0))
+    return _changed(counted, state, reason, now)
 
 
 def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import IO
 
 from redrive.passes.rounds import Examined
+
 from smart_redriver.oncall.letters.jsonlines import letter_to_json
 from smart_redriver.oncall.terminal.exits import Refused
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from redrive.core.letter import Attribute, Letter, Trail
 from redrive.passes.rounds import Examined
+
+from redrive.core.letter import Attribute, Letter, Trail
 from smart_redriver.oncall.letters.known import entry_of
 
 VERSION = 1

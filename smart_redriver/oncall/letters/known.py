@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from redrive.passes.rounds import Examined
+
 from redrive.aws.sqs import Queues
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Trail
 from redrive.core.triage import count_redrives
-from redrive.passes.rounds import Examined
 
 #: The batch of a person's send: none. Batches are numbered from 1, so its return is charged to no verdict.
 NO_BATCH = 0

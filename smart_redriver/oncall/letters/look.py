@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from redrive.passes.rounds import Examined, Rounds
+
 from redrive.aws.sqs import ENTRIES_PER_CALL, Queues
 from redrive.core.letter import Letter
 from redrive.core.report import Report
-from redrive.passes.rounds import Examined, Rounds
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import letters
 

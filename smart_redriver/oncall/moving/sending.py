@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
+from redrive.passes.rounds import Examined
+
 from redrive.aws.sqs import Outgoing, Queues
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter, Trail
 from redrive.core.report import Report
-from redrive.passes.rounds import Examined
 from redrive.passes.send_back import Forwarder, Going
 from smart_redriver.oncall.letters.known import entry_of, next_trail
 from smart_redriver.oncall.letters.look import silent

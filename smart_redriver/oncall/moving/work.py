@@ -18,10 +18,11 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol
 
+from redrive.passes.rounds import Examined
+
 from redrive.aws.sqs import ENTRIES_PER_CALL, Queues
 from redrive.core.letter import Letter
 from redrive.errors import EntryFault
-from redrive.passes.rounds import Examined
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.known import is_replaced
 from smart_redriver.oncall.letters.look import handle_only, reader

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from redrive.aws.sqs import Queues
 from redrive.passes.rounds import Examined
+
+from redrive.aws.sqs import Queues
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.known import entry_of

@@ -10,10 +10,11 @@ from enum import Enum
 from itertools import islice
 from pathlib import Path
 
+from redrive.passes.rounds import Examined
+
 from redrive.aws.sqs import ENTRIES_PER_CALL, Outgoing, Sent
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
-from redrive.passes.rounds import Examined
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.jsonlines import letter_from_json
 from smart_redriver.oncall.letters.known import entry_of, next_trail

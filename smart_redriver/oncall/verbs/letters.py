@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from redrive.core.triage import count_redrives
 from redrive.passes.rounds import Examined
+
+from redrive.core.triage import count_redrives
 from smart_redriver.oncall.letters.choice import Filter
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.look import Look

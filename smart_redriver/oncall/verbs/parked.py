@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from redrive.core.ledger import Entry
 from redrive.passes.rounds import Examined
+
+from redrive.core.ledger import Entry
 from smart_redriver.oncall.letters.choice import Choice, Filter
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look

@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 from redrive.aws.traffic import LiveTraffic
+from redrive.passes.tools import Tools
+
 from redrive.core.report import Outcome
 from redrive.passes.redrive_pass import run_pass
-from redrive.passes.tools import Tools
 from redrive.settings import Mode
 from smart_redriver.oncall.letters.look import silent
 from smart_redriver.oncall.stack.function import invoke

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from redrive.passes.rounds import Examined
+
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
-from redrive.passes.rounds import Examined
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
