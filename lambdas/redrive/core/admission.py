@@ -10,8 +10,12 @@ from redrive.core.breaker import Permit
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
 from redrive.core.pacing import Pacer
-from redrive.core.triage import Decision, Redrive, Terms, hold_for_permit, triage
+from redrive.core.triage import Decision, HoldReason, Redrive, Terms, hold_for_now, triage
 from redrive.settings import Settings
+
+#: Letters that stay as controls, and among how many at least.
+CONTROLS = 3
+CONTROLS_AMONG = 8
 
 
 class Admission:
@@ -35,12 +39,15 @@ class Admission:
         circuit: Circuit,
         terms: Terms,
         now: datetime,
+        *,
+        is_end: bool = False,
     ) -> list[tuple[Case, Decision]]:
-        """What becomes of each letter, with one roll for each.
+        """What becomes of each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
 
-        What is near its expiry goes first; then letters without strikes, since a suspect proves little, and of
-        those the least redriven. The first letter that finds no second within the rate, at most 15 minutes ahead,
-        ends the room: the next pass goes on.
+        What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
+        of them first. For a trial it is the least redriven: were it always the same, and poison, no canary would ever
+        succeed. The first letter that finds no second within the rate, at most 15 minutes ahead, ends the room: the
+        next pass goes on.
         """
         decided: list[tuple[Case, Decision]] = []
         due: list[tuple[Case, Redrive]] = []
@@ -51,8 +58,39 @@ class Admission:
             else:
                 decided.append((case, decision))
         urgent_before = now - terms.retention + terms.margin
-        due.sort(key=lambda one: _order(*one, urgent_before=urgent_before))
-        return decided + [(case, self._admit(case, decision, terms, now)) for case, decision in due]
+        due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
+        controls = self._controls(due, circuit, is_end=is_end)
+        for case, decision in due:
+            what: Decision
+            if case.message_id in controls:
+                what = hold_for_now(case, decision.strikes, HoldReason.CONTROL, terms, now)
+            else:
+                what = self._admit(case, decision, terms, now)
+            decided.append((case, what))
+        return decided
+
+    def _controls(
+        self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
+    ) -> set[str]:
+        """The last few letters without strikes stay until the batch's verdict, where suspects are about.
+
+        Then they go together with the suspects, to be compared with: without, a suspect on a quiet queue can't be
+        told from a letter that met an outage. The suspects wait for that, too.
+        """
+        good = [case.message_id for case, decision in due if not decision.strikes]
+        is_last = is_end and len(due) < self.room
+        is_worth_it = len(good) >= CONTROLS_AMONG or (good and circuit.pending)
+        if self._is_trial or not is_last or not is_worth_it or not circuit.has_suspects:
+            return set()
+        suspects = {case.message_id for case, decision in due if decision.strikes}
+        return suspects | set(good[-CONTROLS:])
+
+    def _order(
+        self, case: Case, decision: Redrive, *, urgent_before: datetime
+    ) -> tuple[bool, bool, int, timedelta, datetime]:
+        sent_at = case.letter.sent_at
+        redrives = case.redrives if self._is_trial else 0
+        return sent_at >= urgent_before, decision.strikes > 0, redrives, decision.delay, sent_at
 
     def _admit(self, case: Case, decision: Redrive, terms: Terms, now: datetime) -> Decision:
         # A trial goes at once: what it is to show is how the consumer is now.
@@ -60,16 +98,9 @@ class Admission:
         slot = self._pacer.slot(wanted, now) if self.room > 0 else None
         if slot is None:
             self.room = 0
-            return hold_for_permit(case, decision.strikes, terms, now)
+            return hold_for_now(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
         return replace(decision, delay=slot)
-
-
-def _order(
-    case: Case, decision: Redrive, *, urgent_before: datetime
-) -> tuple[bool, bool, int, timedelta, datetime]:
-    sent_at = case.letter.sent_at
-    return sent_at >= urgent_before, decision.strikes > 0, case.redrives, decision.delay, sent_at
 
 
 def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:

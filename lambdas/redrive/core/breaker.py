@@ -37,7 +37,7 @@ FRESH = timedelta(minutes=6)
 DOUBT = timedelta(minutes=5)
 
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
-VOUCHED_MINUTES = 3
+VOUCHED_MINUTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,9 @@ from enum import Enum
 
 from redrive.core.batch import JUDGED_KEPT, Batch, Judged, Verdict
 
+#: The last batches that tell whether suspects are about.
+SUSPECTS_SHOW_IN = 5
+
 
 class State(str, Enum):
     """The circuit breaker's state for one queue."""
@@ -98,6 +101,18 @@ class Circuit:
     def outstanding(self) -> int:
         """Letters awaiting a verdict."""
         return sum(batch.size for batch in self.pending)
+
+    @property
+    def last_tried_at(self) -> datetime:
+        """When the last batch was sent that has been judged; what came later, nobody has judged by yet."""
+        return max(
+            (one.sent_at for one in self.judged[-SUSPECTS_SHOW_IN:]), default=self.changed_at
+        )
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether letters came back lately from batches in which others succeeded."""
+        return any(one.returned and one.is_strike for one in self.judged[-SUSPECTS_SHOW_IN:])
 
     def pending_batch(self, batch_id: int | None) -> Batch | None:
         """The batch of this id while it awaits its verdict."""

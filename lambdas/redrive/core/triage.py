@@ -13,8 +13,13 @@ from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
 from redrive.core.retention import is_expiring
 from redrive.settings import Settings
 
-#: A letter that is back before the verdict on its batch is looked at again so soon: the verdict may be in.
-VERDICT_PATIENCE = timedelta(minutes=2)
+
+#: A letter that has its strikes is tried so often until its last chance: an outage of what it needs may be over.
+TRIES_BEFORE_LAST_CHANCE = 8
+
+#: One strike can be bad luck, or the first sign of an outage. A letter that failed twice while others succeeded is
+#: parked at its last chance even where nobody is left to compare it with.
+STRIKES_THAT_CONVICT = 2
 
 
 class ParkReason(str, Enum):
@@ -33,6 +38,7 @@ class HoldReason(str, Enum):
     AWAITING_VERDICT = "AWAITING_VERDICT"
     BACKOFF = "BACKOFF"
     LAST_CHANCE = "LAST_CHANCE"
+    CONTROL = "CONTROL"
     NO_PERMIT = "NO_PERMIT"
 
 
@@ -109,7 +115,7 @@ def triage(
     if reason := _reason_to_park(case, strikes, circuit, terms, settings, now):
         return Park(reason=reason, strikes=strikes)
     if circuit.pending_batch(case.batch):
-        return hold(case, strikes, HoldReason.AWAITING_VERDICT, terms, now + VERDICT_PATIENCE, now)
+        return hold_for_now(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
     not_before, why = _earliest(case, strikes, terms, settings, now, roll)
     delay = max(not_before - now, timedelta())
     if delay > MAX_SQS_DELAY:
@@ -118,9 +124,11 @@ def triage(
     return Redrive(destination=case.source_arn or terms.home, delay=delay, strikes=strikes)
 
 
-def hold_for_permit(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:
-    """What becomes of a letter that is due while the circuit lets no more through: released at once."""
-    return hold(case, strikes, HoldReason.NO_PERMIT, terms, now, now)
+def hold_for_now(
+    case: Case, strikes: int, reason: HoldReason, terms: Terms, now: datetime
+) -> Hold | Park:
+    """What becomes of a letter that is due and does not go in this pass: released at once."""
+    return hold(case, strikes, reason, terms, now, now)
 
 
 def hold(
@@ -150,7 +158,7 @@ def _reason_to_park(
         return ParkReason.UNKNOWN_SOURCE
     if case.letter.size > terms.destinations[destination]:
         return ParkReason.UNDELIVERABLE
-    if strikes >= settings.max_attempts or _has_had_its_last_chance(case, circuit, settings, now):
+    if _has_had_its_last_chance(case, strikes, circuit, settings):
         return ParkReason.MAX_ATTEMPTS
     first = case.entry.first_redrive if case.entry else None
     if first is not None and now >= first + timedelta(seconds=settings.give_up_seconds):
@@ -159,14 +167,28 @@ def _reason_to_park(
 
 
 def _has_had_its_last_chance(
-    case: Case, circuit: Circuit, settings: Settings, now: datetime
+    case: Case, strikes: int, circuit: Circuit, settings: Settings
 ) -> bool:
-    """Whether a suspect keeps returning to a quiet queue, where nobody else succeeds or fails, after all that time."""
-    entry, judged = case.entry, circuit.judged_batch(case.batch)
-    if entry is None or entry.first_strike is None or judged is None or not judged.was_alone:
+    """Whether a suspect came back from a try that was late enough to be its last.
+
+    Where the queue has been quiet, with nobody else that succeeded or failed, two strikes do.
+    """
+    entry = case.entry
+    if strikes == 0 or entry is None:
         return False
-    chance = entry.first_strike + timedelta(seconds=settings.last_chance_seconds)
-    return now >= chance and case.redrives >= settings.max_attempts
+    last_try, first_strike = entry.last_redrive, entry.first_strike
+    if settings.last_chance_seconds and (
+        first_strike is None
+        or last_try is None
+        or last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
+    ):
+        return False
+    judged = circuit.judged_batch(case.batch)
+    was_alone = judged is not None and judged.was_alone
+    is_convicted = was_alone and strikes >= STRIKES_THAT_CONVICT
+    return strikes >= settings.max_attempts or (
+        is_convicted and case.redrives >= settings.max_attempts
+    )
 
 
 def _earliest(
@@ -179,10 +201,11 @@ def _earliest(
     else:
         not_before = failed_at(case, terms, now) + backoff(_attempts(case, strikes), roll, settings)
     if strikes and strikes >= settings.max_attempts - 1:
-        first_strike = (entry.first_strike if entry else None) or now
-        chance = first_strike + timedelta(seconds=settings.last_chance_seconds)
-        if chance > not_before:
-            return chance, HoldReason.LAST_CHANCE
+        last_chance = timedelta(seconds=settings.last_chance_seconds)
+        chance = ((entry.first_strike if entry else None) or now) + last_chance
+        patient = failed_at(case, terms, now) + last_chance / TRIES_BEFORE_LAST_CHANCE
+        if chance > not_before and min(chance, patient) > not_before:
+            return min(chance, patient), HoldReason.LAST_CHANCE
     return not_before, HoldReason.BACKOFF
 
 

@@ -88,8 +88,9 @@ def _unfinished(batch: Batch, settings: Settings, now: datetime) -> Judgement:
 def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judgement | None:
     """So many succeeded that even the failure of all that are unknown would not turn it."""
     succeeded = evidence.succeeded
-    unknown = batch.size - succeeded - evidence.suspects_failed
-    worst = max(evidence.failed, min(batch.size - batch.suspects, unknown))
+    # Of suspects it is expected that they return: what is unknown is put down to them first.
+    unknown = batch.size - succeeded - max(batch.suspects, evidence.suspects_failed)
+    worst = max(evidence.failed, unknown)
     weight = succeeded + worst
     if not succeeded or worst >= settings.failure_rate * weight:
         return None

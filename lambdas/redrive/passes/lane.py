@@ -102,7 +102,7 @@ class Lane:
         """What the circuit lets through now."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
-        live = live_traffic(self.books, self.circuit.changed_at)
+        live = live_traffic(self.books, self.circuit.last_tried_at)
         return breaker.allow(self.circuit, self.settings, now, live)
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
@@ -138,11 +138,17 @@ class Lane:
         self.admission = Admission(self.circuit, self.permit, self.settings, now)
 
     def decide(
-        self, cases: Sequence[Case], rolls: Sequence[float], terms: Terms, now: datetime
+        self,
+        cases: Sequence[Case],
+        rolls: Sequence[float],
+        terms: Terms,
+        now: datetime,
+        *,
+        is_end: bool,
     ) -> list[tuple[Case, Decision]]:
-        """What becomes of letters of this lane."""
+        """What becomes of letters of this lane; `is_end`: the DLQ shows no further ones."""
         assert self.admission is not None  # noqa: S101
-        return self.admission.decide(cases, rolls, self.circuit, terms, now)
+        return self.admission.decide(cases, rolls, self.circuit, terms, now, is_end=is_end)
 
     def destination(
         self, now: datetime, latest: datetime, save: Callable[[Circuit], None]

@@ -178,11 +178,12 @@ class Outflow:
     def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
         state = self._state
         decided: list[tuple[Case, Decision]] = []
+        is_end = self._is_end or self._examined + len(cases) >= state.dlq.visible
         for lane, some in state.by_lane(cases):
             for case in some:
                 state.saw_letter(case, now)
             rolls = [state.tools.rng.random() for _ in some]
-            decided += lane.decide(some, rolls, state.terms(lane), now)
+            decided += lane.decide(some, rolls, state.terms(lane), now, is_end=is_end)
         return decided
 
     def _destinations(
