@@ -1,7 +1,7 @@
 # Eight verbs. Each sets up what it needs first, and only once: a second call is instant.
 #
 #   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running
-#   make check            what to run after each change: lint, types and the tests of the core, in a minute
+#   make check            for after each change, in less than a minute: lint, types, unit and contract tests
 #   make test             all tests; ARGS="-k poison" picks some
 #   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
 #   make synth            the CloudFormation template, without an account
@@ -30,7 +30,7 @@ demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
 	@$(BIN)/python -m demo $(if $(KEEP),--keep)
 
 check: lint
-	$(BIN)/pytest tests/unit tests/engine tests/contract
+	$(BIN)/pytest --numprocesses 2 tests/unit tests/contract
 
 test: .venv/.ready .venv-emulator/.ready node_modules/.ready
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
