@@ -33,7 +33,7 @@ check: lint
 	$(BIN)/pytest --numprocesses 2 tests/unit tests/contract
 
 test: .venv/.ready .venv-emulator/.ready node_modules/.ready
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
 	node_modules/.bin/cdk deploy $(ARGS)
