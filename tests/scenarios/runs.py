@@ -14,6 +14,7 @@ from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.report import Report
 from simulator.measures import Measures
 from simulator.scenarios import MATRIX, ROWS, SCENARIOS, Scenario
+from simulator.scenarios.usual import PHASES
 from simulator.smart_policy import SmartRedriver
 from simulator.world import PARKING_LOT, World
 
@@ -96,6 +97,8 @@ def seeds_of(scenario: Scenario) -> range:
     """The seeds that a scenario is played with here; they were fixed before any of them was run."""
     if scenario in SCENARIOS:
         return range(scenario.seeds)
+    if scenario.seeds == PHASES:
+        return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
     affordable = 1 if scenario.letters >= MANY else 3
     return range(min(scenario.seeds, affordable))
 
