@@ -111,7 +111,6 @@ class Queues:
         self._put(body, to, is_poison=is_poison)
 
     def url(self, queue: str) -> str:
-        """The queue's URL."""
         url: str = self._queues.get_queue_url(QueueName=queue)["QueueUrl"]
         return url
 
@@ -124,7 +123,6 @@ class Queues:
         return [one.body for queue in queues for one in self._queues.inspect.messages(queue)]
 
     def parked(self) -> list[str]:
-        """Bodies in the parking lot."""
         return self.bodies(PARKING_LOT)
 
     def settled_at(self) -> dict[str, timedelta]:

@@ -110,6 +110,7 @@ COIN_TOSS = Scenario(
     letters=200,
     consumer=lambda _: Consumer(failure_probability=0.5),
     until=hours(48),
+    limits=Limits(opens=False),
 )
 
 BACKED_UP = Scenario(

@@ -9,18 +9,21 @@ from functools import cache
 
 import pytest
 
+from redrive.core.ledger import Entry
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.report import Report
 from simulator.measures import Measures
-from simulator.scenarios import MATRIX, ROWS, Scenario
+from simulator.scenarios import MATRIX, ROWS, SCENARIOS, Scenario
+from simulator.scenarios.usual import PHASES
 from simulator.smart_policy import SmartPolicy
-from simulator.world import World
+from simulator.world import PARKING_LOT, World
 
-#: Only `python -m bench scenario-matrix` plays these: a million letters.
-FOR_THE_BENCH = {"19"}
+#: Only `python -m bench scenario-matrix` plays these: a million letters, and the largest of several alike.
+FOR_THE_BENCH = {"19", "20:few:deep", "20:flap:deep", "24:1000:3"}
 
-#: Whoever has so many letters is played with one seed, and who has a tenth of them with two; all others with
-#: five. `python -m bench scenario-matrix` plays each with as many as it says.
-MANY = 5_000
+#: The scenarios of the comparison are played with all of their seeds, of the others those with so many letters
+#: with one, and the rest with three. `python -m bench scenario-matrix` plays each with all.
+MANY = 500
 
 #: Cells of the matrix that are played here: schedules and patience on which a rhythm or a verdict could trip.
 CELLS = {
@@ -66,6 +69,16 @@ class Run:
         """When a pass first left the circuit in this state."""
         return next(at for at, seen in self.policy.states if seen == state and at >= since)
 
+    def ledger_of_parked(self) -> list[Entry]:
+        """What the ledger knows of every letter in the parking lot."""
+        trails = [
+            Trail.decode(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])
+            for message in self.world.sqs.inspect.messages(PARKING_LOT)
+        ]
+        return list(
+            self.policy.store.read_ledger(trail.original_id for trail in trails).entries.values()
+        )
+
 
 @cache
 def play(scenario: Scenario, seed: int) -> Run:
@@ -82,8 +95,11 @@ def play(scenario: Scenario, seed: int) -> Run:
 
 def seeds_of(scenario: Scenario) -> range:
     """The seeds that a scenario is played with here; they were fixed before any of them was run."""
-    size = max(scenario.letters, scenario.burst)
-    affordable = 1 if size >= MANY else 2 if size >= MANY // 10 else 5
+    if scenario in SCENARIOS:
+        return range(scenario.seeds)
+    if scenario.seeds == PHASES:
+        return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
+    affordable = 1 if scenario.letters >= MANY else 3
     return range(min(scenario.seeds, affordable))
 
 

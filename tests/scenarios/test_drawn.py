@@ -10,7 +10,7 @@ import pytest
 from simulator.limits import breaches_of_run
 from simulator.scenarios import drawn, named
 
-SEEDS = range(12)
+SEEDS = range(8)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

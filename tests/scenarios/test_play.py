@@ -113,36 +113,13 @@ def test_every_setting_is_an_option_by_its_name(setting: str) -> None:
 
 
 def test_options_change_the_scenario(capsys) -> None:
-    argv = [
-        "--scenario",
-        "3",
-        "--letters",
-        "50",
-        "--poison",
-        "5",
-        "--down-hours",
-        "4",
-        "--live-per-minute",
-        "6",
-        "--partial",
-        "0.3",
-        "--consumer-backoff",
-        "300",
-        "--consumer-delay",
-        "20",
-        "--count-lag",
-        "30",
-        "--count-noise",
-        "5",
-        "--visibility-timeout",
-        "60",
-        "--max-receive-count",
-        "4",
-        "--schedule-minutes",
-        "1",
-    ]
+    options = (
+        "--scenario 3 --letters 50 --poison 5 --down-hours 4 --live-per-minute 6 --partial 0.3 --consumer-backoff 300 "
+        "--consumer-delay 20 --count-lag 30 --count-noise 5 --visibility-timeout 60 --max-receive-count 4 "
+        "--schedule-minutes 1"
+    )
 
-    scenario = parse(argv).scenario
+    scenario = parse(options.split()).scenario
 
     assert (scenario.letters, scenario.poison) == (50, 5)
     assert scenario.outage is not None

@@ -9,6 +9,7 @@ the rules.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from statistics import fmean
 
@@ -16,7 +17,16 @@ import pytest
 
 from simulator.limits import breaches_of_mean, breaches_of_run
 from simulator.rivals import NoBreaker
-from simulator.scenarios import BY_NAME, LONG_OUTAGE, Scenario, named
+from simulator.scenarios import (
+    BACKED_UP,
+    BY_NAME,
+    LONG_OUTAGE,
+    NEW_POISON,
+    POISON_IN_TRAFFIC,
+    SOME_POISON,
+    Scenario,
+    named,
+)
 from simulator.world import hours
 from tests.scenarios.runs import PLAYED, Run, in_, runs_of, seeds_of
 
@@ -25,14 +35,18 @@ FLAPPINGS = [one for name, one in BY_NAME.items() if name.partition(":")[0] == "
 
 @in_(*PLAYED)
 def test_every_run_keeps_the_limits_of_every_run(run: Run) -> None:
-    assert list(breaches_of_run(run.scenario.limits, run.measures)) == []
+    broken = list(breaches_of_run(run.scenario.limits, run.measures))
+
+    assert not broken, "; ".join(broken)
 
 
 @pytest.mark.parametrize("scenario", PLAYED, ids=lambda scenario: scenario.name)
 def test_the_mean_over_the_seeds_keeps_the_limits_of_the_mean(scenario: Scenario) -> None:
     runs = [run.measures for run in runs_of(scenario)]
 
-    assert list(breaches_of_mean(scenario.limits, runs)) == []
+    broken = list(breaches_of_mean(scenario.limits, runs))
+
+    assert not broken, "; ".join(broken)
 
 
 @in_(named("1"), named("7"))
@@ -42,11 +56,40 @@ def test_rows_1_and_7_the_circuit_never_leaves_closed_while_the_consumer_is_heal
     assert run.states == {"CLOSED"}
 
 
+@in_(SOME_POISON, POISON_IN_TRAFFIC, NEW_POISON)
+def test_rows_2_5_and_8_poison_is_parked_after_five_strikes_each(run: Run) -> None:
+    parked = run.ledger_of_parked()
+
+    assert len(parked) == len(run.world.poison)
+    assert {entry.strikes for entry in parked} == {run.scenario.settings.max_attempts}
+
+
 @in_(LONG_OUTAGE)
-def test_row_3_once_closed_after_the_recovery_the_circuit_stays_closed(run: Run) -> None:
+def test_row_3_at_most_50_letters_are_redriven_during_any_whole_outage(run: Run) -> None:
+    assert run.measures.redriven_in_outage is not None
+    assert run.measures.redriven_in_outage <= 50
+
+
+@in_(LONG_OUTAGE)
+def test_row_3_the_first_two_canaries_after_recovery_close_the_circuit_for_good(run: Run) -> None:
     closed_at = run.first_in("CLOSED", since=LONG_OUTAGE.calm_at)
 
+    assert len(list(canaries(run, LONG_OUTAGE.calm_at, closed_at))) <= 2
     assert {state for at, state in run.policy.states if at >= closed_at} == {"CLOSED"}
+
+
+def canaries(run: Run, since: timedelta, until: timedelta) -> Iterator[timedelta]:
+    """When canaries were sent."""
+    for at, report in run.passes:
+        if since <= at < until and report.redriven and report.circuit_after == "HALF_OPEN":
+            yield at
+
+
+@in_(BACKED_UP)
+def test_row_7_a_backed_up_source_costs_neither_strikes_nor_failures(run: Run) -> None:
+    verdicts = {verdict["verdict"] for _, report in run.passes for verdict in report.verdicts}
+
+    assert verdicts == {"SUCCESS"}
 
 
 def test_row_3_live_traffic_spares_canaries() -> None:
