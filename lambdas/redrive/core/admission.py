@@ -18,12 +18,19 @@ CONTROLS = 3
 CONTROLS_AMONG = 8
 
 
+#: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
+#: spread, by so much for each time that happened.
+SPREAD = timedelta(minutes=1)
+MOST_FLAPS = 4
+
+
 class Admission:
     """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through."""
 
     def __init__(self, circuit: Circuit, permit: Permit, settings: Settings, now: datetime) -> None:
         self.room = permit.limit
         self._is_trial = permit.is_trial
+        self._spread = SPREAD * min(circuit.flaps, MOST_FLAPS)
         self._settings = settings
         self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
 
@@ -60,12 +67,12 @@ class Admission:
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
         controls = self._controls(due, circuit, is_end=is_end)
-        for case, decision in due:
+        for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
                 what = hold_for_now(case, decision.strikes, HoldReason.CONTROL, terms, now)
             else:
-                what = self._admit(case, decision, terms, now)
+                what = self._admit(case, decision, terms, now, spread=self._spread * roll)
             decided.append((case, what))
         return decided
 
@@ -92,9 +99,11 @@ class Admission:
         redrives = case.redrives if self._is_trial else 0
         return sent_at >= urgent_before, decision.strikes > 0, redrives, decision.delay, sent_at
 
-    def _admit(self, case: Case, decision: Redrive, terms: Terms, now: datetime) -> Decision:
+    def _admit(
+        self, case: Case, decision: Redrive, terms: Terms, now: datetime, *, spread: timedelta
+    ) -> Decision:
         # A trial goes at once: what it is to show is how the consumer is now.
-        wanted = timedelta() if self._is_trial else decision.delay
+        wanted = timedelta() if self._is_trial else decision.delay + spread
         slot = self._pacer.slot(wanted, now) if self.room > 0 else None
         if slot is None:
             self.room = 0

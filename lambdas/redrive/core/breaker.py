@@ -322,12 +322,14 @@ def _succeeded(
     # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
     if 2 * batch.size >= window:
         window, good = window * judgement.growth, batch.size
+    is_shaken = circuit.is_shaken and circuit.success_count < settings.failure_threshold
     return replace(
         circuit,
         consecutive_opens=0,
         window=min(max(window, vouched), settings.max_window),
         good_window=good,
-        is_shaken=circuit.is_shaken and circuit.success_count < settings.failure_threshold,
+        is_shaken=is_shaken,
+        flaps=circuit.flaps if is_shaken else 0,
     )
 
 
@@ -340,7 +342,14 @@ def _failed(
     *,
     is_probe: bool = False,
 ) -> Circuit:
-    circuit = replace(circuit, success_count=0, is_shaken=True, probed_at=None)
+    is_flap = circuit.probed_at is not None and not is_probe
+    circuit = replace(
+        circuit,
+        success_count=0,
+        is_shaken=True,
+        probed_at=None,
+        flaps=circuit.flaps + is_flap,
+    )
     if circuit.state is State.CLOSED:
         failures = circuit.failure_count + 1
         # A probe's failure says that now is not the time, not that the window is too large.

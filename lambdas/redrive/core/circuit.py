@@ -67,6 +67,7 @@ class Circuit:
         paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
         is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
         probed_at: when the batch was sent whose success was the last verdict; None after a failure.
+        flaps: full batches in a row that failed right after a trial had succeeded: the consumer is up and down.
         cools_until: while OPEN, when the cool-down is over.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
@@ -87,6 +88,7 @@ class Circuit:
     paced_until: datetime | None = None
     is_shaken: bool = False
     probed_at: datetime | None = None
+    flaps: int = 0
     cools_until: datetime | None = None
     last_attempt_at: datetime | None = None
     dlq_sweep_at: datetime | None = None
