@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from redrive.core.batch import Batch, Judged, Verdict
 from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.evidence import Evidence, LiveTraffic
-from redrive.core.verdict import Judgement, weigh
+from redrive.core.verdict import GROWTH_WHERE_VOUCHED, Judgement, weigh
 from redrive.settings import Settings
 
 #: What a person's close leaves; the window grows from here.
@@ -35,6 +35,9 @@ FRESH = timedelta(minutes=6)
 
 #: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
 DOUBT = timedelta(minutes=5)
+
+#: So many full batches in a row that failed right after a success show that the consumer is up and down.
+FLAPS_THAT_SHOW = 2
 
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
 VOUCHED_MINUTES = 4
@@ -111,7 +114,27 @@ def allow(
         case State.HALF_OPEN if circuit.pending:
             return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
         case _:
-            return Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
+            return Permit(limit=_canary(circuit, settings), reason="a canary", is_canary=True)
+
+
+def _canary(circuit: Circuit, settings: Settings) -> int:
+    """Letters in a canary; the next one after a success is a batch where the consumer is known to flap.
+
+    Such a consumer is up for minutes: when two small canaries have been judged, it is down again.
+    """
+    if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0:
+        return settings.canary_size
+    return min(restart_window(circuit, settings), settings.max_window)
+
+
+def restart_window(circuit: Circuit, settings: Settings) -> int:
+    """The window to go on with after an outage: half of the last one that was shown to be good, or the initial one.
+
+    Where the consumer flaps, it is the time that is wrong, and not the window: that may grow.
+    """
+    if circuit.flaps < FLAPS_THAT_SHOW:
+        return max(settings.initial_window, circuit.good_window // 2)
+    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_VOUCHED)
 
 
 def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveTraffic) -> Permit:
@@ -292,6 +315,8 @@ def _record(
         case Verdict.SUCCESS:
             return _succeeded(circuit, batch, judgement, settings, now)
         case Verdict.FAILURE:
+            if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
+                circuit = replace(circuit, good_window=batch.size // 4)
             return _failed(circuit, judgement.reason, settings, now, roll, is_probe=batch.is_probe)
         case _:
             return circuit
@@ -303,9 +328,13 @@ def _succeeded(
     vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
     circuit = replace(circuit, success_count=circuit.success_count + 1, probed_at=batch.sent_at)
     if circuit.state is State.HALF_OPEN:
+        # Whatever opens the circuit next is another outage: its cool-down begins anew.
+        circuit = replace(circuit, consecutive_opens=0)
         if circuit.success_count < settings.success_threshold:
             return circuit
-        window = max(settings.initial_window, circuit.good_window // 2, vouched)
+        if batch.size > settings.canary_size:
+            circuit = replace(circuit, good_window=batch.size)
+        window = max(restart_window(circuit, settings), vouched)
         reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
             circuit,
