@@ -15,7 +15,7 @@ import pytest
 
 from redrive.core.ledger import Status
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.retention import EXPIRY_MARGIN, SWEEPS_PER_MARGIN
+from redrive.core.retention import CALM_MARGIN, SWEEPS_PER_MARGIN
 from redrive.settings import Mode, Settings
 from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartPolicy
@@ -138,9 +138,9 @@ def test_the_report_tells_that_a_letter_is_near_expiry_a_day_before_it_would_be_
     case: Case,
 ) -> None:
     """The figure that pages, below two days, is in a report; and a day is what the guard leaves itself at least."""
-    slack = EXPIRY_MARGIN / SWEEPS_PER_MARGIN - timedelta(minutes=case.settings.schedule_minutes)
+    slack = CALM_MARGIN / SWEEPS_PER_MARGIN - timedelta(minutes=case.settings.schedule_minutes)
 
-    assert slack <= play(case).least_to_live < EXPIRY_MARGIN
+    assert slack <= play(case).least_to_live < CALM_MARGIN
 
 
 @EVERY_CASE

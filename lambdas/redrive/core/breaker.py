@@ -30,8 +30,8 @@ from redrive.settings import Settings
 #: What a person's close leaves; the window grows from here.
 SMALLEST_WINDOW = 1
 
-#: A success speaks for the next batch for so long: about the time in which its own verdict came.
-FRESH = timedelta(minutes=6)
+#: A verdict of success speaks for the next batch for so long: what it rests on is some minutes old already.
+FRESH = timedelta(minutes=3)
 
 #: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
 DOUBT = timedelta(minutes=5)
@@ -178,7 +178,7 @@ def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
     return (
         is_full
         and len(circuit.pending) < settings.failure_threshold
-        and all(now >= one.tried_by + DOUBT for one in circuit.pending)
+        and all(not one.seen_again and now >= one.tried_by + DOUBT for one in circuit.pending)
     )
 
 
@@ -326,7 +326,7 @@ def _succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
     vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
-    circuit = replace(circuit, success_count=circuit.success_count + 1, probed_at=batch.sent_at)
+    circuit = replace(circuit, success_count=circuit.success_count + 1, probed_at=now)
     if circuit.state is State.HALF_OPEN:
         # Whatever opens the circuit next is another outage: its cool-down begins anew.
         circuit = replace(circuit, consecutive_opens=0)

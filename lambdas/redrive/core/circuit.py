@@ -66,7 +66,7 @@ class Circuit:
         good_window: the last window that was shown to be good; 0 before the first.
         paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
         is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
-        probed_at: when the batch was sent whose success was the last verdict; None after a failure.
+        probed_at: when the last verdict fell, if it was a success; None after a failure.
         flaps: full batches in a row that failed right after a trial had succeeded: the consumer is up and down.
         cools_until: while OPEN, when the cool-down is over.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ

@@ -59,6 +59,8 @@ class Live:
 
     def has_spoken(self, failed: int) -> bool:
         """Whether as many of them have come to an end as can outweigh `failed` letters."""
+        if self.finished >= FEWEST_LIVE_SUCCESSES and not self.succeeded:
+            return True
         return self.finished >= _enough(failed)
 
 
@@ -71,7 +73,8 @@ class Evidence:
         suspects_failed: letters with strikes that came back, which was to be expected of them.
         live: what producers' messages met meanwhile.
         met, deleted: all messages that the consumer could meet meanwhile, and those it was done with.
-        failed_tries: receives of any message that came to nothing.
+        failed_tries: receives of any message that came to nothing. `others_failed_tries`: more of them than our own
+            letters can account for.
         were_tried: nothing waits in the source queue that may be ours and was never received.
         is_still_there: messages are in the source queue, so that what is unknown may still show.
         has_books: the source's books cover the time in which its letters were first tried.
@@ -85,13 +88,14 @@ class Evidence:
     met: int = 0
     deleted: int = 0
     failed_tries: int = 0
+    others_failed_tries: int = 0
     were_tried: bool = False
     is_still_there: bool = False
     has_books: bool = False
 
 
 def gather_evidence(
-    batch: Batch, others: Sequence[Batch | Judged], books: Books | None
+    batch: Batch, others: Sequence[Batch | Judged], books: Books | None, *, max_receives: int
 ) -> Evidence:
     """Put together what the returns and the source's books say of `batch`.
 
@@ -99,6 +103,7 @@ def gather_evidence(
         batch: with the returns that were seen so far.
         others: the further batches of the queue, whose letters are in its books, too.
         books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
+        max_receives: of one message, before SQS moves it to the DLQ.
 
     """
     seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
@@ -124,6 +129,9 @@ def gather_evidence(
         met=account.met,
         deleted=account.deleted,
         failed_tries=account.failed_tries,
+        others_failed_tries=max(
+            0, account.failed_tries - max_receives * sum(one.size for one in ours)
+        ),
         were_tried=_were_tried(batch, account),
         is_still_there=account.left > 0,
         has_books=is_settled,

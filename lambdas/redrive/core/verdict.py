@@ -71,7 +71,7 @@ def weigh(
         _shown_success(batch, evidence, settings)
         or _vouched_success(batch, evidence, settings)
         or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
-        or _nothing_but_failed_tries(batch, evidence, settings, visibility_timeout)
+        or _nothing_but_failed_tries(batch, evidence, settings, now, visibility_timeout)
         or _unknown(batch, evidence, now)
     )
 
@@ -152,15 +152,23 @@ def _shown_failure(
 
 
 def _nothing_succeeds(evidence: Evidence) -> bool:
-    return evidence.has_books and evidence.deleted == 0 and evidence.failed_tries > 1
+    """Whether others fail, too, as far as one knows."""
+    return evidence.has_books and evidence.deleted == 0 and evidence.others_failed_tries > 1
 
 
 def _nothing_but_failed_tries(
-    batch: Batch, evidence: Evidence, settings: Settings, visibility_timeout: timedelta
+    batch: Batch,
+    evidence: Evidence,
+    settings: Settings,
+    now: datetime,
+    visibility_timeout: timedelta,
 ) -> Judgement | None:
     """The consumer receives and deletes nothing, whoever's messages they are."""
     if evidence.deleted or not evidence.has_books:
         return None
+    is_early = now < batch.tried_by + LIVE_PATIENCE
+    if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
+        return None  # they may all be tries of our own letters: others are still to speak
     fewest = 1 if visibility_timeout >= LONG_VISIBILITY else 2
     if evidence.failed_tries < max(fewest, settings.failure_rate * batch.size):
         return None

@@ -73,6 +73,9 @@ class Lane:
         assert self.facts is not None  # noqa: S101
         return self.facts
 
+    def _max_receives(self) -> int:
+        return self.known_facts.max_receive_count or self.settings.max_receive_count
+
     def time_to_fail(self) -> timedelta:
         """From a letter's first try to its move to the DLQ, for a consumer that just fails."""
         return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
@@ -109,7 +112,10 @@ class Lane:
         """The circuit after every verdict that can fall now, and the verdicts."""
         circuit = self.circuit
         others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
-        evidence = {one.id: gather_evidence(one, others, self.books) for one in circuit.pending}
+        evidence = {
+            one.id: gather_evidence(one, others, self.books, max_receives=self._max_receives())
+            for one in circuit.pending
+        }
         return breaker.judge(
             circuit,
             evidence,
