@@ -9,13 +9,10 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from redrive.aws.traffic import LiveTraffic
-from redrive.passes.tools import Tools
-
 from redrive.core.report import Outcome
 from redrive.passes.redrive_pass import run_pass
 from redrive.settings import Mode
-from smart_redriver.oncall.letters.look import silent
+from redrive.wiring import make_tools
 from smart_redriver.oncall.stack.function import invoke
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
@@ -23,6 +20,7 @@ from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import letters
 
+LONGEST_DRY_RUN = timedelta(seconds=60)
 _BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value})
 
 
@@ -49,19 +47,27 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
 
 
 def dry_run(session: Session) -> dict[str, Any]:
-    """Decide about a few letters and apply nothing. Looking is not free: their receive counts rise by one."""
-    tools = Tools(
-        queues=session.queues,
-        store=session.store,
-        live_traffic=LiveTraffic(session.aws.client("cloudwatch")),
-        journal=silent,
+    """The next pass without its deeds, with the caller's credentials.
+
+    Looking is not free: the receive counts of the letters that it looks at rise by one.
+    """
+    tools = make_tools(
+        session.place.deployment,
+        sqs=session.aws.sqs,
+        dynamodb=session.aws.dynamodb,
+        cloudwatch=session.aws.client("cloudwatch"),
+        journal=_silent,
         clock=session.clock,
         rng=Random(),
         owner=f"oncall-{uuid.uuid4()}",
+        pause=session.sleep,
     )
     settings = replace(session.settings, mode=Mode.DRY_RUN)
-    deadline = session.clock() + timedelta(seconds=60)
-    return run_pass(tools, session.place.queue, settings, deadline=deadline).to_json()
+    return run_pass(tools, settings, deadline=session.clock() + LONGEST_DRY_RUN).to_json()
+
+
+def _silent(_event: str, /, **_fields: object) -> None:
+    """A journal for what is told on the terminal instead."""
 
 
 def report_in_words(report: Mapping[str, Any]) -> str:

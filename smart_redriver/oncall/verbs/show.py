@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from redrive.passes.rounds import Examined
-
+from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
@@ -56,16 +55,16 @@ def show(session: Session, message_id: str, *, limit: int) -> Exit:
     return Exit.DONE
 
 
-def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Examined | None:
+def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Case | None:
     """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it."""
     if entry is not None and entry.status not in (Status.PARKED, Status.RETURNED, Status.REDRIVEN):
         return None
     in_lot = entry is not None and entry.status is Status.PARKED
-    queues = session.parking_lot if in_lot else session.queues
-    depth = queues.dead_letter_queue().depth
+    out_of = session.letters_in(dlq=not in_lot)
+    depth = out_of.facts().depth
     if not depth or not limit:
         return None
-    found, look = find(session, queues, choice.takes, min(limit, depth))
+    found, look = find(session, out_of, choice.takes, min(limit, depth))
     session.terminal.say(look.cost())
     session.terminal.say()
     return found
