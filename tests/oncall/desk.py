@@ -6,16 +6,15 @@ import io
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.passes.rounds import Rounds
-
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import Rest
-from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
 from redrive.core.ledger import Entry
-from redrive.core.report import Report
 from redrive.core.triage import Park, ParkReason
+from redrive.passes.apply import RealHands
+from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings
+from redrive.wiring import dead_letters_of, parking_lot_of
 from simulator.consumers import Consumer
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
 from smart_redriver.oncall.cli import app
@@ -41,21 +40,21 @@ from tests.oncall.fakes import (
 )
 from tests.oncall.ran import Ran
 
-LARGEST = 1_048_576
 
-
-def park_all(queues: Queues, store: StateStore, now: datetime, reason: ParkReason) -> None:
+def park_all(
+    sqs: Any, deployment: Deployment, store: StateStore, now: datetime, reason: ParkReason
+) -> None:
     """Park every letter of the DLQ, as a pass does."""
-    rounds = Rounds(
-        queues,
+    dlq, lot = dead_letters_of(deployment, sqs), parking_lot_of(deployment, sqs)
+    hands = RealHands(
+        dlq,
+        lot,
         store,
-        Report(queue=SOURCE, mode="automatic"),
-        lambda _event, **_fields: None,
-        source_limits={},
-        parking_lot_limit=LARGEST,
+        parking_lot_limit=lot.facts().max_message_size,
+        name_of=lambda _: deployment.queue_name,
     )
-    while found := rounds.gather(100, hidden_for=timedelta(minutes=5)):
-        rounds.apply_parks([(one, Park(reason=reason, strikes=5)) for one in found], now)
+    while cases := read_letters(dlq, store, 100, hidden_for=timedelta(minutes=5)).cases:
+        hands.park([(case, Park(reason=reason, strikes=5)) for case in cases], now)
 
 
 class _Nobody:
@@ -95,7 +94,6 @@ class Desk:
             "kms": FakeKms(),
             "sns": FakeSns(),
         }
-        self.queues = Queues(self.world.sqs, self.deployment)
         self.store = StateStore(self.world.dynamodb, TABLE, SOURCE)
         self.calls: list[str] = []
         #: All that was asked of AWS so far, and of which resource.
@@ -173,7 +171,7 @@ class Desk:
     ) -> list[str]:
         """Let such letters fail and a pass park them; their original ids."""
         ids = self.dead_letters(*bodies, **fields)
-        park_all(self.queues, self.store, self.world.clock.now(), reason)
+        park_all(self.world.sqs, self.deployment, self.store, self.world.clock.now(), reason)
         return ids
 
     # What is there now.

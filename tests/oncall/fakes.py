@@ -15,7 +15,7 @@ from redrive.settings import Deployment
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 
-STACK = "SmartPolicy"
+STACK = "SmartRedriver"
 FUNCTION = "redriver-function"
 FUNCTION_ARN = f"arn:aws:lambda:us-east-1:123456789012:function:{FUNCTION}"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:paging"

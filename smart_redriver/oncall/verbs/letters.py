@@ -1,19 +1,22 @@
-"""`redrive letters`: a peek at the DLQ, a few receives and everything released at once."""
+"""`redrive letters`: a peek at the DLQ, a few receives and all released at once; or what is held, from the ledger."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from redrive.core.case import Case
+from redrive.core.ledger import Entry
+from redrive.settings import Settings
 from smart_redriver.oncall.letters.choice import Filter
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
+from smart_redriver.oncall.letters.ledger_scan import held_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
 from smart_redriver.oncall.letters.shapes import cause_of
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
@@ -43,6 +46,53 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
     say()
     say(look.cost())
     return Exit.DONE
+
+
+def held(session: Session, wanted: Filter) -> Exit:
+    """List the letters that are hidden in the DLQ until their time, from the ledger alone.
+
+    Raises CallFailed, Refused, and Misused for a filter that only a body can answer.
+    """
+    if wanted.needs_body:
+        raise Misused(
+            "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
+        )
+    entries = [one for one in held_entries(session) if wanted.lets_entry_through(one)]
+    entries.sort(key=lambda one: one.not_before or one.first_seen)
+    session.terminal.result(
+        {
+            "queue": session.place.queue,
+            "count": len(entries),
+            "letters": [entry_to_json(one) for one in entries],
+        }
+    )
+    say, now = session.terminal.say, session.clock()
+    if not entries:
+        say("No letter is held for a known time.")
+        return Exit.DONE
+    say(f"{letters(len(entries))} held in the DLQ, as the ledger has it (nothing was received):")
+    say()
+    rows = [
+        (
+            one.original_id,
+            ago(one.first_seen, now),
+            str(one.redrive_count),
+            str(one.strikes),
+            stamp(one.not_before) or "-",
+            _waits_for(one, session.settings),
+        )
+        for one in entries
+    ]
+    titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "HELD UNTIL", "FOR")
+    say(table(titles, rows, right={2, 3}))
+    return Exit.DONE
+
+
+def _waits_for(entry: Entry, settings: Settings) -> str:
+    """What a letter is held for, as triage has it."""
+    chance = timedelta(seconds=settings.last_chance_seconds)
+    is_last = entry.first_strike is not None and entry.not_before == entry.first_strike + chance
+    return "its last chance" if is_last else "its backoff"
 
 
 def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:

@@ -12,7 +12,7 @@ from redrive.core.ledger import Entry
 from smart_redriver.oncall.letters.choice import Choice, Filter
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
-from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label
+from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label, why_parked
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import table
@@ -109,6 +109,10 @@ def _tell(
             for one in groups
         ]
         say(table(("COUNT", "REASON", "ERROR", "FIRST", "LAST"), rows, right={0}))
+        say()
+        for reason in dict.fromkeys(one.reason for one in groups):
+            if words := why_parked(reason):
+                say(f"{reason}: {words}.")
         return
     listed = [
         (entry.original_id, *label(entry), str(entry.redrive_count), str(entry.strikes),

@@ -13,6 +13,7 @@ from redrive.core.report import Outcome
 from redrive.passes.redrive_pass import run_pass
 from redrive.settings import Mode
 from redrive.wiring import make_tools
+from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.stack.function import invoke
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
@@ -28,6 +29,8 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
     """Run one pass and print its report. Raises CallFailed and Refused."""
     if is_dry_run:
         report = dry_run(session)
+        if session.settings.mode is Mode.PAUSED:
+            session.terminal.plan("The setting `mode` is paused; were it not, the next pass would:")
     else:
         session.terminal.plan(
             f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
@@ -38,11 +41,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
             ended.append(report_in_words(report))
     session.terminal.result(report)
     session.terminal.say(report_in_words(report))
-    decisions = report.get("decisions") or []
-    if decisions:
-        rows = [(one["original_id"], one["decision"], one["reason"]) for one in decisions]
-        session.terminal.say()
-        session.terminal.say(table(("ID", "DECISION", "REASON"), rows))
+    _tell_more(session, report)
     return Exit.REFUSED if report.get("outcome") in _BAD else Exit.DONE
 
 
@@ -84,6 +83,30 @@ def report_in_words(report: Mapping[str, Any]) -> str:
     depth = report.get("depth")
     before = f"; {letters(depth)} were in the DLQ" if isinstance(depth, int) else ""
     return (
-        f"{report.get('outcome')}{reason}: circuit {report.get('circuit_after')}, "
-        f"window {report.get('window')}; {', '.join(parts) or 'nothing to do'}{before}."
+        f"{report.get('outcome')}{reason}: {_circuits_in_words(report)}; "
+        f"{', '.join(parts) or 'nothing to do'}{before}."
     )
+
+
+def _circuits_in_words(report: Mapping[str, Any]) -> str:
+    circuits = report.get("circuits") or ()
+    told = [f"circuit of {one['queue']} {' to '.join(one['states'])}" for one in circuits]
+    return ", ".join(told) or "circuit not known"
+
+
+def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
+    """Verdicts, what reasons mean, and in a dry run each decision."""
+    say = session.terminal.say
+    for one in report.get("verdicts") or ():
+        say(
+            f"Verdict on batch {one['batch']} of {one['queue']} ({letters(one['size'])}): {one['verdict']}, "
+            f"{one['reason']}."
+        )
+    for kind, why in (("held", why_held), ("parked", why_parked)):
+        for reason in report.get(kind) or {}:
+            if words := why(reason):
+                say(f"{reason}: {words}.")
+    if decisions := report.get("decisions"):
+        rows = [(one["original_id"], one["decision"], one["reason"]) for one in decisions]
+        say()
+        say(table(("ID", "DECISION", "REASON"), rows))
