@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import Rest
+from redrive.aws.sources import owner_of
 from redrive.aws.state_table import StateStore
+from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from redrive.core.triage import Park, ParkReason
 from redrive.passes.apply import RealHands
 from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings
-from redrive.wiring import dead_letters_of, parking_lot_of
+from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
 from simulator.consumers import Consumer
+from simulator.sources import Source
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
@@ -46,13 +50,15 @@ def park_all(
 ) -> None:
     """Park every letter of the DLQ, as a pass does."""
     dlq, lot = dead_letters_of(deployment, sqs), parking_lot_of(deployment, sqs)
-    hands = RealHands(
-        dlq,
-        lot,
-        store,
-        parking_lot_limit=lot.facts().max_message_size,
-        name_of=lambda _: deployment.queue_name,
-    )
+    sources = sources_of(deployment, sqs)
+
+    def name_of(case: Case) -> str:
+        owner = owner_of(sources, source_arn=case.source_arn, trail=case.letter.trail)
+        assert owner is not None
+        return owner.name
+
+    limit = lot.facts().max_message_size
+    hands = RealHands(dlq, lot, store, parking_lot_limit=limit, name_of=name_of)
     while cases := read_letters(dlq, store, 100, hidden_for=timedelta(minutes=5)).cases:
         hands.park([(case, Park(reason=reason, strikes=5)) for case in cases], now)
 
@@ -67,10 +73,17 @@ class _Nobody:
 
 
 class Desk:
-    """A deployment of one queue in virtual time."""
+    """A deployment of one DLQ in virtual time: of `orders`, and of the neighbours that share it."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.world = World(seed=1, consumer=Consumer(), conditions=Conditions(count_lag_seconds=0))
+    def __init__(
+        self, settings: Settings | None = None, *, neighbours: Sequence[Source] = ()
+    ) -> None:
+        self.world = World(
+            seed=1,
+            consumer=Consumer(),
+            conditions=Conditions(count_lag_seconds=0),
+            neighbours=neighbours,
+        )
         self.redriver = WatchedRedriver(self.world, settings)
         self.deployment = Deployment(
             queue_name=SOURCE,
@@ -78,6 +91,7 @@ class Desk:
             dlq_url=self.world.url(DLQ),
             source_queue_url=self.world.url(SOURCE),
             parking_lot_url=self.world.url(PARKING_LOT),
+            further_source_urls=tuple(self.world.url(one.name) for one in neighbours),
         )
         logs = FakeLogs(self.world.clock)
         self.alarms = FakeAlarms(self.world.cloudwatch)
@@ -145,23 +159,23 @@ class Desk:
 
     # What happened before.
 
-    def dead_letters(self, *bodies: str, **fields: Any) -> list[str]:
+    def dead_letters(self, *bodies: str, of: str = SOURCE, **fields: Any) -> list[str]:
         """Let messages with these bodies fail until SQS has moved them to the DLQ; their ids."""
         ids = []
         for body in bodies:
             sent = self.world.sqs.send_message(
-                QueueUrl=self.deployment.source_queue_url, MessageBody=body, **fields
+                QueueUrl=self.world.url(of), MessageBody=body, **fields
             )
             ids.append(sent["MessageId"])
             self.world.sent.add(body)
-        while self.world.depth(SOURCE):
-            self.consumer_fails()
+        while self.world.depth(of):
+            self.consumer_fails(of)
         return ids
 
-    def consumer_fails(self) -> None:
+    def consumer_fails(self, of: str = SOURCE) -> None:
         """One delivery of all that is visible, without success."""
         while self.world.sqs.receive_message(
-            QueueUrl=self.deployment.source_queue_url, MaxNumberOfMessages=10
+            QueueUrl=self.world.url(of), MaxNumberOfMessages=10
         ).get("Messages"):
             pass
         self.world.clock.advance(31)

@@ -24,6 +24,7 @@ LOOKS = (
     ("status",),
     ("watch", "--times", "2"),
     ("letters", "--body"),
+    ("letters", "--held"),
     ("parked", "--list"),
     ("parked", "--contains", "a"),
     ("show", "ID"),
@@ -74,7 +75,8 @@ def test_status_tells_the_circuit_why_it_is_so_and_what_comes_next(desk: Desk) -
 
     assert "OPEN, nothing is redriven" in ran.out
     assert "since 20 s ago: 3 failed batches in a row" in ran.out
-    assert "a canary, once the cool-down is over, in 40 s" in ran.out
+    assert "a canary, once live messages succeed or the cool-down is over, in 40 s" in ran.out
+    assert "Next look:   within 1 min" in ran.out
     assert "Alarms:      SmartRedriver-CircuitOpen\n" in ran.out
 
 
@@ -139,7 +141,7 @@ def test_status_tells_what_it_could_not_read_and_shows_the_rest(desk: Desk) -> N
     ran = desk("status", script=denied)
 
     assert ran.code == 0
-    assert "Not read:    circuit (GetItem: AccessDeniedException)" in ran.out
+    assert "Not read:    circuit of orders (GetItem: AccessDeniedException)" in ran.out
     assert "DLQ:         1 message" in ran.out
 
 

@@ -182,7 +182,7 @@ def test_what_the_queue_refuses_stays_and_is_told(desk: Desk) -> None:
         "replay",
         "--all",
         "--yes",
-        script=nth("SendMessageBatch", 0, fail_entries([0], "InternalError")),
+        script=on("SendMessageBatch", fail_entries([0], "InternalError")),
     )
 
     assert ran.code == 3

@@ -97,7 +97,7 @@ def test_a_drain_runs_passes_until_the_dlq_is_empty(desk: Desk) -> None:
 
     assert ran.code == 0, ran.said
     assert (
-        "let 50 letters of orders await a verdict at once (now 5), at up to 200 a second" in ran.out
+        "let 50 letters of orders (now 5) await a verdict at once, at up to 200 a second" in ran.out
     )
     assert "60 letters are in the DLQ" in ran.out
     assert "10 left of 60" in ran.out
@@ -127,7 +127,7 @@ def test_a_drain_can_be_ordered_without_waiting_for_it(desk: Desk) -> None:
 
     ran = desk("drain", "--window", "40", "--rate", "7", "--no-follow", "--yes", "--json")
 
-    assert ran.json == {"window": 40, "rate": 7.0, "depth": 1}
+    assert ran.json == {"window": 40, "windows": {"orders": 40}, "rate": 7.0, "depth": 1}
     circuit = desk.store.load_circuit()
     assert circuit is not None
     assert (circuit.window, circuit.orders.drain_rate) == (40, 7.0)
@@ -141,9 +141,9 @@ def test_a_run_prints_the_report_of_its_pass(desk: Desk) -> None:
 
     assert ran.code == 0
     assert (
-        "DONE: circuit CLOSED, window 5; 2 examined, 2 redriven; 2 letters were in the DLQ."
-        in ran.out
-    )
+        "DONE (window 5, 0 awaiting a verdict): circuit of orders CLOSED; "
+        "2 examined, 2 redriven; 2 letters were in the DLQ."
+    ) in ran.out
     assert desk.bodies(SOURCE) == ["a", "b"]
 
 

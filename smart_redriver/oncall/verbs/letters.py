@@ -90,9 +90,11 @@ def held(session: Session, wanted: Filter) -> Exit:
 
 def _waits_for(entry: Entry, settings: Settings) -> str:
     """What a letter is held for, as triage has it."""
-    chance = timedelta(seconds=settings.last_chance_seconds)
-    is_last = entry.first_strike is not None and entry.not_before == entry.first_strike + chance
-    return "its last chance" if is_last else "its backoff"
+    if entry.first_strike is None or entry.not_before is None:
+        return "its backoff"
+    chance = entry.first_strike + timedelta(seconds=settings.last_chance_seconds)
+    has_one_left = entry.strikes >= settings.max_attempts - 1
+    return "its last chance" if has_one_left and entry.not_before >= chance else "its backoff"
 
 
 def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:
