@@ -12,7 +12,7 @@ from fakes.sqs import Rest
 from redrive.aws.sources import owner_of
 from redrive.aws.state_table import StateStore
 from redrive.core.case import Case
-from redrive.core.ledger import Entry
+from redrive.core.ledger import Entry, Status
 from redrive.core.triage import Park, ParkReason
 from redrive.passes.apply import RealHands
 from redrive.passes.read import read_letters
@@ -187,6 +187,20 @@ class Desk:
         ids = self.dead_letters(*bodies, **fields)
         park_all(self.world.sqs, self.deployment, self.store, self.world.clock.now(), reason)
         return ids
+
+    def suspect(self, message_id: str) -> Entry:
+        """The entry of a letter that failed while others succeeded, as often as it may but once."""
+        now = self.world.clock.now()
+        return Entry(
+            original_id=message_id,
+            queue=SOURCE,
+            first_seen=now,
+            status=Status.RETURNED,
+            current_id=message_id,
+            strikes=self.redriver.settings.max_attempts - 1,
+            first_redrive=now,
+            first_strike=now,
+        )
 
     # What is there now.
 
