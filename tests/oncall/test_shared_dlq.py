@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.faults import Crash, Wire, die_before, nth
+from redrive.aws.state_table import StateStore
 from redrive.core.breaker import new_circuit
 from redrive.core.circuit import Circuit
+from redrive.core.triage import ParkReason
 from simulator.sources import Source
-from simulator.world import DLQ, SOURCE
-from tests.oncall.desk import Desk
+from simulator.world import DLQ, SOURCE, TABLE
+from tests.oncall.desk import Desk, park_all
 
 INVOICES = "invoices"
 
@@ -115,6 +118,29 @@ def test_parked_letters_of_both_are_listed_and_go_back_each_to_its_own_queue(des
     assert listed == 2
     assert "Plan: replay 2 letters to orders and invoices" in ran.out
     assert (desk.bodies(SOURCE), desk.bodies(INVOICES)) == (["an order"], ["an invoice"])
+
+
+def test_both_copies_that_a_crash_left_in_the_parking_lot_go_back_to_their_own_queue(
+    desk: Desk,
+) -> None:
+    """The ledger knows of one; the other's trail looks as if a consumer had copied it on."""
+    desk.dead_letters("an invoice", of=INVOICES)
+    dies = Wire(nth("BatchWriteItem", 0, die_before)).to(desk.world.dynamodb)
+    with pytest.raises(Crash):
+        park_all(
+            desk.world.sqs,
+            desk.deployment,
+            StateStore(dies, TABLE, SOURCE),
+            desk.world.clock.now(),
+            ParkReason.MAX_ATTEMPTS,
+        )
+    desk.world.clock.advance(600)
+    desk.park()
+
+    ran = desk("replay", "--all", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert (desk.bodies(SOURCE), desk.bodies(INVOICES)) == ([], ["an invoice"] * 2)
 
 
 def test_a_letter_of_the_second_queue_is_found_by_its_current_id(desk: Desk) -> None:

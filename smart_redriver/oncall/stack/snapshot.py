@@ -14,11 +14,10 @@ from redrive.settings import Settings
 from smart_redriver.oncall.stack.alarms import ringing_alarms
 from smart_redriver.oncall.stack.asking import Answer, Asking
 from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
+from smart_redriver.oncall.stack.metrics import age_of_oldest
 from smart_redriver.oncall.stack.outlook import looks_every, next_step
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import stamp
-
-_AGE = "ApproximateAgeOfOldestMessage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +129,7 @@ def take_snapshot(session: Session) -> Snapshot:
             "settings": ask(lambda: session.settings),
             "DLQ": ask(session.dead_letters.facts),
             "parking lot": ask(session.parking_lot.facts),
-            "oldest letter": ask(lambda: _oldest(session, now)),
+            "oldest letter": ask(lambda: age_of_oldest(session, now)),
             "last pass": ask(lambda: last_pass(session)),
             "alarms": ask(lambda: ringing_alarms(session)),
         }
@@ -188,31 +187,6 @@ def _circuit(
     if answer.fault or answer.value or settings is None:
         return answer.value
     return breaker.new_circuit(name, settings, now)
-
-
-def _oldest(session: Session, now: datetime) -> timedelta | None:
-    """The age of the DLQ's oldest letter, since it came there."""
-    name = session.place.deployment.dlq_url.rpartition("/")[2]
-    query = {
-        "Id": "oldest",
-        "MetricStat": {
-            "Metric": {
-                "Namespace": "AWS/SQS",
-                "MetricName": _AGE,
-                "Dimensions": [{"Name": "QueueName", "Value": name}],
-            },
-            "Period": 60,
-            "Stat": "Maximum",
-        },
-    }
-    answer = session.aws.client("cloudwatch").get_metric_data(
-        StartTime=now - timedelta(minutes=15),
-        EndTime=now + timedelta(minutes=1),
-        ScanBy="TimestampDescending",
-        MetricDataQueries=[query],
-    )
-    values = [value for one in answer["MetricDataResults"] for value in one["Values"]]
-    return timedelta(seconds=values[0]) if values else None
 
 
 def _seconds(duration: timedelta | None) -> int | None:
