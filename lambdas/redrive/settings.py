@@ -198,6 +198,15 @@ class Deployment:
         """Every source queue that shares the DLQ, the first one first."""
         return (self.source_queue_url, *self.further_source_urls)
 
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """What circuits, trails and ledger call them, in the same order.
+
+        All sources of a DLQ are of its account and Region, so a name tells them apart.
+        """
+        further = (url.rpartition("/")[2] for url in self.further_source_urls)
+        return (self.queue_name, *further)
+
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Read the variables. Raises SettingsError listing all that are missing or empty.

@@ -30,12 +30,10 @@ def make_tools(
     pause: Callable[[float], None] = time.sleep,
 ) -> Tools:
     """The tools of one pass, see `Tools`; `pause` waits before DynamoDB is asked again."""
-    sources = sources_of(deployment, sqs)
-    names = {source.name for source in sources}
     return Tools(
-        dead_letters=DeadLetters(SqsQueue(sqs, deployment.dlq_url), names),
-        parking_lot=ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), names),
-        sources=sources,
+        dead_letters=dead_letters_of(deployment, sqs),
+        parking_lot=parking_lot_of(deployment, sqs),
+        sources=sources_of(deployment, sqs),
         memory=StateStore(
             dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
         ),
@@ -48,14 +46,19 @@ def make_tools(
     )
 
 
-def sources_of(deployment: Deployment, sqs: SqsClient) -> tuple[SqsSource, ...]:
-    """The source queues that share the DLQ; the first goes by the deployment's own name for it.
+def dead_letters_of(deployment: Deployment, sqs: SqsClient) -> DeadLetters:
+    """The DLQ."""
+    return DeadLetters(SqsQueue(sqs, deployment.dlq_url), frozenset(deployment.source_names))
 
-    All sources of a DLQ are of its account and Region, so a name tells them apart.
-    """
-    further = [SqsQueue(sqs, url) for url in deployment.further_source_urls]
-    first = SqsQueue(sqs, deployment.source_queue_url)
-    return (
-        SqsSource(first, deployment.queue_name),
-        *(SqsSource(queue, queue.name) for queue in further),
+
+def parking_lot_of(deployment: Deployment, sqs: SqsClient) -> ParkingLot:
+    """The parking lot."""
+    return ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), frozenset(deployment.source_names))
+
+
+def sources_of(deployment: Deployment, sqs: SqsClient) -> tuple[SqsSource, ...]:
+    """The source queues that share the DLQ; the first goes by the deployment's own name for it."""
+    return tuple(
+        SqsSource(SqsQueue(sqs, url), name)
+        for url, name in zip(deployment.source_urls, deployment.source_names, strict=True)
     )

@@ -76,6 +76,8 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     yield _allow(_ASK_AROUND, ["*"])
     yield _allow(_MEASURE, _source_arns(redrivers))
     yield _allow(_LOOK, _letter_arns(redrivers))
+    dead_letter_arns = _unique(one.dead_letter_queue.queue_arn for one in redrivers)
+    yield _allow(["sqs:ListMessageMoveTasks"], dead_letter_arns)  # a dry run stands aside, too
     yield _allow([*_READ_TABLE, *_CHECK_TABLE], _table_arns(redrivers))
     functions = [one.function for one in redrivers]
     yield _allow(["lambda:GetFunctionConfiguration"], [one.function_arn for one in functions])

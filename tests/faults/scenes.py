@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fakes.faults import Crash, Script, Wire, nothing
@@ -223,7 +223,13 @@ class Scene:
         return circuit
 
 
-JUDGED_EARLIER = Judged(id=EARLIER_BATCH, generation=2, verdict=Verdict.SUCCESS, is_strike=True)
+JUDGED_EARLIER = Judged(
+    id=EARLIER_BATCH,
+    generation=2,
+    verdict=Verdict.SUCCESS,
+    is_strike=True,
+    sent_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
 
 
 def a_scene(settings: Settings | None = None) -> Scene:

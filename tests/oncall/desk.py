@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.passes.rounds import Rounds
-
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import Rest
-from redrive.aws.sqs import Queues
+from redrive.aws.sources import owner_of
 from redrive.aws.state_table import StateStore
-from redrive.core.ledger import Entry
-from redrive.core.report import Report
+from redrive.core.case import Case
+from redrive.core.ledger import Entry, Status
 from redrive.core.triage import Park, ParkReason
+from redrive.passes.apply import RealHands
+from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings
+from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
 from simulator.consumers import Consumer
+from simulator.sources import Source
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
@@ -41,21 +44,23 @@ from tests.oncall.fakes import (
 )
 from tests.oncall.ran import Ran
 
-LARGEST = 1_048_576
 
-
-def park_all(queues: Queues, store: StateStore, now: datetime, reason: ParkReason) -> None:
+def park_all(
+    sqs: Any, deployment: Deployment, store: StateStore, now: datetime, reason: ParkReason
+) -> None:
     """Park every letter of the DLQ, as a pass does."""
-    rounds = Rounds(
-        queues,
-        store,
-        Report(queue=SOURCE, mode="automatic"),
-        lambda _event, **_fields: None,
-        source_limits={},
-        parking_lot_limit=LARGEST,
-    )
-    while found := rounds.gather(100, hidden_for=timedelta(minutes=5)):
-        rounds.apply_parks([(one, Park(reason=reason, strikes=5)) for one in found], now)
+    dlq, lot = dead_letters_of(deployment, sqs), parking_lot_of(deployment, sqs)
+    sources = sources_of(deployment, sqs)
+
+    def name_of(case: Case) -> str:
+        owner = owner_of(sources, source_arn=case.source_arn, trail=case.letter.trail)
+        assert owner is not None
+        return owner.name
+
+    limit = lot.facts().max_message_size
+    hands = RealHands(dlq, lot, store, parking_lot_limit=limit, name_of=name_of)
+    while cases := read_letters(dlq, store, 100, hidden_for=timedelta(minutes=5)).cases:
+        hands.park([(case, Park(reason=reason, strikes=5)) for case in cases], now)
 
 
 class _Nobody:
@@ -68,10 +73,17 @@ class _Nobody:
 
 
 class Desk:
-    """A deployment of one queue in virtual time."""
+    """A deployment of one DLQ in virtual time: of `orders`, and of the neighbours that share it."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.world = World(seed=1, consumer=Consumer(), conditions=Conditions(count_lag_seconds=0))
+    def __init__(
+        self, settings: Settings | None = None, *, neighbours: Sequence[Source] = ()
+    ) -> None:
+        self.world = World(
+            seed=1,
+            consumer=Consumer(),
+            conditions=Conditions(count_lag_seconds=0),
+            neighbours=neighbours,
+        )
         self.redriver = WatchedRedriver(self.world, settings)
         self.deployment = Deployment(
             queue_name=SOURCE,
@@ -79,6 +91,7 @@ class Desk:
             dlq_url=self.world.url(DLQ),
             source_queue_url=self.world.url(SOURCE),
             parking_lot_url=self.world.url(PARKING_LOT),
+            further_source_urls=tuple(self.world.url(one.name) for one in neighbours),
         )
         logs = FakeLogs(self.world.clock)
         self.alarms = FakeAlarms(self.world.cloudwatch)
@@ -95,7 +108,6 @@ class Desk:
             "kms": FakeKms(),
             "sns": FakeSns(),
         }
-        self.queues = Queues(self.world.sqs, self.deployment)
         self.store = StateStore(self.world.dynamodb, TABLE, SOURCE)
         self.calls: list[str] = []
         #: All that was asked of AWS so far, and of which resource.
@@ -147,23 +159,23 @@ class Desk:
 
     # What happened before.
 
-    def dead_letters(self, *bodies: str, **fields: Any) -> list[str]:
+    def dead_letters(self, *bodies: str, of: str = SOURCE, **fields: Any) -> list[str]:
         """Let messages with these bodies fail until SQS has moved them to the DLQ; their ids."""
         ids = []
         for body in bodies:
             sent = self.world.sqs.send_message(
-                QueueUrl=self.deployment.source_queue_url, MessageBody=body, **fields
+                QueueUrl=self.world.url(of), MessageBody=body, **fields
             )
             ids.append(sent["MessageId"])
             self.world.sent.add(body)
-        while self.world.depth(SOURCE):
-            self.consumer_fails()
+        while self.world.depth(of):
+            self.consumer_fails(of)
         return ids
 
-    def consumer_fails(self) -> None:
+    def consumer_fails(self, of: str = SOURCE) -> None:
         """One delivery of all that is visible, without success."""
         while self.world.sqs.receive_message(
-            QueueUrl=self.deployment.source_queue_url, MaxNumberOfMessages=10
+            QueueUrl=self.world.url(of), MaxNumberOfMessages=10
         ).get("Messages"):
             pass
         self.world.clock.advance(31)
@@ -173,8 +185,22 @@ class Desk:
     ) -> list[str]:
         """Let such letters fail and a pass park them; their original ids."""
         ids = self.dead_letters(*bodies, **fields)
-        park_all(self.queues, self.store, self.world.clock.now(), reason)
+        park_all(self.world.sqs, self.deployment, self.store, self.world.clock.now(), reason)
         return ids
+
+    def suspect(self, message_id: str) -> Entry:
+        """The entry of a letter that failed while others succeeded, as often as it may but once."""
+        now = self.world.clock.now()
+        return Entry(
+            original_id=message_id,
+            queue=SOURCE,
+            first_seen=now,
+            status=Status.RETURNED,
+            current_id=message_id,
+            strikes=self.redriver.settings.max_attempts - 1,
+            first_redrive=now,
+            first_strike=now,
+        )
 
     # What is there now.
 

@@ -15,7 +15,7 @@ from redrive.settings import Deployment
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 
-STACK = "SmartPolicy"
+STACK = "SmartRedriver"
 FUNCTION = "redriver-function"
 FUNCTION_ARN = f"arn:aws:lambda:us-east-1:123456789012:function:{FUNCTION}"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:paging"
@@ -62,8 +62,8 @@ _QUEUES = {SOURCE: "source", DLQ: "dlq", PARKING_LOT: "lot"}
 
 def place_of(request: dict[str, Any]) -> str:
     """What a request is about."""
-    if "QueueUrl" in request:
-        name = request["QueueUrl"].rpartition("/")[2]
+    if queue := request.get("QueueUrl") or request.get("SourceArn"):
+        name = queue.replace("/", ":").rpartition(":")[2]
         return _QUEUES.get(name, name)
     return next((kind for name, kind in _KINDS.items() if name in request), "anything")
 
@@ -256,6 +256,8 @@ def outputs_of(deployment: Deployment, prefix: str = "") -> dict[str, str]:
         "ParkingLotQueueUrl": deployment.parking_lot_url,
         "RedriveFunctionName": FUNCTION,
     }
+    if deployment.further_source_urls:
+        own["FurtherSourceQueueUrls"] = " ".join(deployment.further_source_urls)
     return {prefix + name: value for name, value in own.items()} | {
         "StateTableName": deployment.table_name
     }

@@ -115,6 +115,11 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "No pass has ended within the last day.",
         "`redrive run` runs one now",
     ),
+    "a role that can't read metrics": (
+        lambda desk: desk.clients["iam"].denied.add("cloudwatch:GetMetricData"),
+        "The function may not call cloudwatch:GetMetricData on CloudWatch.",
+        "Deploy the stack anew",
+    ),
     "a role that lost a permission": (
         lambda desk: desk.clients["iam"].denied.add("sqs:DeleteMessage"),
         "The function may not call sqs:DeleteMessage on orders-dlq.",

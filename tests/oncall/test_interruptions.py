@@ -45,7 +45,7 @@ ALL = Choice()
 
 
 @dataclass
-class Case:
+class Rehearsal:
     """A desk before a command, and what has to come of it.
 
     Attributes:
@@ -123,42 +123,44 @@ class Case:
         return [f"wrongly done: {wrong}"] * bool(wrong) + [f"not done: {missing}"] * bool(missing)
 
 
-def a_replay(_: Path) -> Case:
+def a_replay(_: Path) -> Rehearsal:
     desk = Desk()
     desk.park("a", "b", MessageAttributes=SOME)
     desk.park("no room for a trail", MessageAttributes=TEN)
-    return Case(desk, lambda session: replay(session, ReplayRequest(choice=ALL, workers=1)))
+    return Rehearsal(desk, lambda session: replay(session, ReplayRequest(choice=ALL, workers=1)))
 
 
-def a_replay_of_more_than_a_call(_: Path) -> Case:
+def a_replay_of_more_than_a_call(_: Path) -> Rehearsal:
     desk = Desk()
     desk.park(*(f"letter {n}" for n in range(12)))
-    return Case(desk, lambda session: replay(session, ReplayRequest(choice=ALL, rate=0, workers=1)))
+    return Rehearsal(
+        desk, lambda session: replay(session, ReplayRequest(choice=ALL, rate=0, workers=1))
+    )
 
 
-def a_replay_by_filter(_: Path) -> Case:
+def a_replay_by_filter(_: Path) -> Rehearsal:
     desk = Desk()
     desk.park("good 1", "bad 1", "good 2", "bad 2")
     choice = Choice(filter=Filter(contains="good"))
-    return Case(
+    return Rehearsal(
         desk,
         lambda session: replay(session, ReplayRequest(choice=choice, workers=1)),
         stays={"bad 1", "bad 2"},
     )
 
 
-def a_replay_from_the_dlq(_: Path) -> Case:
+def a_replay_from_the_dlq(_: Path) -> Rehearsal:
     desk = Desk()
     desk.dead_letters("a", "b", "c", MessageAttributes=SOME)
     request = ReplayRequest(choice=ALL, from_dlq=True, workers=1)
-    return Case(desk, lambda session: replay(session, request))
+    return Rehearsal(desk, lambda session: replay(session, request))
 
 
-def an_edit(_: Path) -> Case:
+def an_edit(_: Path) -> Rehearsal:
     desk = Desk()
     (message_id,) = desk.park("broken", MessageAttributes=SOME)
     desk.park("another")
-    return Case(
+    return Rehearsal(
         desk,
         lambda session: edit(session, message_id),
         stays={"another"},
@@ -166,29 +168,29 @@ def an_edit(_: Path) -> Case:
     )
 
 
-def an_edit_of_a_letter_without_room(_: Path) -> Case:
+def an_edit_of_a_letter_without_room(_: Path) -> Rehearsal:
     desk = Desk()
     (message_id,) = desk.park("broken", MessageAttributes=TEN)
-    return Case(desk, lambda session: edit(session, message_id), edited={"broken": "mended"})
+    return Rehearsal(desk, lambda session: edit(session, message_id), edited={"broken": "mended"})
 
 
-def a_delete(tmp_path: Path) -> Case:
+def a_delete(tmp_path: Path) -> Rehearsal:
     desk = Desk()
     bodies = {f"letter {n}" for n in range(12)}
     desk.park(*sorted(bodies), MessageAttributes=SOME)
     file = tmp_path / "deleted.jsonl"
     file.unlink(missing_ok=True)
     request = DeleteRequest(choice=ALL, file=file)
-    return Case(desk, lambda session: delete(session, request), gone=bodies, file=file)
+    return Rehearsal(desk, lambda session: delete(session, request), gone=bodies, file=file)
 
 
-def a_delete_by_filter(tmp_path: Path) -> Case:
+def a_delete_by_filter(tmp_path: Path) -> Rehearsal:
     desk = Desk()
     desk.park("good 1", "bad 1", "good 2", "bad 2")
     file = tmp_path / "deleted.jsonl"
     file.unlink(missing_ok=True)
     request = DeleteRequest(choice=Choice(filter=Filter(contains="bad")), file=file)
-    return Case(
+    return Rehearsal(
         desk,
         lambda session: delete(session, request),
         stays={"good 1", "good 2"},
@@ -197,7 +199,7 @@ def a_delete_by_filter(tmp_path: Path) -> Case:
     )
 
 
-CASES = (
+REHEARSALS = (
     a_replay,
     a_replay_of_more_than_a_call,
     a_replay_by_filter,
@@ -208,7 +210,7 @@ CASES = (
     a_delete_by_filter,
 )
 
-Build = Callable[[Path], Case]
+Build = Callable[[Path], Rehearsal]
 
 
 def ctrl_c(times: int, *, before: bool) -> Mishap:
@@ -239,15 +241,15 @@ def editor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
 
 
-@pytest.mark.parametrize("build", CASES, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", REHEARSALS, ids=lambda build: build.__name__)
 def test_a_command_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_most(
     build: Build, cases: Cases, tmp_path: Path
 ) -> None:
     for where, script in everywhere(build, tmp_path, {"before": die_before, "after": die_after}):
-        case = build(tmp_path)
+        rehearsal = build(tmp_path)
 
-        _, code = case.run(script)
-        found = case.complaints(repeats_allowed=ONE_CALL)
+        _, code = rehearsal.run(script)
+        found = rehearsal.complaints(repeats_allowed=ONE_CALL)
 
         assert code is None, f"it survived a crash {where}"
         cases.add("crash points of replay, edit and delete", where, found)
@@ -255,7 +257,7 @@ def test_a_command_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_m
     assert not cases.wrong, str(cases)
 
 
-@pytest.mark.parametrize("build", CASES, ids=lambda build: build.__name__)
+@pytest.mark.parametrize("build", REHEARSALS, ids=lambda build: build.__name__)
 @pytest.mark.parametrize(
     ("times", "repeats_allowed"),
     [
@@ -272,10 +274,10 @@ def test_ctrl_c_at_any_call_loses_nothing(
         "Ctrl-C after": ctrl_c(times, before=False),
     }
     for where, script in everywhere(build, tmp_path, mishaps):
-        case = build(tmp_path)
+        rehearsal = build(tmp_path)
 
-        case.run(script)
-        found = case.complaints(repeats_allowed=repeats_allowed)
+        rehearsal.run(script)
+        found = rehearsal.complaints(repeats_allowed=repeats_allowed)
 
         cases.add("Ctrl-C points of replay, edit and delete", where, found)
 

@@ -10,7 +10,9 @@ import pytest
 from fakes.faults import Wire, on, refuse
 from redrive.core.breaker import force, new_circuit
 from redrive.core.circuit import State
+from redrive.core.triage import ParkReason
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.letters.presentation import PARKED
 from smart_redriver.oncall.letters.shapes import shape_of
 from smart_redriver.oncall.stack.audit import LINES_PER_ITEM, Line
 from smart_redriver.oncall.terminal.terminal import Terminal
@@ -24,6 +26,7 @@ LOOKS = (
     ("status",),
     ("watch", "--times", "2"),
     ("letters", "--body"),
+    ("letters", "--held"),
     ("parked", "--list"),
     ("parked", "--contains", "a"),
     ("show", "ID"),
@@ -74,7 +77,8 @@ def test_status_tells_the_circuit_why_it_is_so_and_what_comes_next(desk: Desk) -
 
     assert "OPEN, nothing is redriven" in ran.out
     assert "since 20 s ago: 3 failed batches in a row" in ran.out
-    assert "a canary, once the cool-down is over, in 40 s" in ran.out
+    assert "a canary, once live messages succeed or the cool-down is over, in 40 s" in ran.out
+    assert "Next look:   within 1 min" in ran.out
     assert "Alarms:      SmartRedriver-CircuitOpen\n" in ran.out
 
 
@@ -139,7 +143,7 @@ def test_status_tells_what_it_could_not_read_and_shows_the_rest(desk: Desk) -> N
     ran = desk("status", script=denied)
 
     assert ran.code == 0
-    assert "Not read:    circuit (GetItem: AccessDeniedException)" in ran.out
+    assert "Not read:    circuit of orders (GetItem: AccessDeniedException)" in ran.out
     assert "DLQ:         1 message" in ran.out
 
 
@@ -242,6 +246,45 @@ def test_parked_lists_only_what_is_asked_for(
     told = desk("parked", "--list", "--json", *arguments).json
 
     assert sorted(ids[one["original_id"]] for one in told["letters"]) == expected
+
+
+@pytest.mark.parametrize("reason", list(ParkReason))
+def test_why_letters_were_parked_is_said_in_words(desk: Desk, reason: ParkReason) -> None:
+    (message_id,) = desk.park("a", reason=reason)
+
+    assert f"{reason.value}: {PARKED[reason]}." in desk("parked").out
+    assert f"Why:         it {PARKED[reason]}" in desk("show", message_id).out
+
+
+def test_letters_that_are_held_are_listed_from_the_ledger_alone(desk: Desk) -> None:
+    now = desk.world.clock.now()
+    suspect = replace(
+        desk.suspect("suspect"),
+        not_before=now + timedelta(seconds=desk.redriver.settings.last_chance_seconds),
+    )
+    backing_off = replace(
+        suspect, original_id="slow", strikes=1, not_before=now + timedelta(minutes=30)
+    )
+    due = replace(suspect, original_id="due", not_before=now)
+    desk.store.write_ledger([suspect, backing_off, due], [], now)
+
+    ran = desk("letters", "--held")
+
+    assert "ReceiveMessage" not in desk.calls
+    assert "2 letters held in the DLQ" in ran.out
+    rows = [line.split() for line in ran.out.splitlines()[-2:]]
+    assert [(row[0], " ".join(row[-2:])) for row in rows] == [
+        ("slow", "its backoff"),
+        ("suspect", "last chance"),
+    ]
+    assert "Held:        until 2026-01-01T06:00:00Z (in 6 h)" in desk("show", "suspect").out
+
+
+def test_what_is_held_can_not_be_chosen_by_its_body(desk: Desk) -> None:
+    ran = desk("letters", "--held", "--contains", "x")
+
+    assert ran.code == 2
+    assert "leave --contains and --where out" in ran.err
 
 
 def test_show_finds_a_letter_by_any_id_it_ever_had(desk: Desk) -> None:

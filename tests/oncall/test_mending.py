@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import fail_entries, meanwhile, nth, on, refuse
-from redrive.aws.state_table import Lease
+from redrive.core.lease import Lease
 from redrive.core.ledger import Status
 from redrive.core.letter import TRAIL_ATTRIBUTE
 from redrive.core.triage import ParkReason
@@ -41,7 +41,7 @@ def test_a_replayed_letter_keeps_body_and_attributes_and_starts_with_no_strikes(
     assert json.loads(message.attributes[TRAIL_ATTRIBUTE]["StringValue"])["id"] == original_id
     entry = desk.entry(original_id)
     assert (entry.status, entry.strikes, entry.redrive_count) == (Status.REPLAYED, 0, 1)
-    assert entry.forgiven_redrives == 1
+    assert entry.first_redrive is None  # giving up counts anew
     assert entry.history[-1].endswith("user/kim: fixed in 1.2")
 
 
@@ -182,7 +182,7 @@ def test_what_the_queue_refuses_stays_and_is_told(desk: Desk) -> None:
         "replay",
         "--all",
         "--yes",
-        script=nth("SendMessageBatch", 0, fail_entries([0], "InternalError")),
+        script=on("SendMessageBatch", fail_entries([0], "InternalError")),
     )
 
     assert ran.code == 3

@@ -17,7 +17,6 @@ import time_machine
 from moto import mock_aws
 from moto.sqs.models import Queue
 
-from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
 from redrive.core.triage import ParkReason
 from redrive.settings import Deployment, Settings
@@ -132,9 +131,8 @@ class Account:
         for _ in range(4):
             self.bodies(url)
             self.clock.shift(31)
-        queues = Queues(self.sqs, self.deployment)
         store = StateStore(self.dynamodb, self.deployment.table_name, "orders")
-        park_all(queues, store, datetime.now(UTC), ParkReason.MAX_ATTEMPTS)
+        park_all(self.sqs, self.deployment, store, datetime.now(UTC), ParkReason.MAX_ATTEMPTS)
         return [one["MessageId"] for one in ids]
 
     def bodies(self, url: str) -> list[str]:

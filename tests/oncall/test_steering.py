@@ -7,7 +7,10 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import meanwhile, nth
-from simulator.world import DLQ, SOURCE
+from redrive.core.triage import HoldReason
+from redrive.settings import Mode, Settings
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.letters.presentation import HELD
 from tests.oncall.desk import Desk
 
 
@@ -97,7 +100,7 @@ def test_a_drain_runs_passes_until_the_dlq_is_empty(desk: Desk) -> None:
 
     assert ran.code == 0, ran.said
     assert (
-        "let 50 letters of orders await a verdict at once (now 5), at up to 200 a second" in ran.out
+        "let 50 letters of orders (now 5) await a verdict at once, at up to 200 a second" in ran.out
     )
     assert "60 letters are in the DLQ" in ran.out
     assert "10 left of 60" in ran.out
@@ -127,7 +130,7 @@ def test_a_drain_can_be_ordered_without_waiting_for_it(desk: Desk) -> None:
 
     ran = desk("drain", "--window", "40", "--rate", "7", "--no-follow", "--yes", "--json")
 
-    assert ran.json == {"window": 40, "rate": 7.0, "depth": 1}
+    assert ran.json == {"window": 40, "windows": {"orders": 40}, "rate": 7.0, "depth": 1}
     circuit = desk.store.load_circuit()
     assert circuit is not None
     assert (circuit.window, circuit.orders.drain_rate) == (40, 7.0)
@@ -141,9 +144,9 @@ def test_a_run_prints_the_report_of_its_pass(desk: Desk) -> None:
 
     assert ran.code == 0
     assert (
-        "DONE: circuit CLOSED, window 5; 2 examined, 2 redriven; 2 letters were in the DLQ."
-        in ran.out
-    )
+        "DONE (window 5, 0 awaiting a verdict): circuit of orders CLOSED; "
+        "2 examined, 2 redriven; 2 letters were in the DLQ."
+    ) in ran.out
     assert desk.bodies(SOURCE) == ["a", "b"]
 
 
@@ -154,6 +157,60 @@ def test_a_dry_run_prints_each_decision_and_its_reason(desk: Desk) -> None:
 
     assert any(line.split() == [message_id, "redrive", "DUE"] for line in ran.out.splitlines())
     assert desk.visible(DLQ) == 1
+
+
+def test_a_dry_run_judges_as_the_next_pass_does(desk: Desk) -> None:
+    desk.dead_letters("a", "b", "c")
+    desk("run", "--yes")
+    desk.is_consumer_up = True
+    desk.sleep(600)
+
+    foreseen, done = desk("run", "--dry-run"), desk("run", "--yes")
+
+    (verdict,) = (line for line in done.out.splitlines() if line.startswith("Verdict on batch"))
+    assert "of orders (3 letters): SUCCESS" in verdict
+    assert verdict in foreseen.out.splitlines()
+
+
+def test_a_dry_run_knows_of_a_drain(desk: Desk) -> None:
+    desk.dead_letters(*(f"letter {n}" for n in range(60)))
+    desk("drain", "--no-follow", "--yes")
+
+    foreseen = desk("run", "--dry-run", "--json").json
+    done = desk("run", "--yes", "--json").json
+
+    assert foreseen["redriven"] == done["redriven"] == 50
+
+
+def test_a_dry_run_of_a_redriver_that_is_set_to_pause_says_so() -> None:
+    desk = Desk(Settings(mode=Mode.PAUSED))
+    desk.dead_letters("a")
+
+    ran = desk("run", "--dry-run")
+
+    assert "The setting `mode` is paused; were it not, the next pass would:" in ran.out
+    assert "1 redriven" in ran.out
+
+
+def test_a_dry_run_leaves_visible_what_it_would_park_before_it_expires(desk: Desk) -> None:
+    desk.dead_letters("a", "b")
+    desk.world.clock.advance(13.5 * 86_400)
+    desk("open", "--reason", "not now", "--yes")
+
+    ran = desk("run", "--dry-run")
+
+    assert "2 parked as EXPIRING" in ran.out
+    assert (desk.visible(DLQ), desk.bodies(PARKING_LOT)) == (2, [])
+
+
+def test_a_run_says_what_keeps_a_letter_for_its_last_chance(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("a")
+    desk.store.write_ledger([desk.suspect(message_id)], [], desk.world.clock.now())
+
+    ran = desk("run", "--dry-run")
+
+    assert "1 held as LAST_CHANCE" in ran.out
+    assert f"LAST_CHANCE: {HELD[HoldReason.LAST_CHANCE]}." in ran.out
 
 
 def test_a_duration_that_is_none_is_misuse(desk: Desk) -> None:

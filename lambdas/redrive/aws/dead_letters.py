@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from redrive.aws.sqs import Message, MoveCheck, SqsQueue
 from redrive.core.letter import TRAIL_ATTRIBUTE, Letter, read_trail
+from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts, queue_name
 from redrive.errors import EntryFault
-
-if TYPE_CHECKING:
-    from redrive.aws.sqs import Message, MoveCheck, SqsQueue
-    from redrive.core.outgoing import Outgoing, Sent
 
 
 class DeadLetters:

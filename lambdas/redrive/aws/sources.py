@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import Trail
+from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts, queue_name
-
-if TYPE_CHECKING:
-    from redrive.aws.sqs import SqsQueue
-    from redrive.core.outgoing import Outgoing, Sent
 
 
 class SqsSource:

@@ -14,9 +14,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from redrive.aws.calls import BatchAnswer, batch, naming
-from redrive.aws.dead_letters import DeadLetters, ParkingLot
-from redrive.aws.sources import SqsSource, owner_of
-from redrive.core.letter import Attribute, Letter
+from redrive.core.letter import Attribute
 from redrive.core.outgoing import (
     BYTES_PER_CALL,
     ENTRIES_PER_CALL,
@@ -26,9 +24,8 @@ from redrive.core.outgoing import (
     send_entry,
     whole_seconds,
 )
-from redrive.core.queue_facts import QueueFacts, Sources
+from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
-from redrive.settings import Deployment
 
 __all__ = [
     "BYTES_PER_CALL",
@@ -37,7 +34,6 @@ __all__ = [
     "Message",
     "MoveCheck",
     "Outgoing",
-    "Queues",
     "Sent",
     "SqsClient",
     "SqsQueue",
@@ -224,71 +220,6 @@ class SqsQueue:
             )
             faults += answer.faults.values()
         return faults
-
-
-class Queues:
-    """The DLQ, its source queues and the parking lot of one deployment."""
-
-    def __init__(self, sqs: SqsClient, deployment: Deployment) -> None:
-        self._sqs = sqs
-        self._deployment = deployment
-        # The first one goes by the deployment's own name for it.
-        first = SqsSource(SqsQueue(sqs, deployment.source_queue_url), deployment.queue_name)
-        further = [SqsQueue(sqs, url) for url in deployment.further_source_urls]
-        self._sources = (first, *(SqsSource(one, one.name) for one in further))
-        names = {source.name for source in self._sources}
-        self._lot = ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), names)
-        self._taken_from = DeadLetters(SqsQueue(sqs, deployment.dlq_url), names)
-
-    def out_of_parking_lot(self) -> Queues:
-        """These queues, but with the parking lot in the DLQ's place as the one that is received from."""
-        lot = Queues(self._sqs, self._deployment)
-        lot._taken_from = self._lot
-        return lot
-
-    def dead_letter_queue(self) -> QueueFacts:
-        """The facts of the DLQ. Raises CallFailed."""
-        return self._taken_from.facts()
-
-    def source_queues(self) -> Sources:
-        """The facts of every source queue that shares the DLQ. Raises CallFailed."""
-        return Sources(tuple(source.facts() for source in self._sources))
-
-    def name_of(self, source_arn: str | None) -> str:
-        """The name of the served source queue with this ARN; of the first one for any other."""
-        owner = owner_of(self._sources, source_arn=source_arn, trail=None)
-        return (owner or self._sources[0]).name
-
-    def parking_lot(self) -> QueueFacts:
-        """The facts of the parking lot. Raises CallFailed."""
-        return self._lot.facts()
-
-    def check_move(self, dlq_arn: str) -> MoveCheck:
-        """Whether a native move task is emptying the DLQ, see `SqsQueue.check_move`. Raises CallFailed."""
-        return self._taken_from.check_move(dlq_arn)
-
-    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
-        """At most `limit` letters of the DLQ, and at most ten. Raises CallFailed."""
-        return self._taken_from.receive(limit, hidden_for=hidden_for)
-
-    def redrive(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send each letter to the source queue that its trail names."""
-        sent = Sent()
-        for source in self._sources:
-            sent.add(source.deliver([one for one in outgoing if one.trail.queue == source.name]))
-        return sent
-
-    def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send letters to the parking lot."""
-        return self._lot.park(outgoing)
-
-    def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Delete letters from the DLQ; what comes back was not deleted."""
-        return self._taken_from.delete(letters)
-
-    def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """Keep letters in the DLQ, hidden for a time from now; zero releases at once."""
-        return self._taken_from.hide(letters)
 
 
 def _facts(attributes: Mapping[str, str]) -> QueueFacts:

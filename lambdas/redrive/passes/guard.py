@@ -110,7 +110,7 @@ class Guard:
             ]
             self._send_on(self._hands.park, parks, now)
             stay = [case for case in here if case not in expiring]
-            self._left += [_handle_only(case) for case in stay]
+            self._left += [_handle_only(case) for case in (cases if state.is_dry else stay)]
             oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
             left -= len(stay)
         return oldest

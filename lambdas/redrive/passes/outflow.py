@@ -108,9 +108,7 @@ class Outflow:
         except Exception:
             self._released += cases
             raise
-        self._released += [
-            one for one, what in decided if isinstance(what, Hold) and what.until <= now
-        ]
+        self._released += read.cases if state.is_dry else _due(decided, now)
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
         return partial(self._carry_out, decided, destinations, now, version)
@@ -198,3 +196,8 @@ class Outflow:
 
     def _save(self, lane: Lane) -> Callable[[Circuit], None]:
         return lane.keeper.change if self._state.is_dry else lane.keeper.save
+
+
+def _due(decided: Sequence[tuple[Case, Decision]], now: datetime) -> list[Case]:
+    """The letters that stay and wait for nothing but a permit."""
+    return [case for case, what in decided if isinstance(what, Hold) and what.until <= now]

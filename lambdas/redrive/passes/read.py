@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from redrive.core.case import Case
@@ -78,11 +78,16 @@ def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
     copies = {case.message_id for case in cases if case.is_strangers_copy}
     own = _further(ledger, copies)
     return [
-        Case(letter=case.letter.without_trail(), entry=own.get(case.message_id))
+        Case(letter=_on_its_own(case), entry=own.get(case.message_id))
         if case.message_id in copies
         else case
         for case in cases
     ]
+
+
+def _on_its_own(copy: Case) -> Letter:
+    """A copied message as a letter of its own, of the queue that the original is of: in the parking lot SQS can't say."""
+    return replace(copy.letter.without_trail(), source_arn=copy.source_arn)
 
 
 def _carried(letters: Iterable[Letter], kept: Iterable[str]) -> set[str]:

@@ -59,7 +59,8 @@ _shared = typer.Typer(add_completion=False)
 def _looking(
     stack: Annotated[str, typer.Option(help="The stack that was deployed.")] = DEFAULT_STACK,
     queue: Annotated[
-        str | None, typer.Option(help="Which of the stack's queues, if it has several.")
+        str | None,
+        typer.Option(help="Which of the stack's queues, or of a DLQ's, if there are several."),
     ] = None,
     profile: Annotated[str | None, typer.Option(help="AWS profile.")] = None,
     region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,

@@ -48,12 +48,19 @@ def letters(
     where: Where = None,
     since: Since = None,
     body: Annotated[bool, typer.Option("--body", help="Show the bodies, too.")] = False,
+    held: Annotated[
+        bool,
+        typer.Option("--held", help="List those hidden until their time, from the ledger."),
+    ] = False,
 ) -> Exit:
     """Peek at the DLQ. Looking is not free on SQS: it counts as a receive, and what it cost is told."""
     from smart_redriver.oncall.letters.choice import read_filter
+    from smart_redriver.oncall.verbs.letters import held as tell_held
     from smart_redriver.oncall.verbs.letters import peek
 
     wanted = read_filter(context.obj.clock(), contains=contains, where=where, since=since)
+    if held:
+        return tell_held(context.obj, wanted)
     return peek(context.obj, wanted, limit=limit, with_body=body)
 
 

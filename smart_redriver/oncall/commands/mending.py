@@ -184,7 +184,6 @@ def import_letters(
     reason: Why = "",
 ) -> Exit:
     """Send the letters of a file. Those that the ledger says are still about are skipped."""
-    from smart_redriver.oncall.verbs.import_letters import Destination
     from smart_redriver.oncall.verbs.import_letters import import_letters as send
 
-    return send(context.obj, file, Destination(to.value), reason)
+    return send(context.obj, file, to_source=to is To.SOURCE, reason=reason)

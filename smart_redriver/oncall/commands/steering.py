@@ -46,7 +46,10 @@ def resume(context: typer.Context, reason: Why = "") -> Exit:
     "open", cls=Changing, epilog=examples("redrive open --reason 'the payment provider is down'")
 )
 def open_circuit(context: typer.Context, reason: NeededWhy) -> Exit:
-    """Force the circuit OPEN: nothing is redriven until the cool-down is over, then canaries decide."""
+    """Force the circuit OPEN: nothing is redriven until the cool-down is over, then canaries decide.
+
+    Where several queues share a DLQ, `--queue` names the one that is meant.
+    """
     from redrive.core.circuit import State
     from smart_redriver.oncall.verbs.force import force
 
@@ -59,7 +62,10 @@ def open_circuit(context: typer.Context, reason: NeededWhy) -> Exit:
     epilog=examples("redrive close --reason 'the provider is back, I checked'"),
 )
 def close_circuit(context: typer.Context, reason: NeededWhy) -> Exit:
-    """Force the circuit CLOSED: redrives begin with a window of 1."""
+    """Force the circuit CLOSED: redrives begin with a window of 1.
+
+    Where several queues share a DLQ, `--queue` names the one that is meant.
+    """
     from redrive.core.circuit import State
     from smart_redriver.oncall.verbs.force import force
 
@@ -100,7 +106,10 @@ def drain(
 def run(
     context: typer.Context,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print each decision and its reason, apply none.")
+        bool,
+        typer.Option(
+            "--dry-run", help="What the next pass would do: verdicts, decisions, reasons."
+        ),
     ] = False,
     reason: Why = "",
 ) -> Exit:

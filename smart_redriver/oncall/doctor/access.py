@@ -15,9 +15,12 @@ from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown,
 from smart_redriver.oncall.doctor.queues import attributes_of
 from smart_redriver.oncall.stack.session import Session
 
+#: AWS can't restrict metrics to a resource.
+_ALL_METRICS = "*"
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _TAKE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 _TAKE_DEAD = (*_TAKE, "sqs:ChangeMessageVisibility", "sqs:ListMessageMoveTasks")
+_WITNESS = ("cloudwatch:GetMetricData",)
 _KEEP = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
@@ -39,6 +42,7 @@ def check_access(session: Session) -> Iterator[Finding]:
         (dlq["QueueArn"], _TAKE_DEAD),
         (lot["QueueArn"], (*_SEND, *_TAKE)),
         (table["TableArn"], _KEEP),
+        (_ALL_METRICS, _WITNESS),
     ]
     role = session.function_configuration["Role"]
     for arn, actions in needs:
@@ -49,7 +53,7 @@ def check_access(session: Session) -> Iterator[Finding]:
 
 
 def _ask(session: Session, role: str, arn: str, actions: tuple[str, ...]) -> Finding:
-    name = queue_name(arn).rpartition("/")[2]
+    name = "CloudWatch" if arn == _ALL_METRICS else queue_name(arn).rpartition("/")[2]
     try:
         answer: dict[str, Any] = session.aws.client("iam").simulate_principal_policy(
             PolicySourceArn=role, ActionNames=list(dict.fromkeys(actions)), ResourceArns=[arn]

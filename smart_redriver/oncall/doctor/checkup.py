@@ -26,7 +26,7 @@ def examine(session: Session) -> list[Finding]:
         "access": check_access,
         "alarms": check_alarms,
     }
-    _ = session.queues, session.store
+    _ = session.place, session.store
     for service in _SERVICES:  # one after another: botocore does not build them at the same time
         session.aws.client(service)
     with Asking() as ask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from redrive.core.circuit import Circuit
+from redrive.core.circuit import Orders
 from redrive.settings import Mode
 from smart_redriver.oncall.doctor.findings import Finding, check, good, wrong
 from smart_redriver.oncall.stack.session import Session
@@ -29,15 +29,15 @@ def check_state(session: Session) -> Iterator[Finding]:
         f"The setting `mode` is {mode.value}: nothing is redriven.",
         "Deploy with -c mode=automatic when you are ready.",
     )
-    circuit = session.store.load_circuit()
-    yield good("The circuit can be read.")
-    if circuit:
-        yield judge_pause(circuit, session.clock())
+    circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
+    for name in circuits:
+        yield good(f"The circuit of {name} can be read.")
+    if first := circuits[session.place.queue]:  # it keeps the pause of all that share the DLQ
+        yield judge_pause(first.orders, session.clock())
 
 
-def judge_pause(circuit: Circuit, now: datetime) -> Finding:
+def judge_pause(orders: Orders, now: datetime) -> Finding:
     """A pause without an end is one that people forget."""
-    orders = circuit.orders
     if orders.pauses(now) and orders.paused_until is None:
         return wrong(
             f"Paused without an end, by {orders.by}: {orders.reason}.", "`redrive resume` ends it."

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.words import parse_since
-
-if TYPE_CHECKING:
-    from redrive.passes.rounds import Examined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +51,16 @@ class Filter:
             and (self.error is None or self.error.lower() in (entry.error or "").lower())
         )
 
-    def lets_through(self, one: Examined) -> bool:
+    def lets_through(self, case: Case) -> bool:
         """Whether a letter in hand passes."""
-        if one.entry is not None and not self.lets_entry_through(one.entry):
+        if case.entry is not None and not self.lets_entry_through(case.entry):
             return False
-        if one.entry is None:
+        if case.entry is None:
             if self.reason is not None or self.error is not None:
                 return False
-            if self.since is not None and one.letter.sent_at < self.since:
+            if self.since is not None and case.letter.sent_at < self.since:
                 return False
-        return self._lets_body_through(one.letter)
+        return self._lets_body_through(case.letter)
 
     def _lets_body_through(self, letter: Letter) -> bool:
         if self.contains is not None and self.contains not in letter.body:
@@ -125,11 +123,11 @@ class Choice:
     ids: frozenset[str] = frozenset()
     filter: Filter = field(default_factory=Filter)
 
-    def takes(self, one: Examined) -> bool:
+    def takes(self, case: Case) -> bool:
         """Whether a letter in hand is meant, by its current or original id."""
-        if self.ids and not self.ids & {one.letter.message_id, one.letter.original_id}:
+        if self.ids and not self.ids & {case.message_id, case.original_id}:
             return False
-        return self.filter.lets_through(one)
+        return self.filter.lets_through(case)
 
     def takes_entry(self, entry: Entry) -> bool:
         """Whether a parked letter may be meant, as far as the ledger can tell."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
 from typing import IO
 
-from redrive.passes.rounds import Examined
-
+from redrive.core.case import Case
 from smart_redriver.oncall.letters.jsonlines import letter_to_json
 from smart_redriver.oncall.terminal.exits import Refused
 
 
 class ExportFile:
-    """Appends letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data."""
+    """Appends letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data.
 
-    def __init__(self, path: Path, queue: str) -> None:
+    `name_of` tells the source queue that a letter belongs to.
+    """
+
+    def __init__(self, path: Path, name_of: Callable[[Case], str]) -> None:
         self._path = path
-        self._queue = queue
+        self._name_of = name_of
         self._lock = Lock()
         self._file: IO[str] | None = None
 
@@ -39,11 +41,11 @@ class ExportFile:
         if self._file is not None:
             self._file.close()
 
-    def write(self, examined: Iterable[Examined]) -> int:
+    def write(self, cases: Iterable[Case]) -> int:
         """Write letters, and return when they are on the disk; how many. Raises Refused."""
         lines = [
-            json.dumps(letter_to_json(one, self._queue), ensure_ascii=False) + "\n"
-            for one in examined
+            json.dumps(letter_to_json(case, self._name_of(case)), ensure_ascii=False) + "\n"
+            for case in cases
         ]
         assert self._file is not None, "written to before it was opened"  # noqa: S101 - a mistake of ours
         try:

@@ -8,17 +8,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from redrive.passes.rounds import Examined
-
+from redrive.core.case import Case
 from redrive.core.letter import Attribute, Letter, Trail
-from smart_redriver.oncall.letters.known import entry_of
 
 VERSION = 1
 
 
-def letter_to_json(one: Examined, queue: str) -> dict[str, Any]:
+def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
     """Everything that the message is, and what the ledger knows of it."""
-    letter, entry = one.letter, entry_of(one, queue)
+    letter, entry = case.letter, case.known(queue)
     return {
         "version": VERSION,
         "queue": queue,

@@ -14,13 +14,16 @@ from smart_redriver.oncall.stack.session import Session
 
 
 def parked_entries(session: Session) -> Iterator[Entry]:
-    """The ledger's parked letters of this queue, in no order. Raises CallFailed."""
-    yield from _scan(
-        session,
-        "#queue = :queue AND #status = :status",
-        {":queue": {"S": session.place.queue}, ":status": {"S": Status.PARKED.value}},
-        {"#queue": "Queue", "#status": "Status"},
-    )
+    """The ledger's parked letters of this DLQ's sources, in no order. Raises CallFailed."""
+    return _with_status(session, Status.PARKED)
+
+
+def held_entries(session: Session) -> Iterator[Entry]:
+    """The letters that wait hidden in the DLQ for a known moment, in no order. Raises CallFailed."""
+    now = session.clock()
+    for entry in _with_status(session, Status.RETURNED):
+        if entry.not_before is not None and entry.not_before > now:
+            yield entry
 
 
 def find_entry(session: Session, message_id: str) -> Entry | None:
@@ -37,7 +40,18 @@ def find_entry(session: Session, message_id: str) -> Entry | None:
         {":id": {"S": message_id}},
         {},
     )
-    return next((entry for entry in found if entry.queue == session.place.queue), None)
+    names = session.place.sources
+    return next((entry for entry in found if entry.queue in names), None)
+
+
+def _with_status(session: Session, status: Status) -> Iterator[Entry]:
+    queues = {f":queue{n}": {"S": name} for n, name in enumerate(session.place.sources)}
+    yield from _scan(
+        session,
+        " OR ".join(f"#status = :status AND #queue = {queue}" for queue in queues),
+        {**queues, ":status": {"S": status.value}},
+        {"#queue": "Queue", "#status": "Status"},
+    )
 
 
 def _scan(

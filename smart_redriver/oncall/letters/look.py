@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from redrive.passes.rounds import Examined, Rounds
-
-from redrive.aws.sqs import ENTRIES_PER_CALL, Queues
+from redrive.core.case import Case
 from redrive.core.letter import Letter
-from redrive.core.report import Report
+from redrive.passes.ports import DeadLetters
+from redrive.passes.read import LETTERS_A_RECEIVE, read_letters
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import letters
 
@@ -29,7 +28,7 @@ class Look:
     """One look through a queue. Iterate within `with`; on leaving, everything is visible again."""
 
     session: Session
-    queues: Queues
+    out_of: DeadLetters
     limit: int
     hidden_for: timedelta = HIDDEN_FOR
     longest: timedelta = LONGEST_LOOK
@@ -44,27 +43,26 @@ class Look:
 
     def __exit__(self, *_: object) -> None:
         if self._held:
-            self.queues.hide((letter, timedelta()) for letter in self._held)
+            self.out_of.hide((letter, timedelta()) for letter in self._held)
         self._held = []
 
-    def __iter__(self) -> Iterator[Examined]:
+    def __iter__(self) -> Iterator[Case]:
         """At most `limit` letters, each once. Raises CallFailed."""
-        rounds = reader(self.session, self.queues)
         ends_at = self.session.clock() + self.longest
         ids: set[str] = set()
         while self.seen < self.limit:
             if self.session.clock() >= ends_at:
                 self.is_cut_short = True
                 return
-            few = min(ENTRIES_PER_CALL, self.limit - self.seen)
-            examined = rounds.gather(few, hidden_for=self.hidden_for)
+            few = min(LETTERS_A_RECEIVE, self.limit - self.seen)
+            read = read_letters(self.out_of, self.session.store, few, hidden_for=self.hidden_for)
             # Only what is needed to release them: a body may have a megabyte.
-            self._held += [handle_only(one.letter) for one in examined]
-            fresh = [one for one in examined if one.letter.message_id not in ids]
-            ids |= {one.letter.message_id for one in fresh}
+            self._held += [handle_only(case.letter) for case in read.cases]
+            fresh = [case for case in read.cases if case.message_id not in ids]
+            ids |= {case.message_id for case in fresh}
             self.seen += len(fresh)
             yield from fresh
-            if not fresh:
+            if read.is_end or not fresh:
                 return
 
     @property
@@ -80,22 +78,6 @@ class Look:
         return f"{receives}; the receive count of {letters(self.seen)} rose by one. All are visible again."
 
 
-def reader(session: Session, queues: Queues) -> Rounds:
-    """Receives letters and looks them up in the ledger, as a pass does."""
-    return Rounds(
-        queues,
-        session.store,
-        Report(queue=session.place.queue, mode="oncall"),
-        silent,
-        source_limits={},
-        parking_lot_limit=0,
-    )
-
-
-def silent(_event: str, /, **_fields: object) -> None:
-    """A journal for what is told on the terminal instead."""
-
-
 def handle_only(letter: Letter) -> Letter:
     """As much of the letter as releasing or naming it takes."""
     return Letter(
@@ -107,9 +89,9 @@ def handle_only(letter: Letter) -> Letter:
 
 
 def find(
-    session: Session, queues: Queues, is_meant: Callable[[Examined], bool], limit: int
-) -> tuple[Examined | None, Look]:
+    session: Session, out_of: DeadLetters, is_meant: Callable[[Case], bool], limit: int
+) -> tuple[Case | None, Look]:
     """The first letter that is meant among at most `limit`, and the look that found it, already over."""
-    with Look(session=session, queues=queues, limit=limit) as look:
-        found = next((one for one in look if is_meant(one)), None)
+    with Look(session=session, out_of=out_of, limit=limit) as look:
+        found = next((case for case in look if is_meant(case)), None)
     return found, look

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
-from redrive.core.ledger import Entry
+from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
+from redrive.core.triage import HoldReason, ParkReason
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import stamp
+
+#: What keeps a letter in the DLQ, in words.
+HELD = {
+    HoldReason.AWAITING_VERDICT: "wait for the verdict on their batch",
+    HoldReason.BACKOFF: "are on backoff",
+    HoldReason.LAST_CHANCE: "failed while others succeeded, and wait for their last chance",
+    HoldReason.NO_PERMIT: "are due, and wait for the circuit to let them through",
+}
+#: What put a letter into the parking lot, in words.
+PARKED = {
+    ParkReason.MAX_ATTEMPTS: "failed too often while others succeeded",
+    ParkReason.GAVE_UP: "met no working consumer for too long",
+    ParkReason.UNDELIVERABLE: "is refused by its source queue, for its size or content",
+    ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
+    ParkReason.EXPIRING: "was about to expire in the DLQ",
+}
 
 #: A label for letters whose consumer left no error on them.
 NO_ERROR = "no error given"
@@ -31,8 +49,24 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "first_seen": stamp(entry.first_seen),
         "last_redrive": stamp(entry.last_redrive),
         "parked_at": stamp(entry.parked_at),
+        "held_until": stamp(held_until(entry)),
         "history": list(entry.history),
     }
+
+
+def held_until(entry: Entry) -> datetime | None:
+    """Until when the letter stays in the DLQ, where that was worth writing down."""
+    return entry.not_before if entry.status is Status.RETURNED else None
+
+
+def why_held(reason: str) -> str:
+    """What a reason to hold letters means; nothing for one that is not known here."""
+    return next((words for known, words in HELD.items() if known.value == reason), "")
+
+
+def why_parked(reason: str) -> str:
+    """What a reason to park a letter means; nothing for one that is not known here."""
+    return next((words for known, words in PARKED.items() if known.value == reason), "")
 
 
 def shown_body(letter: Letter) -> str:

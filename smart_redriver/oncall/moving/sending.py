@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 
-from redrive.passes.rounds import Examined
-
-from redrive.aws.sqs import Outgoing, Queues
+from redrive.core.case import Case
 from redrive.core.ledger import Entry
-from redrive.core.letter import Letter, Trail
-from redrive.core.report import Report
-from redrive.passes.send_back import Forwarder, Going
-from smart_redriver.oncall.letters.known import entry_of, next_trail
-from smart_redriver.oncall.letters.look import silent
+from redrive.core.letter import Letter
+from redrive.core.outgoing import Outgoing
+from redrive.passes.apply import Destination
+from redrive.passes.ports import DeadLetters
+from redrive.passes.send_back import Leaving, forward
+from smart_redriver.oncall.moving.destinations import Destinations, why_not_served
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
 
@@ -23,7 +21,7 @@ Validate = Callable[[Letter], str | None]
 
 
 class SendBack:
-    """An `Act`: sends letters from `origin` to their source queue, as they are or as `edit` makes them.
+    """An `Act`: sends letters back to the source queues that they belong to, as they are or as `edit` makes them.
 
     `note` is what the ledger's history says of it. `validate` may keep a letter where it is.
     """
@@ -31,76 +29,70 @@ class SendBack:
     def __init__(
         self,
         session: Session,
-        origin: Queues,
+        out_of: DeadLetters,
         *,
         note: str,
         validate: Validate | None = None,
         edit: Callable[[Letter], Letter] | None = None,
     ) -> None:
         self._session = session
-        self._origin = origin
+        self._out_of = out_of
         self._note = note
         self._validate = validate
         self._edit = edit
-        self._sources = session.queues.source_queues()
+        self._destinations = Destinations(session.sources)
 
-    def __call__(self, few: Sequence[Examined], *, until: datetime) -> Acted:
+    def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
         """Send a few back. Raises CallFailed when the ledger could not be written."""
-        acted = Acted()
-        good = [one for one in few if not self._is_held_back(one, acted)]
+        faults = {case.message_id: self._fault_of(case) for case in few}
         if self._validate is not None and self._session.clock() >= until:
             return Acted(postponed=list(few))  # validating took the rest of the shift
-        if good:
-            self._send(good, acted)
+        acted = Acted()
+        acted.skipped = [(case, fault) for case in few if (fault := faults[case.message_id])]
+        good = [case for case in few if not faults[case.message_id]]
+        for destination, some in self._destinations.each_with(good):
+            self._send(some, destination, acted)
         return acted
 
-    def _is_held_back(self, one: Examined, acted: Acted) -> bool:
-        fault: str | None = None
-        home = self._entry(one).source_arn
-        if home is not None and home not in self._sources.arns:
-            fault = f"it belongs to another queue, {home.rpartition(':')[2]}"
-        elif self._validate:
-            fault = self._validate(one.letter)
-        if fault:
-            acted.skipped.append((one, fault))
-        return fault is not None
+    def _fault_of(self, case: Case) -> str | None:
+        if self._destinations.of(case) is None:
+            return why_not_served(case)
+        return self._validate(case.letter) if self._validate else None
 
-    def _send(self, few: Sequence[Examined], acted: Acted) -> None:
-        now, queue = self._session.clock(), self._session.place.queue
-        report = Report(queue=queue, mode="oncall")
-        forwarder = Forwarder(
-            self._origin, self._session.store, report, silent, waits_for_full_writes=False
+    def _send(self, some: Sequence[Case], destination: Destination, acted: Acted) -> None:
+        now = self._session.clock()
+        forwarded = forward(
+            [self._leaving(case, destination, now) for case in some],
+            destination.source.deliver,
+            out_of=self._out_of,
+            ledger=self._session.store,
+            now=now,
         )
-        going = [self._going(one, acted, now) for one in few]
-        acted.faults += forwarder.forward(going, self._session.queues.redrive, now)
-        left = sum(count for fault, count in report.faults.items() if fault.startswith("Delete"))
-        if left:
+        acted.done += [case for case in some if case.message_id in forwarded.sent]
+        acted.faults += forwarded.not_sent
+        if left := len(forwarded.not_deleted):
             self._session.terminal.warn(
                 f"{left} were sent, but their old copies could not be deleted. Whoever meets them discards them."
             )
+        if forwarded.failure is not None:
+            raise forwarded.failure
 
-    def _going(self, one: Examined, acted: Acted, now: datetime) -> Going:
-        entry = self._entry(one)
-        trail = next_trail(one, entry, self._session.queues, is_redriven=True)
-        limits = self._sources.size_limits
+    def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
+        name = destination.source.name
+        trail = case.replay_trail(name)
+
+        def record(new_id: str) -> Entry:
+            return case.known(name).replayed(
+                replaced_id=case.message_id,
+                new_id=new_id,
+                redrive_count=trail.redrive_count,
+                now=now,
+                note=self._note,
+            )
+
         outgoing = Outgoing(
-            letter=self._edit(one.letter) if self._edit else one.letter,
+            letter=self._edit(case.letter) if self._edit else case.letter,
             trail=trail,
-            size_limit=limits[entry.source_arn or self._sources.default_arn],
+            size_limit=destination.facts.max_message_size,
         )
-        return Going(outgoing, partial(self._sent, one, entry, trail, acted, now))
-
-    def _sent(
-        self, one: Examined, entry: Entry, trail: Trail, acted: Acted, now: datetime, new_id: str
-    ) -> Entry:
-        acted.done.append(one)
-        return entry.replayed(
-            replaced_id=one.letter.message_id,
-            new_id=new_id,
-            redrive_count=trail.redrive_count,
-            now=now,
-            note=self._note,
-        )
-
-    def _entry(self, one: Examined) -> Entry:
-        return entry_of(one, self._session.place.queue)
+        return Leaving(outgoing, record)

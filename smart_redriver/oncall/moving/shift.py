@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from redrive.aws.state_table import Lease
+from redrive.core.lease import Lease
 from redrive.errors import CallFailed
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused

@@ -18,14 +18,15 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol
 
-from redrive.passes.rounds import Examined
-
-from redrive.aws.sqs import ENTRIES_PER_CALL, Queues
+from redrive.core.case import Case
 from redrive.core.letter import Letter
+from redrive.core.outgoing import ENTRIES_PER_CALL
 from redrive.errors import EntryFault
+from redrive.passes.ports import DeadLetters
+from redrive.passes.read import read_letters
+from redrive.passes.send_back import Forwarded, delete
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.known import is_replaced
-from smart_redriver.oncall.letters.look import handle_only, reader
+from smart_redriver.oncall.letters.look import handle_only
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.stack.session import Session
@@ -38,7 +39,7 @@ HIDDEN_FOR = timedelta(minutes=5)
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the letters. `skipped` and `failed` count by reason."""
+    """What a command has done with letters so far. `skipped` and `failed` count by reason."""
 
     done: int = 0
     discarded: int = 0
@@ -55,16 +56,16 @@ class Acted:
     Those `postponed` were not looked at in time, and are met again in the next shift.
     """
 
-    done: list[Examined] = field(default_factory=list)
-    postponed: list[Examined] = field(default_factory=list)
-    skipped: list[tuple[Examined, str]] = field(default_factory=list)
+    done: list[Case] = field(default_factory=list)
+    postponed: list[Case] = field(default_factory=list)
+    skipped: list[tuple[Case, str]] = field(default_factory=list)
     faults: list[EntryFault] = field(default_factory=list)
 
 
 class Act(Protocol):
     """Does to at most ten letters what the command is for. Raises CallFailed."""
 
-    def __call__(self, few: Sequence[Examined], *, until: datetime) -> Acted:
+    def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
         """Act; at `until` nothing new may be started any more, as the lease is about to end."""
         ...
 
@@ -75,7 +76,7 @@ class Work:
     def __init__(
         self,
         session: Session,
-        queues: Queues,
+        out_of: DeadLetters,
         choice: Choice,
         act: Act,
         *,
@@ -84,7 +85,7 @@ class Work:
         throttle: Throttle | None = None,
     ) -> None:
         self._session = session
-        self._queues = queues
+        self._out_of = out_of
         self._choice = choice
         self._act = act
         self._limit = limit
@@ -123,59 +124,59 @@ class Work:
                 worker.result()
 
     def _work(self, ends_at: datetime) -> None:
-        rounds = reader(self._session, self._queues)
+        store = self._session.store
         try:
             while not self._has_to_stop() and self._session.clock() < ends_at:
-                examined = rounds.gather(self._few, hidden_for=HIDDEN_FOR)
+                read = read_letters(self._out_of, store, self._few, hidden_for=HIDDEN_FOR)
                 with self._lock:
-                    fresh = [one for one in examined if one.letter.message_id not in self._left]
+                    fresh = [case for case in read.cases if case.message_id not in self._left]
                 if not fresh:
                     self._is_over = True
                     return
-                self._round(fresh, ends_at)
+                self._act_on(fresh, ends_at)
         except BaseException:
             self._is_over = True  # for the other workers
             raise
 
-    def _round(self, fresh: list[Examined], ends_at: datetime) -> None:
-        replaced = [one for one in fresh if is_replaced(one)]
-        here = [one for one in fresh if one not in replaced]
-        chosen = self._within_limit([one for one in here if self._choice.takes(one)])
-        if replaced:
-            self._queues.delete(one.letter for one in replaced)
+    def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
+        replaced = [case for case in fresh if case.is_replaced]
+        here = [case for case in fresh if not case.is_replaced]
+        chosen = self._within_limit([case for case in here if self._choice.takes(case)])
+        discarded = delete([case.letter for case in replaced], self._out_of)
         if self._throttle:
             self._throttle.take(len(chosen))
         acted = self._act(chosen, until=ends_at) if chosen else Acted()
-        gone = {one.letter.message_id for one in (*acted.done, *acted.postponed)}
+        gone = {case.message_id for case in (*acted.done, *acted.postponed)}
         with self._lock:
             self._left |= {
-                one.letter.message_id: handle_only(one.letter)
-                for one in here
-                if one.letter.message_id not in gone
+                case.message_id: handle_only(case.letter)
+                for case in here
+                if case.message_id not in gone
             }
-            self._count(acted, replaced)
+            self._count(acted, replaced, discarded)
         if acted.postponed:
-            self._queues.hide((one.letter, timedelta()) for one in acted.postponed)
+            self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
 
-    def _within_limit(self, chosen: list[Examined]) -> list[Examined]:
+    def _within_limit(self, chosen: list[Case]) -> list[Case]:
         if self._limit is None:
             return chosen
         return chosen[: self._limit - self._tally.done]
 
-    def _count(self, acted: Acted, replaced: Sequence[Examined]) -> None:
+    def _count(self, acted: Acted, replaced: Sequence[Case], discarded: Forwarded) -> None:
         tally = self._tally
         tally.done += len(acted.done)
-        tally.discarded += len(replaced)
+        tally.discarded += discarded.removed
         tally.skipped.update(reason for _, reason in acted.skipped)
-        tally.failed.update(f"{fault.call}: {fault.code}" for fault in acted.faults)
+        refused = [*acted.faults, *discarded.not_deleted]
+        tally.failed.update(f"{fault.call}: {fault.code}" for fault in refused)
         if self._choice.ids:
-            for one in (*acted.done, *replaced, *(one for one, _ in acted.skipped)):
-                tally.ids_done |= {one.letter.message_id, one.letter.original_id}
+            for case in (*acted.done, *replaced, *(case for case, _ in acted.skipped)):
+                tally.ids_done |= {case.message_id, case.original_id}
         has_all_ids = bool(self._choice.ids) and self._choice.ids <= tally.ids_done
         if has_all_ids or (self._limit is not None and tally.done >= self._limit):
             self._is_over = True
 
     def _release(self) -> None:
         if self._left:
-            self._queues.hide((letter, timedelta()) for letter in self._left.values())
+            self._out_of.hide((letter, timedelta()) for letter in self._left.values())

@@ -35,8 +35,13 @@ class Place:
 
     @property
     def queue(self) -> str:
-        """The source queue's name, by which circuit and ledger know it."""
+        """The name of its first source queue, by which lease and audit trail know it."""
         return self.deployment.queue_name
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of all source queues that share its DLQ, the first one first: each has a circuit."""
+        return self.deployment.source_names
 
 
 def find_places(cloudformation: Any, stack: str) -> tuple[Place, ...]:
@@ -64,14 +69,16 @@ def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
 
 
 def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
-    """Those that `queue` names: by the name in the list of queues or by the source queue's; all for None.
+    """Those that `queue` names: by the name in the list of queues or by a source queue's; all for None.
 
     Raises Refused when it names none.
     """
     if queue is None:
         return tuple(places)
     wanted = _plain(queue)
-    meant = tuple(one for one in places if wanted in (_plain(one.prefix), _plain(one.queue)))
+    meant = tuple(
+        one for one in places if wanted in {_plain(name) for name in (one.prefix, *one.sources)}
+    )
     if not meant:
         raise Refused(
             f"Stack {places[0].stack!r} serves no queue {queue!r}. It serves: {_names(places)}."
@@ -85,6 +92,18 @@ def choose_place(places: Sequence[Place], queue: str | None) -> Place:
     if len(meant) > 1:
         raise Refused(
             f"Stack {places[0].stack!r} serves several queues. Choose one with --queue: {_names(places)}."
+        )
+    return meant[0]
+
+
+def choose_source(place: Place, queue: str | None) -> str:
+    """The source queue of `place` that `queue` names; the only one, if it has one. Raises Refused otherwise."""
+    wanted = _plain(queue or "")
+    meant = [name for name in place.sources if _plain(name) == wanted or len(place.sources) == 1]
+    if not meant:
+        raise Refused(
+            "Several queues share this DLQ, each with a circuit of its own. Choose one with --queue: "
+            f"{', '.join(place.sources)}."
         )
     return meant[0]
 

@@ -15,8 +15,10 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
-    from redrive.aws.sqs import Queues
+    from redrive.aws.dead_letters import DeadLetters, ParkingLot
+    from redrive.aws.sources import SqsSource
     from redrive.aws.state_table import StateStore
+    from redrive.core.case import Case
     from redrive.settings import Settings
     from smart_redriver.oncall.stack.audit import AuditTrail
     from smart_redriver.oncall.stack.deployment import Place
@@ -49,6 +51,13 @@ class Session:
 
         return self.known_place or choose_place(self._places, self.queue)
 
+    @cached_property
+    def source(self) -> str:
+        """The name of the one source queue whose circuit is meant. Raises as `place`, and where several could be."""
+        from smart_redriver.oncall.stack.deployment import choose_source
+
+        return choose_source(self.place, self.queue)
+
     def each_queue(self) -> list[Session]:
         """A session for each queue that is meant: the one that is named, else all. Raises Refused and CallFailed."""
         from smart_redriver.oncall.stack.deployment import choose_places
@@ -65,20 +74,40 @@ class Session:
         return find_places(self.aws.client("cloudformation"), self.stack)
 
     @cached_property
-    def queues(self) -> Queues:
-        """DLQ, source queues and parking lot. Raises as `place` does."""
-        from redrive.aws.sqs import Queues
+    def dead_letters(self) -> DeadLetters:
+        """The DLQ. Raises as `place` does."""
+        from redrive.wiring import dead_letters_of
 
-        return Queues(self.aws.sqs, self.place.deployment)
+        return dead_letters_of(self.place.deployment, self.aws.sqs)
 
     @cached_property
-    def parking_lot(self) -> Queues:
-        """The same, but received from the parking lot."""
-        return self.queues.out_of_parking_lot()
+    def parking_lot(self) -> ParkingLot:
+        """The parking lot. Raises as `place` does."""
+        from redrive.wiring import parking_lot_of
+
+        return parking_lot_of(self.place.deployment, self.aws.sqs)
+
+    def letters_in(self, *, dlq: bool) -> DeadLetters:
+        """The queue that a command takes letters out of: the DLQ, or the parking lot."""
+        return self.dead_letters if dlq else self.parking_lot
+
+    @cached_property
+    def sources(self) -> tuple[SqsSource, ...]:
+        """The source queues that share the DLQ, the first one first. Raises as `place` does."""
+        from redrive.wiring import sources_of
+
+        return sources_of(self.place.deployment, self.aws.sqs)
+
+    def name_of(self, case: Case) -> str:
+        """The name of the source queue that a letter belongs to; the first one's for a letter of nobody's."""
+        from redrive.aws.sources import owner_of
+
+        owner = owner_of(self.sources, source_arn=case.source_arn, trail=case.letter.trail)
+        return owner.name if owner else self.place.queue
 
     @cached_property
     def store(self) -> StateStore:
-        """Circuit, lease and ledger."""
+        """Lease and ledger of the DLQ, and the circuit of its first source; `of` has that of another."""
         from redrive.aws.state_table import StateStore
 
         return StateStore(self.aws.dynamodb, self.place.deployment.table_name, self.place.queue)

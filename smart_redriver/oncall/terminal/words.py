@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from smart_redriver.oncall.terminal.exits import Misused
@@ -36,6 +37,12 @@ def stamp(moment: datetime | None) -> str | None:
 def letters(count: int) -> str:
     """A count of letters."""
     return f"{count:,} letter" if count == 1 else f"{count:,} letters"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as one says them: "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def parse_span(text: str) -> timedelta:

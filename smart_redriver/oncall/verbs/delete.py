@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from redrive.passes.rounds import Examined
-
-from redrive.aws.sqs import Queues
+from redrive.core.case import Case
+from redrive.passes import send_back
+from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
-from smart_redriver.oncall.letters.known import entry_of
 from smart_redriver.oncall.letters.look import Look
-from smart_redriver.oncall.moving.outcome import finish, tally_in_words
+from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.work import Acted, Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
@@ -34,20 +33,20 @@ class DeleteRequest:
 
 def delete(session: Session, request: DeleteRequest) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
-    origin = session.queues if request.from_dlq else session.parking_lot
-    count = _count(session, origin, request.choice)
+    out_of = session.letters_in(dlq=request.from_dlq)
+    count = _count(session, out_of, request.choice)
     session.terminal.plan(
         f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
         "then delete them. `redrive import` would bring them back."
     )
     session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
     what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
-    with ExportFile(request.file, session.place.queue) as file:
+    with ExportFile(request.file, session.name_of) as file:
         work = Work(
             session,
-            origin,
+            out_of,
             request.choice,
-            WriteAndDelete(session, origin, file, request.reason),
+            WriteAndDelete(session, out_of, file, request.reason),
             limit=count,  # what arrives meanwhile was not agreed to
         )
         with (
@@ -59,16 +58,16 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
     return finish(session, tally, request.choice, "deleted")
 
 
-def _count(session: Session, origin: Queues, choice: Choice) -> int:
+def _count(session: Session, out_of: DeadLetters, choice: Choice) -> int:
     """Exactly which would be deleted: the ledger does not know letters that somebody else put there."""
-    depth = origin.dead_letter_queue().depth
+    depth = out_of.facts().depth
     if choice.filter.is_empty and not choice.ids:
         count = depth
     else:
-        with Look(session=session, queues=origin, limit=depth) as look:
+        with Look(session=session, out_of=out_of, limit=depth) as look:
             count = 0
-            for one in look:
-                count += choice.takes(one)
+            for case in look:
+                count += choice.takes(case)
                 if choice.ids and count == len(choice.ids):
                     break
         session.terminal.say(look.cost())
@@ -88,23 +87,25 @@ class WriteAndDelete:
     discards it, and the file holds it.
     """
 
-    def __init__(self, session: Session, origin: Queues, file: ExportFile, reason: str) -> None:
+    def __init__(
+        self, session: Session, out_of: DeadLetters, file: ExportFile, reason: str
+    ) -> None:
         self._session = session
-        self._origin = origin
+        self._out_of = out_of
         self._file = file
         self._note = f"deleted by {session.who}" + (f": {reason}" if reason else "")
 
-    def __call__(self, few: Sequence[Examined], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
+    def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
         now = self._session.clock()
         self._file.write(few)
         entries = [
-            entry_of(one, self._session.place.queue).deleted(
-                message_id=one.letter.message_id, now=now, note=self._note
+            case.known(self._session.name_of(case)).deleted(
+                message_id=case.message_id, now=now, note=self._note
             )
-            for one in few
+            for case in few
         ]
         self._session.store.write_ledger(entries, [], now)
-        faults = self._origin.delete(one.letter for one in few)
+        faults = send_back.delete([case.letter for case in few], self._out_of).not_deleted
         refused = {fault.key for fault in faults}
-        done = [one for one in few if one.letter.message_id not in refused]
+        done = [case for case in few if case.message_id not in refused]
         return Acted(done=done, faults=faults)

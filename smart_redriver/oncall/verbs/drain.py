@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from redrive.core import breaker
 from redrive.core.circuit import Circuit, State
-from smart_redriver.oncall.stack.circuit import change_circuit
+from smart_redriver.oncall.stack.circuit import Change, change_circuit, load_circuit
 from smart_redriver.oncall.stack.function import invoke
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import letters, span
+from smart_redriver.oncall.terminal.words import letters, listed, span
 
 #: A pass looks first and costs nearly nothing when there is nothing to do yet.
 _BETWEEN_PASSES_SECONDS = 20.0
@@ -32,70 +34,108 @@ class DrainRequest:
 
 
 def drain(session: Session, request: DrainRequest) -> Exit:
-    """Say so in the circuit, then run passes and show how they get on until the DLQ is empty. Raises CallFailed, Refused."""
-    settings, now = session.settings, session.clock()
-    circuit = session.store.load_circuit() or breaker.new_circuit(
-        session.place.queue, settings, now
-    )
-    window = min(request.window or circuit.window * _WINDOW_FACTOR, settings.max_window)
-    rate = request.rate or settings.max_rate * _RATE_FACTOR
-    depth = session.queues.dead_letter_queue().depth
-    session.terminal.plan(
-        f"Plan: for {span(request.lasts)}, let {letters(window)} of {session.place.queue} await a verdict at once "
-        f"(now {circuit.window:,}), at up to {rate:g} a second. {letters(depth)} are in the DLQ. The circuit breaker "
-        "still stops on failure."
-    )
-    if circuit.state is not State.CLOSED:
-        session.terminal.plan(
-            f"The circuit is {circuit.state.value}: canaries come first. `redrive close` forces it, if you are sure."
-        )
-    session.terminal.confirm("Drain?")
+    """Say so in the circuits, then run passes and show how they get on until the DLQ is empty.
 
-    def change(here: Circuit, at: datetime) -> Circuit:
+    Queues that share a DLQ are drained together. Raises CallFailed and Refused.
+    """
+    settings, now = session.settings, session.clock()
+    circuits = [load_circuit(session, name) for name in session.place.sources]
+    windows = {
+        one.queue: min(request.window or one.window * _WINDOW_FACTOR, settings.max_window)
+        for one in circuits
+    }
+    rate = request.rate or settings.max_rate * _RATE_FACTOR
+    depth = session.dead_letters.facts().depth
+    _tell_plan(session, request, circuits, windows, rate, depth)
+    session.terminal.confirm("Drain?")
+    with recorded(session, f"drain for {span(request.lasts)}", request.reason):
+        for name, window in windows.items():
+            change_circuit(session, name, _order(session, request, window, rate))
+    if not request.follows:
+        session.terminal.say("Ordered. `redrive watch` shows how it goes.")
+        first = windows[session.place.queue]
+        session.terminal.result({"window": first, "windows": windows, "rate": rate, "depth": depth})
+        return Exit.DONE
+    return _follow(session, now + request.lasts, depth)
+
+
+def _tell_plan(
+    session: Session,
+    request: DrainRequest,
+    circuits: Sequence[Circuit],
+    windows: Mapping[str, int],
+    rate: float,
+    depth: int,
+) -> None:
+    plan = session.terminal.plan
+    more = [
+        f"{letters(windows[one.queue])} of {one.queue} (now {one.window:,})" for one in circuits
+    ]
+    each = "" if len(more) == 1 else " each"
+    plan(
+        f"Plan: for {span(request.lasts)}, let {listed(more)} await a verdict at once, at up to {rate:g} a "
+        f"second{each}. {letters(depth)} are in the DLQ. The circuit breaker still stops on failure."
+    )
+    for one in circuits:
+        if one.state is not State.CLOSED:
+            plan(
+                f"The circuit of {one.queue} is {one.state.value}: canaries come first. `redrive close` forces it, "
+                "if you are sure."
+            )
+
+
+def _order(session: Session, request: DrainRequest, window: int, rate: float) -> Change:
+    def change(circuit: Circuit, now: datetime) -> Circuit:
         orders = replace(
-            here.orders,
+            circuit.orders,
             is_paused=False,
             paused_until=None,
-            drain_until=at + request.lasts,
+            drain_until=now + request.lasts,
             drain_window=window,
             drain_rate=rate,
             by=session.who,
             reason=request.reason,
         )
-        return breaker.order(here, orders, at)
+        return breaker.order(circuit, orders, now)
 
-    with recorded(session, f"drain for {span(request.lasts)}, window {window}", request.reason):
-        change_circuit(session, change)
-    if not request.follows:
-        session.terminal.say("Ordered. `redrive watch` shows how it goes.")
-        session.terminal.result({"window": window, "rate": rate, "depth": depth})
-        return Exit.DONE
-    return _follow(session, now + request.lasts, depth)
+    return change
 
 
 def _follow(session: Session, until: datetime, depth: int) -> Exit:
     started, first = session.clock(), depth
-    left, state, end = depth, State.CLOSED.value, ""
-    was_closed = False
+    left, told, end = depth, "", ""
+    was_flowing = False
     while not end:
-        report = invoke(session)
-        state = str(report.get("circuit_after"))
-        was_closed = was_closed or state == State.CLOSED.value
-        left = session.queues.dead_letter_queue().depth
-        session.terminal.say(_progress(session.clock() - started, first, left, state))
+        states = _states(invoke(session))
+        is_flowing = State.CLOSED.value in states.values()
+        was_flowing = was_flowing or is_flowing
+        told = _in_words(states)
+        left = session.dead_letters.facts().depth
+        session.terminal.say(_progress(session.clock() - started, first, left, told))
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
-        elif was_closed and state != State.CLOSED.value:
-            end = f"Stopped: the circuit is {state}, the consumer is not well. `redrive status` says why"
+        elif was_flowing and not is_flowing:
+            end = f"Stopped: the circuit is {told}, the consumer is not well. `redrive status` says why"
         elif session.clock() >= until:
             end = "The time is up"
         else:
             session.sleep(_BETWEEN_PASSES_SECONDS)
     session.terminal.say(f"{end}.")
-    session.terminal.result({"depth_before": first, "depth": left, "circuit": state, "end": end})
+    session.terminal.result({"depth_before": first, "depth": left, "circuit": told, "end": end})
     if not left:
         return Exit.DONE
     return Exit.PARTLY if left < first else Exit.REFUSED
+
+
+def _states(report: Mapping[str, Any]) -> dict[str, str]:
+    """The state of each circuit after a pass; none where the pass could not read them."""
+    return {one["queue"]: one["after"] for one in report.get("circuits") or ()}
+
+
+def _in_words(states: Mapping[str, str]) -> str:
+    if len(states) > 1:
+        return listed([f"{state} for {name}" for name, state in states.items()])
+    return next(iter(states.values()), "not known")
 
 
 def _progress(elapsed: timedelta, first: int, left: int, state: str) -> str:

@@ -10,11 +10,13 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from redrive.core.case import Case
 from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference, read_form, write_form
 from smart_redriver.oncall.letters.look import find
-from smart_redriver.oncall.moving.outcome import finish, tally_in_words
+from smart_redriver.oncall.moving.destinations import Destinations, why_not_served
+from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
@@ -38,10 +40,10 @@ def edit(
     what a replay or a pass did to it meanwhile stands.
     """
     check = validator(validate) if validate else None
-    origin = session.queues if from_dlq else session.parking_lot
+    out_of = session.letters_in(dlq=from_dlq)
     choice = Choice(ids=frozenset({message_id}))
-    depth = origin.dead_letter_queue().depth
-    found, look = find(session, origin, choice.takes, depth)
+    depth = out_of.facts().depth
+    found, look = find(session, out_of, choice.takes, depth)
     session.terminal.say(look.cost())
     if found is None:
         raise Refused(f"{message_id} is not there. `redrive show {message_id}` tells where it is.")
@@ -51,21 +53,19 @@ def edit(
         raise Refused(
             "Nothing was edited, so nothing was changed. `redrive replay` sends it as it is."
         )
-    _check_size(session, after)
+    to = _destination(session, replace(found, letter=after))
     for line in difference(before, after):
         session.terminal.plan(printable_line(line))
     if check and (fault := check(after)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
-    session.terminal.confirm(
-        f"Send the edited copy to {session.place.queue}, and remove the original?"
-    )
+    session.terminal.confirm(f"Send the edited copy to {to}, and remove the original?")
     was = fingerprint(before)
     note = f"edited and replayed by {session.who}, before it was sha256 {was}"
     exactly = Choice(ids=frozenset({before.message_id}))
-    mended = SendBack(session, origin, note=note, edit=lambda letter: _mended(letter, after))
+    mended = SendBack(session, out_of, note=note, edit=lambda letter: _mended(letter, after))
     what = f"edit {before.original_id}, sha256 {was} before and {fingerprint(after)} after"
     with recorded(session, what, reason) as ended:
-        tally = Work(session, origin, exactly, mended, limit=1).run()
+        tally = Work(session, out_of, exactly, mended, limit=1).run()
         ended.extend(tally_in_words(tally, "sent the edited copy of"))
     return finish(session, tally, exactly, "sent the edited copy of")
 
@@ -101,10 +101,14 @@ def _mended(letter: Letter, after: Letter) -> Letter:
     return replace(letter, body=after.body, attributes=after.attributes)
 
 
-def _check_size(session: Session, after: Letter) -> None:
-    sources = session.queues.source_queues()
-    limit = sources.size_limits.get(after.source_arn or "", min(sources.size_limits.values()))
-    if after.size > limit:
+def _destination(session: Session, after: Case) -> str:
+    """The name of the source queue that takes the edited letter. Raises Refused where none does."""
+    destination = Destinations(session.sources).of(after)
+    if destination is None:
+        raise Refused(f"The letter can't be sent: {why_not_served(after)}. Nothing was changed.")
+    name, limit = destination.source.name, destination.facts.max_message_size
+    if after.letter.size > limit:
         raise Refused(
-            f"The edited letter has {after.size:,} bytes, {session.place.queue} takes {limit:,}. Nothing was changed."
+            f"The edited letter has {after.letter.size:,} bytes, {name} takes {limit:,}. Nothing was changed."
         )
+    return name

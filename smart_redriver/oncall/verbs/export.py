@@ -19,22 +19,22 @@ LONGEST_EXPORT = timedelta(minutes=9)
 
 def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
     """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
-    origin = session.queues if from_dlq else session.parking_lot
-    depth = origin.dead_letter_queue().depth
+    out_of = session.letters_in(dlq=from_dlq)
+    depth = out_of.facts().depth
     count = 0
-    with ExportFile(file, session.place.queue) as export_file:
+    with ExportFile(file, session.name_of) as export_file:
         look = Look(
             session=session,
-            queues=origin,
+            out_of=out_of,
             limit=depth,
             hidden_for=HIDDEN_FOR,
             longest=LONGEST_EXPORT,
         )
         with look, session.terminal.progress("Exporting", depth) as advance:
-            for one in look:
+            for case in look:
                 advance(1)
-                if choice.takes(one):
-                    count += export_file.write([one])
+                if choice.takes(case):
+                    count += export_file.write([case])
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
     if look.is_cut_short:

@@ -12,14 +12,13 @@ from smart_redriver.oncall.terminal.exits import Exit
 
 
 def force(session: Session, state: State, reason: str) -> Exit:
-    """Open or close the circuit by hand. Raises CallFailed and Refused."""
+    """Open or close one source queue's circuit by hand. Raises CallFailed and Refused."""
+    queue = session.source
     if state is State.OPEN:
         effect = "nothing is redriven until the cool-down is over; then canaries decide"
     else:
-        effect = "redrives begin with a window of 1 and double with each batch that succeeds"
-    session.terminal.plan(
-        f"Plan: force the circuit of {session.place.queue} {state.value}: {effect}."
-    )
+        effect = "redrives begin with a window of 1, which grows with each batch that succeeds"
+    session.terminal.plan(f"Plan: force the circuit of {queue} {state.value}: {effect}.")
     session.terminal.confirm(f"Force it {state.value}?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
@@ -27,5 +26,10 @@ def force(session: Session, state: State, reason: str) -> Exit:
         return breaker.force(circuit, state, told, now)
 
     return change_and_tell(
-        session, f"force {state.value}", reason, change, f"The circuit is {state.value}."
+        session,
+        queue,
+        f"force {queue} {state.value}",
+        reason,
+        change,
+        f"The circuit of {queue} is {state.value}.",
     )

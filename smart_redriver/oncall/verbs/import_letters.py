@@ -3,145 +3,170 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from enum import Enum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from redrive.passes.rounds import Examined
-
-from redrive.aws.sqs import ENTRIES_PER_CALL, Outgoing, Sent
+from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
+from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.jsonlines import letter_from_json
-from smart_redriver.oncall.letters.known import entry_of, next_trail
-from smart_redriver.oncall.moving.outcome import finish, tally_in_words
+from smart_redriver.oncall.moving.destinations import Destinations, why_not_served
+from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.words import letters
+from smart_redriver.oncall.terminal.words import letters, listed
+
+#: Sends letters of a file, of which each has its trail already.
+Send = Callable[[Sequence[Outgoing]], Sent]
+#: The entry of a letter once it was sent, by the id of its copy.
+Record = Callable[[Case, str], Entry]
 
 
-class Destination(str, Enum):
-    """Where imported letters go."""
-
-    PARKING_LOT = "parking-lot"
-    SOURCE = "source"
-
-
-def import_letters(session: Session, file: Path, destination: Destination, reason: str) -> Exit:
+def import_letters(session: Session, file: Path, *, to_source: bool, reason: str) -> Exit:
     """Send the letters of `file`; those that are still about are skipped. Raises CallFailed and Refused."""
     total = sum(1 for _ in _read(file))  # the whole file is checked before the first letter is sent
-    where = "the parking lot" if destination is Destination.PARKING_LOT else session.place.queue
+    where = listed(session.place.sources) if to_source else "the parking lot"
     session.terminal.plan(
         f"Plan: send {letters(total)} of {file} to {where}, but for those still about."
     )
     session.terminal.confirm("Import them?")
-    importing = _Import(session, destination, reason)
+    importing = _ToSource(session, reason) if to_source else _ToParkingLot(session, reason)
     with (
-        recorded(session, f"import {file} to {destination.value}", reason) as ended,
+        recorded(session, f"import {file} to {importing.where}", reason) as ended,
         session.terminal.progress("Importing", total) as advance,
     ):
         reading = _read(file)
         while few := list(islice(reading, ENTRIES_PER_CALL)):
             with shift(session, f"oncall-import-{session.who}"):
-                importing.send(few)
+                importing.take(few)
             advance(len(few))
         ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
 
 
-class _Import:
-    def __init__(self, session: Session, destination: Destination, reason: str) -> None:
+class _Import(ABC):
+    """Sends what is not about any more, then writes the ledger."""
+
+    where: str
+
+    def __init__(self, session: Session, reason: str) -> None:
         self.tally = Tally()
         self._session = session
-        self._to_source = destination is Destination.SOURCE
-        self._sources = session.queues.source_queues()
-        self._lot_limit = session.queues.parking_lot().max_message_size
+        self._reasons: dict[str, str | None] = {}
         self._note = f"imported by {session.who}" + (f": {reason}" if reason else "")
 
-    def send(self, few: Sequence[tuple[Letter, str | None]]) -> None:
-        """Send a few, then write the ledger."""
-        queues, store, now = self._session.queues, self._session.store, self._session.clock()
-        known = store.read_ledger(letter.original_id for letter, _ in few).entries
-        reasons: dict[str, str | None] = {}
-        absent: list[Examined] = []
-        for letter, why in few:
+    def take(self, few: Sequence[tuple[Letter, str | None]]) -> None:
+        """Import a few letters, each with why it had been parked."""
+        known = self._session.store.read_ledger(letter.original_id for letter, _ in few).entries
+        absent: dict[str, Case] = {}
+        for letter, _ in few:
             entry = known.get(letter.original_id)
-            if (entry is not None and entry.status is not Status.DELETED) or (
-                letter.message_id in reasons
-            ):
+            is_about = entry is not None and entry.status is not Status.DELETED
+            if is_about or letter.message_id in absent:
                 self.tally.skipped["the ledger says it is still about"] += 1
-                continue
-            reasons[letter.message_id] = why
-            absent.append(Examined(letter=letter, entry=entry))
-        outgoing = [
-            Outgoing(
-                letter=one.letter,
-                trail=next_trail(
-                    one,
-                    entry_of(one, self._session.place.queue),
-                    queues,
-                    is_redriven=self._to_source,
-                ),
-                size_limit=self._limit_of(one.letter),
-            )
-            for one in absent
-        ]
-        sent = queues.redrive(outgoing) if self._to_source else queues.park(outgoing)
+            else:
+                absent[letter.message_id] = Case(letter=letter, entry=entry)
+        self._reasons = {letter.message_id: why for letter, why in few}
+        self._import(list(absent.values()), self._session.clock())
+
+    @abstractmethod
+    def _import(self, cases: Sequence[Case], now: datetime) -> None: ...
+
+    def _send(
+        self,
+        cases: Sequence[Case],
+        outgoing: Sequence[Outgoing],
+        send: Send,
+        record: Record,
+        now: datetime,
+    ) -> None:
+        sent = send(outgoing)
         accepted = [
-            (one, out)
-            for one, out in zip(absent, outgoing, strict=True)
-            if one.letter.message_id in sent.new_ids
+            (case, one, new_id)
+            for case, one in zip(cases, outgoing, strict=True)
+            if (new_id := sent.new_ids.get(case.message_id))
         ]
-        entries = [
-            self._entry(one, out, sent, reasons[one.letter.message_id], now)
-            for one, out in accepted
-        ]
-        kept = [
-            (sent.new_ids[one.letter.message_id], out.trail)
-            for one, out in accepted
-            if not out.carries_trail
-        ]
-        store.write_ledger(entries, kept, now)
+        entries = [record(case, new_id) for case, _, new_id in accepted]
+        kept = [(new_id, one.trail) for _, one, new_id in accepted if not one.carries_trail]
+        self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
         self.tally.failed.update(f"{fault.call}: {fault.code}" for fault in sent.faults)
 
-    def _limit_of(self, letter: Letter) -> int:
-        if not self._to_source:
-            return self._lot_limit
-        arn = letter.source_arn or self._sources.default_arn
-        return self._sources.size_limits.get(arn, self._lot_limit)
 
-    def _entry(
-        self, one: Examined, out: Outgoing, sent: Sent, reason: str | None, now: datetime
-    ) -> Entry:
-        old_id = one.letter.message_id
-        entry, new_id = entry_of(one, self._session.place.queue), sent.new_ids[old_id]
-        if self._to_source:
-            return entry.replayed(
-                replaced_id=old_id,
-                new_id=new_id,
-                redrive_count=out.trail.redrive_count,
-                now=now,
-                note=self._note,
-            )
-        parked = entry.parked(
-            replaced_id=old_id,
+class _ToSource(_Import):
+    """To the source queues that they belong to, one redrive on."""
+
+    where = "source"
+
+    def __init__(self, session: Session, reason: str) -> None:
+        super().__init__(session, reason)
+        self._destinations = Destinations(session.sources)
+
+    def _import(self, cases: Sequence[Case], now: datetime) -> None:
+        lost = [case for case in cases if self._destinations.of(case) is None]
+        self.tally.skipped.update(why_not_served(case) for case in lost)
+        for destination, some in self._destinations.each_with(cases):
+            source, limit = destination.source, destination.facts.max_message_size
+            outgoing = [
+                Outgoing(letter=case.letter, trail=case.replay_trail(source.name), size_limit=limit)
+                for case in some
+            ]
+            record = partial(self._replayed, source.name, now)
+            self._send(some, outgoing, source.deliver, record, now)
+
+    def _replayed(self, name: str, now: datetime, case: Case, new_id: str) -> Entry:
+        return case.known(name).replayed(
+            replaced_id=case.message_id,
             new_id=new_id,
-            reason=reason or "IMPORTED",
+            redrive_count=case.replay_trail(name).redrive_count,
+            now=now,
+            note=self._note,
+        )
+
+
+class _ToParkingLot(_Import):
+    """To the parking lot, parked as they were."""
+
+    where = "parking-lot"
+
+    def __init__(self, session: Session, reason: str) -> None:
+        super().__init__(session, reason)
+        self._limit = session.parking_lot.facts().max_message_size
+
+    def _import(self, cases: Sequence[Case], now: datetime) -> None:
+        outgoing = [
+            Outgoing(
+                letter=case.letter,
+                trail=case.next_trail(self._session.name_of(case), None),
+                size_limit=self._limit,
+            )
+            for case in cases
+        ]
+        record = partial(self._parked, now)
+        self._send(cases, outgoing, self._session.parking_lot.park, record, now)
+
+    def _parked(self, now: datetime, case: Case, new_id: str) -> Entry:
+        entry = case.known(self._session.name_of(case))
+        parked = entry.parked(
+            replaced_id=case.message_id,
+            new_id=new_id,
+            reason=self._reasons[case.message_id] or "IMPORTED",
             strikes=entry.strikes,
             now=now,
             error=entry.error,
         )
-        return replace(
-            parked, history=(*parked.history[:-1], f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}")
-        )
+        noted = f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}"
+        return replace(parked, history=(*parked.history[:-1], noted))
 
 
 def _read(file: Path) -> Iterator[tuple[Letter, str | None]]:

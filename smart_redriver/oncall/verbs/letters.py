@@ -1,38 +1,40 @@
-"""`redrive letters`: a peek at the DLQ, a few receives and everything released at once."""
+"""`redrive letters`: a peek at the DLQ, a few receives and all released at once; or what is held, from the ledger."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.passes.rounds import Examined
-
-from redrive.core.triage import count_redrives
+from redrive.core.case import Case
+from redrive.core.ledger import Entry
+from redrive.settings import Settings
 from smart_redriver.oncall.letters.choice import Filter
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
+from smart_redriver.oncall.letters.ledger_scan import held_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
 from smart_redriver.oncall.letters.shapes import cause_of
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 
 def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Exit:
     """Show at most `limit` letters, grouped by cause. Raises CallFailed and Refused."""
-    depth = session.queues.dead_letter_queue().depth
-    found: list[Examined] = []
-    look = Look(session=session, queues=session.queues, limit=min(limit, depth))
+    depth = session.dead_letters.facts().depth
+    found: list[Case] = []
+    look = Look(session=session, out_of=session.dead_letters, limit=min(limit, depth))
     with look:
-        found = [one for one in look if wanted.lets_through(one)]
+        found = [case for case in look if wanted.lets_through(case)]
     session.terminal.result(
         {
             "queue": session.place.queue,
             "depth": depth,
             "seen": look.seen,
             "receives": look.receives,
-            "letters": [_to_json(one, with_body=with_body) for one in found],
+            "letters": [_to_json(case, with_body=with_body) for case in found],
         }
     )
     say = session.terminal.say
@@ -46,52 +48,101 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
     return Exit.DONE
 
 
-def _tell(session: Session, found: list[Examined], *, with_body: bool) -> None:
+def held(session: Session, wanted: Filter) -> Exit:
+    """List the letters that are hidden in the DLQ until their time, from the ledger alone.
+
+    Raises CallFailed, Refused, and Misused for a filter that only a body can answer.
+    """
+    if wanted.needs_body:
+        raise Misused(
+            "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
+        )
+    entries = [one for one in held_entries(session) if wanted.lets_entry_through(one)]
+    entries.sort(key=lambda one: one.not_before or one.first_seen)
+    session.terminal.result(
+        {
+            "queue": session.place.queue,
+            "count": len(entries),
+            "letters": [entry_to_json(one) for one in entries],
+        }
+    )
     say, now = session.terminal.say, session.clock()
-    groups: defaultdict[str, list[Examined]] = defaultdict(list)
-    for one in found:
-        groups[cause_of(one.letter)].append(one)
+    if not entries:
+        say("No letter is held for a known time.")
+        return Exit.DONE
+    say(f"{letters(len(entries))} held in the DLQ, as the ledger has it (nothing was received):")
+    say()
+    rows = [
+        (
+            one.original_id,
+            ago(one.first_seen, now),
+            str(one.redrive_count),
+            str(one.strikes),
+            stamp(one.not_before) or "-",
+            _waits_for(one, session.settings),
+        )
+        for one in entries
+    ]
+    titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "HELD UNTIL", "FOR")
+    say(table(titles, rows, right={2, 3}))
+    return Exit.DONE
+
+
+def _waits_for(entry: Entry, settings: Settings) -> str:
+    """What a letter is held for, as triage has it."""
+    if entry.first_strike is None or entry.not_before is None:
+        return "its backoff"
+    chance = entry.first_strike + timedelta(seconds=settings.last_chance_seconds)
+    has_one_left = entry.strikes >= settings.max_attempts - 1
+    return "its last chance" if has_one_left and entry.not_before >= chance else "its backoff"
+
+
+def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:
+    say, now = session.terminal.say, session.clock()
+    groups: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in found:
+        groups[cause_of(case.letter)].append(case)
     for cause, some in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         say()
         say(f"{letters(len(some))}: {cause}")
-        rows = []
-        for one in some:
-            letter, entry = one.letter, one.entry
-            rows.append(
-                (
-                    letter.original_id,
-                    ago(entry.first_seen if entry else letter.sent_at, now),
-                    str(count_redrives(letter, entry)),
-                    str(entry.strikes if entry else 0),
-                    _last_return(one),
-                    f"{letter.size:,}",
-                    ", ".join(letter.attributes) or "-",
-                )
-            )
+        rows = [_row(case, now) for case in some]
         titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "LAST RETURN", "BYTES", "ATTRIBUTES")
         say(table(titles, rows, right={2, 3, 5}))
         if with_body:
-            for one in some:
-                say(f"--- {one.letter.original_id}")
-                say(shown_body(one.letter))
+            for case in some:
+                say(f"--- {case.original_id}")
+                say(shown_body(case.letter))
 
 
-def _last_return(one: Examined) -> str:
-    notes = one.entry.history if one.entry else ()
+def _row(case: Case, now: datetime) -> tuple[str, ...]:
+    letter, entry = case.letter, case.entry
+    return (
+        case.original_id,
+        ago(entry.first_seen if entry else letter.sent_at, now),
+        str(case.redrives),
+        str(entry.strikes if entry else 0),
+        _last_return(case),
+        f"{letter.size:,}",
+        ", ".join(letter.attributes) or "-",
+    )
+
+
+def _last_return(case: Case) -> str:
+    notes = case.entry.history if case.entry else ()
     return next((note.split(" ")[0] for note in reversed(notes) if " returned" in note), "-")
 
 
-def _to_json(one: Examined, *, with_body: bool) -> dict[str, Any]:
-    letter = one.letter
+def _to_json(case: Case, *, with_body: bool) -> dict[str, Any]:
+    letter = case.letter
     return {
-        "message_id": letter.message_id,
-        "original_id": letter.original_id,
+        "message_id": case.message_id,
+        "original_id": case.original_id,
         "cause": cause_of(letter),
         "sent_at": stamp(letter.sent_at),
-        "redrive_count": count_redrives(letter, one.entry),
-        "strikes": one.entry.strikes if one.entry else 0,
+        "redrive_count": case.redrives,
+        "strikes": case.entry.strikes if case.entry else 0,
         "bytes": letter.size,
         "attributes": attributes_to_json(letter.attributes),
-        "ledger": entry_to_json(one.entry) if one.entry else None,
+        "ledger": entry_to_json(case.entry) if case.entry else None,
         **({"body": letter.body} if with_body else {}),
     }

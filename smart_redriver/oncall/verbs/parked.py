@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from redrive.passes.rounds import Examined
-
+from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from smart_redriver.oncall.letters.choice import Choice, Filter
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
-from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label
+from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label, why_parked
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import table
@@ -83,16 +82,16 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     found: list[Entry] = []
     with Look(
         session=session,
-        queues=session.parking_lot,
-        limit=session.parking_lot.dead_letter_queue().depth,
+        out_of=session.parking_lot,
+        limit=session.parking_lot.facts().depth,
     ) as look:
-        found = [left[one.letter.message_id] for one in _known(look, left) if choice.takes(one)]
+        found = [left[case.message_id] for case in _known(look, left) if choice.takes(case)]
     session.terminal.warn("The ledger keeps no bodies. " + look.cost())
     return found
 
 
-def _known(look: Iterable[Examined], left: dict[str, Entry]) -> Iterator[Examined]:
-    return (one for one in look if one.letter.message_id in left)
+def _known(look: Iterable[Case], left: dict[str, Entry]) -> Iterator[Case]:
+    return (case for case in look if case.message_id in left)
 
 
 def _tell(
@@ -110,6 +109,10 @@ def _tell(
             for one in groups
         ]
         say(table(("COUNT", "REASON", "ERROR", "FIRST", "LAST"), rows, right={0}))
+        say()
+        for reason in dict.fromkeys(one.reason for one in groups):
+            if words := why_parked(reason):
+                say(f"{reason}: {words}.")
         return
     listed = [
         (entry.original_id, *label(entry), str(entry.redrive_count), str(entry.strikes),

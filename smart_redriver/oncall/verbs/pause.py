@@ -10,15 +10,18 @@ from redrive.core.circuit import Circuit, Orders
 from smart_redriver.oncall.stack.circuit import change_and_tell
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import stamp
+from smart_redriver.oncall.terminal.words import listed, stamp
 
 
 def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
-    """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused."""
+    """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused.
+
+    Queues that share a DLQ are paused together: its first source's circuit keeps the order for all.
+    """
     until = session.clock() + lasts if lasts else None
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
     session.terminal.plan(
-        f"Plan: pause {session.place.queue} {end}. Its letters stay in the DLQ; those near expiry are still parked."
+        f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are still parked."
     )
     session.terminal.confirm("Pause?")
 
@@ -26,13 +29,14 @@ def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
         orders = Orders(is_paused=True, paused_until=until, by=session.who, reason=reason)
         return breaker.order(circuit, orders, now)
 
-    return change_and_tell(session, f"pause {end}", reason, change, f"Paused {end}.")
+    queue = session.place.queue
+    return change_and_tell(session, queue, f"pause {end}", reason, change, f"Paused {end}.")
 
 
 def resume(session: Session, reason: str) -> Exit:
     """Let passes work again. Raises CallFailed and Refused."""
     session.terminal.plan(
-        f"Plan: resume {session.place.queue}. The next pass goes on where it was."
+        f"Plan: resume {listed(session.place.sources)}. The next pass goes on where it was."
     )
     session.terminal.confirm("Resume?")
 
@@ -42,4 +46,4 @@ def resume(session: Session, reason: str) -> Exit:
         )
         return breaker.order(circuit, orders, now)
 
-    return change_and_tell(session, "resume", reason, change, "Resumed.")
+    return change_and_tell(session, session.place.queue, "resume", reason, change, "Resumed.")

@@ -7,11 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from redrive.aws.sqs import Queues
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.presentation import label
-from smart_redriver.oncall.moving.outcome import finish, summary_of, tally_in_words
+from smart_redriver.oncall.moving.ending import finish, summary_of, tally_in_words
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.moving.validate import validator
@@ -19,7 +18,7 @@ from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.words import letters
+from smart_redriver.oncall.terminal.words import letters, listed
 
 #: Letters on AWS need five calls for each ten; eight workers make several hundred a second of that.
 WORKERS = 8
@@ -68,14 +67,14 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         session.terminal.say("Nothing was changed: this was a dry run.")
         return Exit.DONE
     session.terminal.confirm("Send them back?")
-    origin = _origin(session, request)
+    out_of = session.letters_in(dlq=request.from_dlq)
     note = f"replayed by {session.who}" + (f": {request.reason}" if request.reason else "")
     throttle = Throttle(plan.rate, session.clock, session.sleep)
     work = Work(
         session,
-        origin,
+        out_of,
         request.choice,
-        SendBack(session, origin, note=note, validate=validate),
+        SendBack(session, out_of, note=note, validate=validate),
         workers=request.workers,
         throttle=throttle,
     )
@@ -91,8 +90,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
 
 def _plan(session: Session, request: ReplayRequest) -> Plan:
     rate = session.settings.max_rate if request.rate is None else request.rate
-    origin = _origin(session, request)
-    depth = origin.dead_letter_queue().depth
+    depth = session.letters_in(dlq=request.from_dlq).facts().depth
     if not depth:
         where = "The DLQ" if request.from_dlq else "The parking lot"
         raise Refused(f"{where} is empty: there is nothing to replay. `redrive status` tells more.")
@@ -116,17 +114,13 @@ def _plan(session: Session, request: ReplayRequest) -> Plan:
     return Plan(groups.total(), groups, rate, is_exact)
 
 
-def _origin(session: Session, request: ReplayRequest) -> Queues:
-    return session.queues if request.from_dlq else session.parking_lot
-
-
 def _tell_plan(session: Session, request: ReplayRequest, plan: Plan) -> None:
     say = session.terminal.plan
     most = "" if plan.is_exact else "at most "
     pace = "as fast as it goes"
     if plan.rate:
         pace = f"{plan.rate:g} a second, about {math.ceil(plan.count / plan.rate):,} s"
-    say(f"Plan: replay {most}{letters(plan.count)} to {session.place.queue}, {pace}:")
+    say(f"Plan: replay {most}{letters(plan.count)} to {listed(session.place.sources)}, {pace}:")
     for line in summary_of(plan.groups):
         say(line)
     if not request.choice.filter.is_empty:

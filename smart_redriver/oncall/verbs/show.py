@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from redrive.passes.rounds import Examined
-
+from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find
-from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
+from smart_redriver.oncall.letters.presentation import (
+    NO_ERROR,
+    entry_to_json,
+    held_until,
+    shown_body,
+    why_parked,
+)
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable
@@ -56,16 +61,16 @@ def show(session: Session, message_id: str, *, limit: int) -> Exit:
     return Exit.DONE
 
 
-def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Examined | None:
+def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Case | None:
     """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it."""
     if entry is not None and entry.status not in (Status.PARKED, Status.RETURNED, Status.REDRIVEN):
         return None
     in_lot = entry is not None and entry.status is Status.PARKED
-    queues = session.parking_lot if in_lot else session.queues
-    depth = queues.dead_letter_queue().depth
+    out_of = session.letters_in(dlq=not in_lot)
+    depth = out_of.facts().depth
     if not depth or not limit:
         return None
-    found, look = find(session, queues, choice.takes, min(limit, depth))
+    found, look = find(session, out_of, choice.takes, min(limit, depth))
     session.terminal.say(look.cost())
     session.terminal.say()
     return found
@@ -79,13 +84,16 @@ def _tell(session: Session, entry: Entry | None, letter: Letter | None) -> None:
     say, now = session.terminal.say, session.clock()
     if entry:
         say(f"{entry.original_id} is {_where(entry)}.")
+        until = held_until(entry)
         facts = {
             "Current id": entry.current_id,
             "First seen": f"{stamp(entry.first_seen)} ({ago(entry.first_seen, now)})",
             "Redrives": str(entry.redrive_count),
             "Strikes": str(entry.strikes),
+            "Held": until and until > now and f"until {stamp(until)} ({ago(until, now)})",
             "Parked": entry.parked_at
-            and f"{entry.park_reason} ({ago(entry.parked_at, now)}), {entry.error or 'no error given'}",
+            and f"{entry.park_reason} ({ago(entry.parked_at, now)}), {entry.error or NO_ERROR}",
+            "Why": entry.parked_at and f"it {why_parked(entry.park_reason or '')}",
         }
         for name, fact in facts.items():
             if fact:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 
 from redrive.core.circuit import Circuit, State
 from redrive.core.queue_facts import QueueFacts
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.snapshot import Snapshot, take_snapshot
+from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow, take_snapshot
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
@@ -76,28 +77,14 @@ def screen(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _facts(now: Snapshot) -> Iterator[tuple[str, str]]:
-    circuit = now.circuit
-    if circuit:
-        yield "Circuit", f"{circuit.state.value}, {_MEANING[circuit.state]}"
-        yield "", f"since {ago(circuit.changed_at, now.at)}: {circuit.reason}"
-        yield (
-            "Next",
-            now.next_step
-            + (
-                f", {ago(now.next_at, now.at) if now.next_at > now.at else 'with the next pass'}"
-                if now.next_at
-                else ""
-            ),
-        )
-        yield from _orders(circuit, now)
-        yield "Window", f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
-        for batch in circuit.pending:
-            due = ago(batch.due_at, now.at) if batch.due_at > now.at else "with the next pass"
-            yield (
-                "",
-                f"batch {batch.id}: {letters(batch.size)}, {batch.returned} returned, verdict {due}",
-            )
-    yield "Source", _depth(now.source)
+    for source in now.sources:
+        yield "Source", f"{source.name}, {_depth(source.facts)}"
+        if source.circuit:
+            yield from _circuit(source.circuit, source, now.at)
+    if now.looks_every:
+        yield "Next look", f"within {span(now.looks_every)}"
+    if now.orders.pauses(now.at):
+        yield "Paused", f"by {now.orders.by}: {now.orders.reason or 'no reason given'}"
     oldest = f", the oldest there for {span(now.oldest)}" if now.oldest else ""
     yield "DLQ", _depth(now.dlq) + (oldest if now.dlq and now.dlq.depth else "")
     yield "Parking lot", _depth(now.parking_lot) + _wait(now.parking_lot)
@@ -112,12 +99,25 @@ def _facts(now: Snapshot) -> Iterator[tuple[str, str]]:
             yield "" if number else "Alarms", alarm
 
 
-def _orders(circuit: Circuit, now: Snapshot) -> Iterator[tuple[str, str]]:
-    orders = circuit.orders
-    if orders.pauses(now.at):
-        yield "Paused", f"by {orders.by}: {orders.reason or 'no reason given'}"
-    if orders.drains(now.at) and orders.drain_until:
-        yield "Draining", f"until {stamp(orders.drain_until)}, by {orders.by}"
+def _circuit(circuit: Circuit, source: SourceNow, now: datetime) -> Iterator[tuple[str, str]]:
+    yield "Circuit", f"{circuit.state.value}, {_MEANING[circuit.state]}"
+    yield "", f"since {ago(circuit.changed_at, now)}: {circuit.reason}"
+    if source.next_step:
+        yield "Next", source.next_step + _when(source.next_at, now)
+    if circuit.orders.drains(now) and circuit.orders.drain_until:
+        yield "Draining", f"until {stamp(circuit.orders.drain_until)}, by {circuit.orders.by}"
+    yield "Window", f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
+    for batch in circuit.pending:
+        told = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
+        if batch.due_at > now:
+            told += f"; were all to fail, they would be back {ago(batch.due_at, now)}"
+        yield "", told
+
+
+def _when(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return ""
+    return f", {ago(moment, now) if moment > now else 'with the next pass'}"
 
 
 def _depth(facts: QueueFacts | None) -> str:

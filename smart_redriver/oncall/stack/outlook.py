@@ -1,0 +1,56 @@
+"""What the re-driver will do next with one source queue, and when it looks again. Pure: as the rules of a pass have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from redrive.core import breaker
+from redrive.core.circuit import Circuit, Orders, State
+from redrive.core.queue_facts import QueueFacts
+from redrive.passes.reporting import BUSY_SECONDS
+from redrive.settings import Mode, Settings
+from smart_redriver.oncall.terminal.words import letters
+
+
+def next_step(
+    settings: Settings, circuit: Circuit, orders: Orders, dlq: QueueFacts | None, now: datetime
+) -> tuple[str, datetime | None]:
+    """What comes next, and from when on where that is known.
+
+    Args:
+        orders: those of the DLQ's first source queue, which pause all of them.
+        dlq: None where it could not be asked.
+
+    """
+    if settings.mode is not Mode.AUTOMATIC:
+        return f"nothing: the setting `mode` is {settings.mode.value}", None
+    if orders.pauses(now):
+        end = orders.paused_until
+        return "paused; goes on by itself" if end else "paused until `redrive resume`", end
+    if circuit.pending:
+        first = min(circuit.pending, key=lambda one: one.due_at)
+        told = f"the verdict on batch {first.id} ({letters(first.size)})"
+        return f"{told}, as soon as it is certain", None
+    if dlq is not None and not dlq.depth:
+        return "nothing: the DLQ is empty", None
+    if circuit.state is State.OPEN:
+        told = "a canary, once live messages succeed or the cool-down is over"
+        return told, breaker.cools_until(circuit, settings)
+    permit = breaker.allow(circuit, settings, now)
+    return f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass", None
+
+
+def looks_every(
+    settings: Settings, circuits: Sequence[Circuit], dlq: QueueFacts | None, now: datetime
+) -> timedelta:
+    """How long the re-driver waits between two looks: about a minute while there is something to wait for."""
+    idle = timedelta(minutes=settings.schedule_minutes)
+    if settings.mode is Mode.PAUSED or (circuits and circuits[0].orders.pauses(now)):
+        return idle
+    has_letters = dlq is None or dlq.depth > 0
+    is_busy = any(
+        circuit.pending or (has_letters and circuit.state is not State.CLOSED)
+        for circuit in circuits
+    )
+    return min(idle, timedelta(seconds=BUSY_SECONDS)) if is_busy else idle
