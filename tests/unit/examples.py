@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from redrive.core.circuit import Batch, Circuit
+from redrive.core.batch import Batch
+from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter, Trail
 

@@ -1,4 +1,4 @@
-"""The queues of one deployment together, and the live traffic of its sources."""
+"""The queues of one deployment together, as the `redrive` command works with them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,15 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from redrive.aws.traffic import LiveTraffic
 
 from redrive.aws.sqs import Queues
 from redrive.core.queue_facts import Sources
-from redrive.core.verdict import Traffic
-from redrive.errors import CallFailed
 from redrive.settings import Deployment
-from tests.unit.examples import NOW, QUEUE, a_letter, a_trail, ago
-from tests.unit.sqs_client import RecordingSqs, denial, letters, outgoing
+from tests.unit.examples import QUEUE, a_letter, a_trail
+from tests.unit.sqs_client import RecordingSqs, letters, outgoing
 
 DEPLOYMENT = Deployment(
     queue_name=QUEUE,
@@ -159,88 +156,3 @@ def test_letters_are_taken_from_the_dlq_or_where_it_says_so_from_the_parking_lot
         one.hide([(letter, timedelta()) for letter in letters(1)])
 
         assert {request["QueueUrl"] for _, request in sqs.calls} == {f"https://sqs/{url}"}
-
-
-# Live traffic.
-
-
-RECEIVED, DELETED = "NumberOfMessagesReceived", "NumberOfMessagesDeleted"
-OLDEST = "ApproximateAgeOfOldestMessage"
-
-Figures = dict[tuple[str, str], list[float]]
-
-
-class RecordingCloudWatch:
-    """A CloudWatch client that knows figures by queue and metric, newest first."""
-
-    def __init__(self, figures: Figures | Exception) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self._figures = figures
-
-    def get_metric_data(self, **request: Any) -> Any:
-        self.requests.append(request)
-        if isinstance(self._figures, Exception):
-            raise self._figures
-        results = []
-        for query in request["MetricDataQueries"]:
-            metric = query["MetricStat"]["Metric"]
-            (dimension,) = metric["Dimensions"]
-            assert (metric["Namespace"], dimension["Name"]) == ("AWS/SQS", "QueueName")
-            figures = self._figures.get((dimension["Value"], metric["MetricName"]), [])
-            results.append({"Id": query["Id"], "Values": figures})
-        return {"MetricDataResults": results}
-
-
-def traffic_of(figures: Figures, *arns: str) -> Traffic:
-    return LiveTraffic(RecordingCloudWatch(figures)).since(ago(minutes=10), NOW, arns)
-
-
-def test_live_traffic_sums_what_was_counted_and_takes_the_newest_age() -> None:
-    figures: Figures = {
-        ("orders", RECEIVED): [3, 4],
-        ("orders", DELETED): [1, 2],
-        ("orders", OLDEST): [9, 60],
-    }
-
-    assert traffic_of(figures, ORDERS_ARN) == Traffic(received=7, deleted=3, oldest_age_seconds=9)
-
-
-def test_live_traffic_is_asked_for_from_the_whole_minute_of_the_start_to_now() -> None:
-    cloudwatch = RecordingCloudWatch({})
-
-    LiveTraffic(cloudwatch).since(ago(minutes=10, seconds=5), NOW, [ORDERS_ARN])
-
-    (request,) = cloudwatch.requests
-    assert request["StartTime"] == ago(minutes=11)
-    assert request["EndTime"] >= NOW
-    assert request["ScanBy"] == "TimestampDescending"
-
-
-def test_no_figures_are_no_traffic_and_no_age() -> None:
-    assert traffic_of({}, ORDERS_ARN) == Traffic(received=0, deleted=0, oldest_age_seconds=None)
-
-
-def test_of_two_source_queues_the_one_whose_consumer_does_worse_testifies() -> None:
-    """Added up, a healthy consumer would testify that the letters of a broken one are poison."""
-    figures: Figures = {
-        ("orders", RECEIVED): [100],
-        ("orders", DELETED): [100],
-        ("invoices", RECEIVED): [9],
-        ("orders", OLDEST): [5],
-        ("invoices", OLDEST): [70],
-    }
-
-    traffic = traffic_of(figures, ORDERS_ARN, INVOICES_ARN)
-
-    assert traffic == Traffic(received=9, deleted=0, oldest_age_seconds=70)
-
-
-def test_a_source_queue_that_is_not_in_use_testifies_nothing() -> None:
-    figures: Figures = {("orders", RECEIVED): [100], ("orders", DELETED): [100]}
-
-    assert traffic_of(figures, ORDERS_ARN, INVOICES_ARN) == Traffic(received=100, deleted=100)
-
-
-def test_figures_that_are_denied_fail_by_name() -> None:
-    with pytest.raises(CallFailed, match="GetMetricData: AccessDenied"):
-        LiveTraffic(RecordingCloudWatch(denial())).since(NOW, NOW, [ORDERS_ARN])

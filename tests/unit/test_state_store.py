@@ -198,6 +198,7 @@ def test_a_circuit_without_a_version_can_be_written_over(
         {"LastStateChangeTimestamp": {"S": "yesterday"}},
         {"Window": {"S": "wide"}},
         {"Judged": {"L": [{"S": "not five parts"}]}},
+        {"Judged": {"L": [{"S": "1:1:X:0:0"}]}},
         {"Pending": {"L": [{"M": {}}]}},
     ],
     ids=lambda damage: next(iter(damage)),
