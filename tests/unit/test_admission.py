@@ -174,7 +174,7 @@ def test_every_letter_gets_exactly_one_decision(cases: list[Case], limit: int) -
 def test_a_trial_goes_without_delay(trial: str) -> None:
     """What it is to show is how the consumer is now."""
     just_failed = letters(1, first_received_at=JUST_FAILED)
-    permit = Permit(limit=1, reason="a trial", **{trial: True})  # type: ignore[arg-type]
+    permit = Permit(limit=1, reason="a trial", **{trial: True})
 
     assert delays(admission(permit), just_failed) == [0]
     assert delays(admission(), just_failed) == [30]

@@ -193,7 +193,7 @@ class History(RuleBasedStateMachine):
     def what_is_out_is_of_this_generation_and_known_by_its_id(self) -> None:
         pending = self.circuit.pending
         assert {one.generation for one in pending} <= {self.circuit.generation}
-        ids = [one.id for one in (*pending, *self.circuit.judged)]
+        ids = [one.id for one in pending] + [one.id for one in self.circuit.judged]
         assert len(set(ids)) == len(ids)
 
     @invariant()

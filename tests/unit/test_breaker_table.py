@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum, auto
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ HAPPENS: dict[Event, circuits.Event] = {
 }
 
 #: One short of each threshold, where the event is the last that it takes.
-ONE_SHORT = {
+ONE_SHORT: dict[Event, dict[str, Any]] = {
     Event.LAST_SUCCESS_SHOWN: {"success_count": SETTINGS.success_threshold - 1},
     Event.LAST_SUCCESS_VOUCHED: {"success_count": SETTINGS.success_threshold - 1},
     Event.LAST_FAILURE: {"failure_count": SETTINGS.failure_threshold - 1},

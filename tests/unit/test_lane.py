@@ -160,7 +160,7 @@ def test_a_paused_queue_lets_nothing_through_whatever_its_circuit() -> None:
 
 def test_the_queues_own_live_traffic_brings_its_canary_forward() -> None:
     well = BookKeeper(ago(minutes=5)).minute(sent=5, deleted=5).books
-    cooling = {"state": State.OPEN, "cools_until": ahead(hours=1)}
+    cooling: dict[str, Any] = {"state": State.OPEN, "cools_until": ahead(hours=1)}
 
     assert a_lane(well, **cooling).allow(NOW).limit == SETTINGS.canary_size
     assert a_lane(None, **cooling).allow(NOW).limit == 0
@@ -263,7 +263,10 @@ def test_a_batch_is_judged_by_the_books_of_its_own_source_beside_its_own_batches
     """Of two lanes with the same batch out, the one whose books show deletes succeeds."""
     well = BookKeeper(BEGIN).minute(sent=7).minute(deleted=7).books
     silent = BookKeeper(BEGIN).minute(sent=7).quiet(2).books
-    out = {"pending": (a_batch(due_at=ahead(hours=1)),), "judged": (a_judged(3, minutes=10),)}
+    out: dict[str, Any] = {
+        "pending": (a_batch(due_at=ahead(hours=1)),),
+        "judged": (a_judged(3, minutes=10),),
+    }
 
     (success,) = a_lane(well, **out).judged(NOW)[1]
     (waits,) = a_lane(silent, **out).judged(NOW)[1]
