@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from redrive.core.circuit import Batch, Circuit
+from redrive.core.batch import Batch, Judged, Verdict
+from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter, Trail
 
@@ -77,6 +78,20 @@ def a_batch(**changes: Any) -> Batch:
         "size": 4,
     }
     return Batch(**usual | changes)
+
+
+def a_judged(size: int = 4, returned: int = 0, *, minutes: float = 9, **changes: Any) -> Judged:
+    """Another batch, sent some minutes ago and judged a success already."""
+    usual: dict[str, Any] = {
+        "id": 8,
+        "generation": 2,
+        "verdict": Verdict.SUCCESS,
+        "is_strike": True,
+        "sent_at": ago(minutes=minutes),
+        "size": size,
+        "returned": returned,
+    }
+    return Judged(**usual | changes)
 
 
 def a_circuit(**changes: Any) -> Circuit:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import ClientError
-from redrive.aws.outgoing import Outgoing
 
 from redrive.core.letter import Letter
+from redrive.core.outgoing import Outgoing
 from tests.unit.examples import a_letter, a_trail
 
 Entry = dict[str, Any]

@@ -39,7 +39,7 @@ def test_a_backoff_never_exceeds_the_maximum(count: int, roll: float, settings: 
 
 
 @given(COUNTS, ROLLS, DELAYS)
-def test_a_later_redrive_never_waits_less_than_an_earlier_one(
+def test_a_letter_with_more_strikes_never_waits_less(
     count: int, roll: float, settings: Settings
 ) -> None:
     assert backoff(count, roll, settings) <= backoff(count + 1, roll, settings)
@@ -136,3 +136,39 @@ def test_a_letter_that_finds_no_second_within_sqs_longest_delay_gets_none() -> N
 @pytest.mark.parametrize("rate", [0, 5])
 def test_a_wish_beyond_sqs_longest_delay_gets_no_slot(rate: float) -> None:
     assert Pacer(rate).slot(seconds(901), NOW) is None
+
+
+# Where the pass before left off.
+
+
+def test_a_pacer_begins_where_the_one_before_left_off() -> None:
+    pacer = Pacer(2, NOW + seconds(30))
+
+    assert [pacer.slot(seconds(0), NOW) for _ in range(3)] == [seconds(n) for n in (30, 30, 31)]
+
+
+def test_a_wish_beyond_what_was_dealt_out_is_granted() -> None:
+    assert Pacer(2, NOW + seconds(30)).slot(seconds(90), NOW) == seconds(90)
+
+
+def test_without_a_limit_nobody_waits_for_the_pass_before() -> None:
+    assert Pacer(0, NOW + seconds(30)).slot(seconds(0), NOW) == seconds(0)
+
+
+def test_a_pacer_tells_up_to_when_the_rate_is_used_up_and_not_that_letters_chose_to_wait() -> None:
+    pressed, patient = Pacer(2), Pacer(2)
+
+    for _ in range(20):
+        pressed.slot(seconds(0), NOW)
+    patient.slot(seconds(600), NOW)
+
+    assert pressed.until == NOW + seconds(9)
+    assert patient.until is None
+
+
+def test_the_end_of_the_used_up_rate_never_moves_back() -> None:
+    pacer = Pacer(2, NOW + seconds(100))
+
+    pacer.slot(seconds(0), NOW)
+
+    assert pacer.until == NOW + seconds(100)

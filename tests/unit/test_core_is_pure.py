@@ -1,7 +1,10 @@
-"""The floors of the house: `core` below `aws` and `passes`; the core knows no AWS, clock, environment or chance."""
+"""The floors of the house: `core` below `aws` and `passes`, which know nothing of each other; wiring and handler on top.
+
+The core knows no AWS, clock, environment or chance; a pass gets all of these through its ports.
+"""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,15 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "lambdas" / "redrive"
 CORE = sorted((PACKAGE / "core").glob("*.py"))
 PASSES = sorted((PACKAGE / "passes").glob("*.py"))
+
+ADAPTERS = sorted((PACKAGE / "aws").glob("*.py"))
+ALL = sorted(PACKAGE.rglob("*.py"))
+
+#: The only places that join passes and adapters.
+JOINTS = {"wiring", "handler"}
+
+#: What the core may know of ours.
+BELOW_THE_CORE = ("core", "settings", "errors")
 
 FORBIDDEN_MODULES = {
     "boto3",
@@ -37,6 +49,8 @@ def imported(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
+            # `from redrive import aws` names a floor, too.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def called(tree: ast.Module) -> Iterator[str]:
@@ -47,11 +61,23 @@ def called(tree: ast.Module) -> Iterator[str]:
                     yield name
 
 
+def roots_of(names: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
+def is_in(name: str, floor: str) -> bool:
+    return f"{name}.".startswith(f"redrive.{floor}.")
+
+
+def is_joint(name: str) -> bool:
+    return name in {f"redrive.{joint}" for joint in JOINTS}
+
+
 @pytest.mark.parametrize("module", CORE, ids=lambda path: path.stem)
 def test_a_module_of_the_core_imports_no_world(module: Path) -> None:
-    roots = {name.partition(".")[0] for name in imported(tree_of(module))}
+    roots = roots_of(imported(tree_of(module)))
 
-    assert roots & (FORBIDDEN_MODULES - {"random"}) == set()
+    assert roots & FORBIDDEN_MODULES == set()
 
 
 @pytest.mark.parametrize("module", CORE, ids=lambda path: path.stem)
@@ -60,26 +86,53 @@ def test_a_module_of_the_core_asks_no_clock_and_no_environment(module: Path) -> 
 
 
 @pytest.mark.parametrize("module", CORE, ids=lambda path: path.stem)
-def test_the_core_imports_of_ours_only_the_core_and_the_settings(module: Path) -> None:
+def test_the_core_imports_of_ours_only_the_core_the_settings_and_the_errors(module: Path) -> None:
     ours = {name for name in imported(tree_of(module)) if name.startswith("redrive.")}
 
-    assert not {
-        name
-        for name in ours
-        if not name.startswith("redrive.core.")
-        and name not in ("redrive.core", "redrive.settings", "redrive.errors")
-    }
+    assert {one for one in ours if not any(is_in(one, floor) for floor in BELOW_THE_CORE)} == set()
 
 
 @pytest.mark.parametrize("module", PASSES, ids=lambda path: path.stem)
-def test_a_pass_knows_no_boto3(module: Path) -> None:
-    roots = {name.partition(".")[0] for name in imported(tree_of(module))}
+def test_a_pass_knows_ports_and_neither_boto3_nor_the_adapters_behind_them(module: Path) -> None:
+    names = set(imported(tree_of(module)))
 
-    assert roots & {"boto3", "botocore"} == set()
+    assert roots_of(names) & {"boto3", "botocore", "aws_lambda_powertools"} == set()
+    assert {name for name in names if is_in(name, "aws") or is_joint(name)} == set()
+
+
+@pytest.mark.parametrize("module", PASSES, ids=lambda path: path.stem)
+def test_a_pass_asks_its_tools_for_the_time_and_for_chance(module: Path) -> None:
+    """`Random` is named for its type only: who makes one is the composition root."""
+    tree = tree_of(module)
+
+    assert set(called(tree)) & (FORBIDDEN_CALLS | {"Random"}) == set()
+    assert roots_of(imported(tree)) & {"time", "os", "uuid", "secrets"} == set()
+
+
+@pytest.mark.parametrize("module", ADAPTERS, ids=lambda path: path.stem)
+def test_an_adapter_knows_nothing_of_the_passes_that_use_it(module: Path) -> None:
+    names = set(imported(tree_of(module)))
+
+    assert {name for name in names if is_in(name, "passes") or is_joint(name)} == set()
+
+
+def test_passes_and_adapters_are_joined_by_the_wiring_and_the_handler_only() -> None:
+    joining = set()
+    for module in ALL:
+        names = set(imported(tree_of(module)))
+        if any(is_in(one, "aws") for one in names) and any(is_in(one, "passes") for one in names):
+            joining.add(module.relative_to(PACKAGE).with_suffix("").as_posix())
+
+    assert joining == JOINTS
 
 
 def test_what_the_check_forbids_it_would_find() -> None:
-    impure = ast.parse("import os.path\nfrom boto3.session import Session\ndatetime.now()")
+    impure = ast.parse(
+        "import os.path\nfrom boto3.session import Session\nfrom redrive import aws\n"
+        "def later():\n    from redrive.aws.sqs import SqsQueue\n    return datetime.now()"
+    )
 
-    assert {name.partition(".")[0] for name in imported(impure)} == {"os", "boto3"}
+    names = set(imported(impure))
+    assert roots_of(names) == {"os", "boto3", "redrive"}
+    assert {"redrive.aws", "redrive.aws.sqs"} <= {one for one in names if is_in(one, "aws")}
     assert set(called(impure)) == {"now"}

@@ -1,5 +1,7 @@
 """One letter's entry in the ledger, through a life of redrives, returns and a parking."""
 
+from collections.abc import Callable
+
 import pytest
 
 from redrive.core.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
@@ -69,7 +71,7 @@ def test_a_return_counts_as_evidence_until_a_write_of_the_circuit_has_charged_it
 
 
 def test_a_deferral_keeps_the_strikes_and_settles_the_batch_that_gave_them() -> None:
-    entry = an_entry().deferred(not_before=ahead(hours=2), strikes=1, batch=an_entry().batch)
+    entry = an_entry().deferred(not_before=ahead(hours=2), strikes=1, batch=7, now=NOW)
 
     assert (entry.not_before, entry.strikes, entry.settled_batch) == (ahead(hours=2), 1, 7)
     assert entry.redrive_count == 1
@@ -84,6 +86,67 @@ def test_a_parked_letter_keeps_its_reason_its_time_and_its_redrive_count() -> No
     assert (entry.park_reason, entry.parked_at) == ("MAX_ATTEMPTS", NOW)
     assert (entry.redrive_count, entry.strikes, entry.settled_batch) == (5, 5, 7)
     assert entry.current_id == "in the lot"
+    assert entry.has_replaced("second")
+
+
+# The clocks of giving up and of the last chance.
+
+
+def test_giving_up_is_counted_from_the_first_redrive_and_no_later_one() -> None:
+    first = redriven(an_entry(first_redrive=None))
+    later = redriven(an_entry(first_redrive=ago(hours=5)))
+
+    assert first.first_redrive == NOW
+    assert later.first_redrive == ago(hours=5)
+
+
+STRIKING: dict[str, Callable[[Entry, int], Entry]] = {
+    "a redrive": lambda entry, strikes: redriven(entry, strikes=strikes),
+    "a deferral": lambda entry, strikes: entry.deferred(
+        not_before=ahead(hours=2), strikes=strikes, batch=7, now=NOW
+    ),
+}
+
+
+@pytest.mark.parametrize("settle", STRIKING.values(), ids=STRIKING.keys())
+def test_the_last_chance_is_counted_from_the_first_strike_and_no_later_one(
+    settle: Callable[[Entry, int], Entry],
+) -> None:
+    assert settle(an_entry(), 0).first_strike is None
+    assert settle(an_entry(), 1).first_strike == NOW
+    assert settle(an_entry(strikes=1, first_strike=ago(hours=3)), 2).first_strike == ago(hours=3)
+
+
+def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks() -> None:
+    entry = an_entry(
+        strikes=4,
+        settled_batch=6,
+        first_strike=ago(hours=9),
+        first_redrive=ago(days=2),
+        not_before=ahead(hours=1),
+    )
+
+    fresh = entry.replayed(
+        replaced_id="second", new_id="third", redrive_count=2, now=NOW, note="replayed"
+    )
+
+    assert fresh.status is Status.REPLAYED
+    assert (fresh.strikes, fresh.first_strike, fresh.first_redrive) == (0, None, None)
+    assert (fresh.batch, fresh.settled_batch, fresh.not_before) == (None, None, None)
+    assert (fresh.redrive_count, fresh.current_id) == (2, "third")
+    assert fresh.has_replaced("second")
+
+
+def test_a_return_after_a_replay_is_told_as_one() -> None:
+    entry = an_entry(batch=None).returned(message_id="second", version=20, now=NOW)
+
+    assert entry.history[-1].endswith("returned after a replay")
+
+
+def test_a_copy_that_outlives_its_delete_by_a_person_is_one_to_discard() -> None:
+    entry = an_entry().deleted(message_id="second", now=NOW, note="deleted")
+
+    assert entry.status is Status.DELETED
     assert entry.has_replaced("second")
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.aws.sqs import Outgoing
 from redrive.core.letter import (
     TRAIL_ATTRIBUTE,
     Attribute,
@@ -19,6 +18,7 @@ from redrive.core.letter import (
     trail_attribute,
     without_lineage,
 )
+from redrive.core.outgoing import Outgoing
 from tests.unit.examples import QUEUE, a_letter, a_trail
 
 TRAILS = st.builds(

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from redrive.aws.outgoing import BYTES_PER_CALL
 
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.outgoing import BYTES_PER_CALL
 from redrive.errors import CONTENT_FAULTS, EntryFault
 from tests.unit.examples import QUEUE, a_letter, a_trail
 from tests.unit.sqs_client import ATTRIBUTES, MIB, RecordingSqs, denial, numbered, outgoing

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from redrive.aws.outgoing import Sent
 
 from redrive.aws.sqs import SqsQueue
+from redrive.core.outgoing import Sent
 from redrive.errors import CONTENT_FAULTS, TRANSIENT_FAULTS, EntryFault
 from tests.unit.sqs_client import Entry, RecordingSqs, denial, numbered
 

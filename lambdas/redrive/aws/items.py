@@ -68,6 +68,9 @@ def _forgotten(now: datetime) -> Item:
     return {"TTL": {"N": str(int((now + ENTRY_KEPT).timestamp()))}}
 
 
+_VERDICTS = {one.value[0]: one for one in Verdict}
+
+
 def _judged_to_text(judged: Judged) -> str:
     marks = ("!" if judged.is_strike else "") + ("?" if judged.was_alone else "")
     numbers = (judged.returned, judged.overturned_at, judged.size, int(judged.sent_at.timestamp()))
@@ -82,7 +85,7 @@ def _judged_from_text(text: str) -> Judged:
     return Judged(
         id=int(batch),
         generation=int(generation),
-        verdict=next(one for one in Verdict if one.value[0] == verdict[0]),
+        verdict=_VERDICTS[verdict[:1]],
         is_strike="!" in verdict,
         was_alone="?" in verdict,
         returned=int(returned),

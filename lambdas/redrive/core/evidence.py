@@ -115,14 +115,13 @@ def gather_evidence(
     if account is None or account.until <= batch.first_try_at:
         return replace(seen, live=Live(is_expected=sent_before > 0))
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
-    not_of_batch = max(
-        0, account.met - batch.size - sum(one.seen_again for one in ours if one.id != batch.id)
-    )
-    seen_again = batch.seen_again
+    others_met = max(0, account.met - batch.size)
+    others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
+    deleted = max(0, account.deleted - max(0, others_met - others_failed))
     is_settled = account.until >= batch.tried_by + PERIOD
-    moved = max(0, account.moved - not_of_batch) if is_settled else 0
+    moved = max(0, account.moved - others_met) if is_settled else 0
     return Evidence(
-        succeeded=min(max(0, account.deleted - not_of_batch), batch.size - seen_again),
+        succeeded=min(deleted, batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
         live=_live(ours, account, sent_before, start),

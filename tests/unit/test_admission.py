@@ -1,0 +1,267 @@
+"""Which letters go first, how many, and when: the permit's room and the rate, dealt out one by one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.core.admission import Admission
+from redrive.core.breaker import Permit
+from redrive.core.case import Case
+from redrive.core.circuit import Circuit, Orders
+from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.triage import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
+from redrive.settings import Settings
+from tests.unit.examples import (
+    NOW,
+    a_circuit,
+    a_letter,
+    a_returned_letter,
+    a_trail,
+    ago,
+    ahead,
+    an_entry,
+)
+from tests.unit.situations import EXPIRING, JUST_FAILED, OTHER_ARN, TERMS
+
+UNLIMITED = Settings(max_rate=0)
+WINDOW = Permit(limit=1_000, reason="window")
+
+
+def waiting(name: str, **changes: Any) -> Case:
+    """A letter that has waited in the DLQ for longer than its backoff."""
+    return Case(
+        letter=a_letter(**{"message_id": name, "first_received_at": ago(hours=1)} | changes)
+    )
+
+
+def returned(name: str, redrives: int = 1, strikes: int = 0, **changes: Any) -> Case:
+    """A letter that came back an hour ago."""
+    trail = a_trail(original_id=name, redrive_count=redrives)
+    entry = an_entry(
+        original_id=name,
+        current_id=name,
+        redrive_count=redrives,
+        strikes=strikes,
+        last_redrive=ago(hours=1),
+        replaced_ids=(),
+    )
+    return Case(letter=a_returned_letter(message_id=name, trail=trail, **changes), entry=entry)
+
+
+def admission(
+    permit: Permit = WINDOW,
+    settings: Settings = UNLIMITED,
+    circuit: Circuit | None = None,
+    now: datetime = NOW,
+) -> Admission:
+    return Admission(circuit or a_circuit(), permit, settings, now)
+
+
+def decided(
+    one: Admission, cases: Sequence[Case], now: datetime = NOW
+) -> list[tuple[str, Decision]]:
+    some = one.decide(cases, [0.0] * len(cases), a_circuit(), TERMS, now)
+    return [(case.message_id, decision) for case, decision in some]
+
+
+def admitted(one: Admission, cases: Sequence[Case], now: datetime = NOW) -> list[str]:
+    return [name for name, what in decided(one, cases, now) if isinstance(what, Redrive)]
+
+
+def delays(one: Admission, cases: Sequence[Case], now: datetime = NOW) -> list[float]:
+    return [
+        what.delay.total_seconds()
+        for _, what in decided(one, cases, now)
+        if isinstance(what, Redrive)
+    ]
+
+
+def letters(count: int, **changes: Any) -> list[Case]:
+    return [waiting(f"m{number}", **changes) for number in range(count)]
+
+
+# Who goes first.
+
+
+IN_ORDER = [
+    returned("near its expiry", redrives=9, strikes=2, sent_at=EXPIRING),
+    waiting("on its first visit, the older", sent_at=ago(hours=2)),
+    waiting("on its first visit, the younger", sent_at=ago(hours=1, minutes=30)),
+    returned("redriven once"),
+    returned("redriven often", redrives=4),
+    returned("a suspect", redrives=1, strikes=1),
+    returned("a suspect that was redriven often", redrives=3, strikes=1),
+]
+
+
+@given(st.permutations(IN_ORDER))
+def test_what_is_near_expiry_goes_first_then_what_has_no_strikes_and_was_least_redriven(
+    cases: list[Case],
+) -> None:
+    assert admitted(admission(), cases) == [case.message_id for case in IN_ORDER]
+
+
+@given(st.permutations(IN_ORDER), st.integers(0, len(IN_ORDER)))
+def test_a_small_permit_takes_the_first_of_them(cases: list[Case], limit: int) -> None:
+    first = [case.message_id for case in IN_ORDER[:limit]]
+
+    assert admitted(admission(Permit(limit=limit, reason="window")), cases) == first
+
+
+def test_of_equals_the_one_that_is_due_sooner_goes_first() -> None:
+    later = waiting("later", first_received_at=JUST_FAILED)
+
+    assert admitted(admission(), [later, waiting("sooner")]) == ["sooner", "later"]
+
+
+# How many.
+
+
+def test_what_is_beyond_the_permit_is_held_and_the_room_is_used_up() -> None:
+    one = admission(Permit(limit=2, reason="window"))
+
+    what = [decision for _, decision in decided(one, letters(5))]
+
+    assert sum(isinstance(decision, Redrive) for decision in what) == 2
+    assert {d.reason for d in what if isinstance(d, Hold)} == {HoldReason.NO_PERMIT}
+    assert one.room == 0
+
+
+def test_the_room_lasts_over_the_rounds_of_a_pass() -> None:
+    one = admission(Permit(limit=5, reason="window"))
+
+    counts = [len(admitted(one, letters(3))) for _ in range(3)]
+
+    assert counts == [3, 2, 0]
+
+
+def test_a_letter_near_expiry_that_finds_no_room_is_parked() -> None:
+    one = admission(Permit(limit=0, reason="OPEN"))
+
+    ((_, decision),) = decided(one, [waiting("m", sent_at=EXPIRING)])
+
+    assert decision == Park(reason=ParkReason.EXPIRING, strikes=0)
+
+
+def test_what_does_not_go_takes_no_room() -> None:
+    replaced = replace(returned("r"), entry=an_entry(replaced_ids=("r",)))
+    stranger = waiting("s", source_arn=OTHER_ARN)
+    one = admission(Permit(limit=1, reason="window"))
+
+    what = dict(decided(one, [replaced, stranger, waiting("m")]))
+
+    assert isinstance(what["r"], Discard)
+    assert isinstance(what["s"], Park)
+    assert isinstance(what["m"], Redrive)
+
+
+@given(st.permutations(IN_ORDER), st.integers(0, 10))
+def test_every_letter_gets_exactly_one_decision(cases: list[Case], limit: int) -> None:
+    names = [name for name, _ in decided(admission(Permit(limit=limit, reason="")), cases)]
+
+    assert sorted(names) == sorted(case.message_id for case in cases)
+
+
+# When.
+
+
+@pytest.mark.parametrize("trial", ["is_canary", "is_probe"])
+def test_a_trial_goes_without_delay(trial: str) -> None:
+    """What it is to show is how the consumer is now."""
+    just_failed = letters(1, first_received_at=JUST_FAILED)
+    permit = Permit(limit=1, reason="a trial", **{trial: True})
+
+    assert delays(admission(permit), just_failed) == [0]
+    assert delays(admission(), just_failed) == [30]
+
+
+def test_letters_are_spread_so_that_the_consumer_sees_no_more_than_the_rate() -> None:
+    assert delays(admission(settings=Settings(max_rate=2)), letters(5)) == [0, 0, 1, 1, 2]
+
+
+def test_the_rounds_of_a_pass_share_the_seconds() -> None:
+    one = admission(settings=Settings(max_rate=2))
+
+    first = delays(one, letters(3))
+    second = delays(one, letters(3), ahead(seconds=1))
+
+    assert (first, second) == ([0, 0, 1], [0, 1, 1])
+
+
+def test_the_next_pass_begins_where_the_one_before_left_off() -> None:
+    settings = Settings(max_rate=10)
+    one = admission(settings=settings)
+    ends = max(delays(one, letters(1_000)))
+    assert one.paced_until == ahead(seconds=ends)
+
+    later = ahead(seconds=60)
+    other = admission(settings=settings, circuit=a_circuit(paced_until=one.paced_until), now=later)
+
+    assert min(delays(other, letters(10), later)) == ends - 60
+
+
+def test_a_pass_that_the_rate_did_not_hold_up_leaves_nothing_to_wait_for() -> None:
+    one = admission(settings=Settings(max_rate=100))
+
+    delays(one, letters(50))
+
+    assert one.paced_until is None
+
+
+def test_a_pace_that_is_over_holds_nobody_up() -> None:
+    one = admission(settings=Settings(max_rate=10), circuit=a_circuit(paced_until=ago(minutes=1)))
+
+    assert delays(one, letters(3)) == [0, 0, 0]
+
+
+def test_a_letter_that_finds_no_second_within_sqs_longest_delay_ends_the_room() -> None:
+    circuit = a_circuit(paced_until=NOW + MAX_SQS_DELAY)
+    one = admission(settings=Settings(max_rate=1), circuit=circuit)
+
+    what = [decision for _, decision in decided(one, letters(3))]
+
+    assert [type(decision) for decision in what] == [Redrive, Hold, Hold]
+    assert one.room == 0
+
+
+@given(
+    st.lists(st.integers(1, 80), min_size=1, max_size=4), st.integers(1, 10), st.integers(0, 120)
+)
+def test_over_several_passes_no_letter_is_due_beyond_the_rate(
+    passes: list[int], rate: int, apart: int
+) -> None:
+    circuit, now, due = a_circuit(), NOW, []
+    for count in passes:
+        one = admission(settings=Settings(max_rate=rate), circuit=circuit, now=now)
+        due += [now + timedelta(seconds=after) for after in delays(one, letters(count), now)]
+        circuit = replace(circuit, paced_until=one.paced_until)
+        now += timedelta(seconds=apart + 1)
+
+    # Where two passes meet they share a second, and the few letters that are not worth a note in the circuit.
+    span = (max(due) - min(due)).total_seconds() + 1
+    assert len(due) <= rate * span + (len(passes) - 1) * (rate + 3)
+
+
+def test_a_persons_drain_raises_the_rate_while_it_lasts_and_never_lowers_it() -> None:
+    def rate_with(**orders: Any) -> float:
+        drain = Orders(**{"drain_until": ahead(hours=1)} | orders)
+        one = admission(settings=Settings(max_rate=2), circuit=a_circuit(orders=drain))
+        return delays(one, letters(20)).count(0)
+
+    assert rate_with(drain_rate=10) == 10
+    assert rate_with(drain_rate=1) == 2
+    assert rate_with(drain_rate=None) == 2
+    assert rate_with(drain_rate=10, drain_until=NOW) == 2
+
+
+def test_where_there_is_no_limit_a_drain_sets_none() -> None:
+    drain = Orders(drain_until=ahead(hours=1), drain_rate=1)
+
+    one = admission(settings=UNLIMITED, circuit=a_circuit(orders=drain))
+
+    assert set(delays(one, letters(50))) == {0}

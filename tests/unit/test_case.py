@@ -1,0 +1,278 @@
+"""Whose letter this is, and what counts against it: identity over copies, crashes and strangers."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.core.batch import Verdict
+from redrive.core.case import NO_BATCH, Case
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Letter
+from tests.unit.examples import (
+    NOW,
+    QUEUE,
+    SOURCE_ARN,
+    a_batch,
+    a_circuit,
+    a_judged,
+    a_letter,
+    a_returned_letter,
+    a_trail,
+    ago,
+    ahead,
+    an_entry,
+)
+from tests.unit.situations import ACQUITTING, OTHER_ARN, STRIKING
+
+FIRST_VISIT = Case(letter=a_letter())
+RETURN = Case(letter=a_returned_letter(), entry=an_entry())
+LOST_BY_LEDGER = Case(letter=a_returned_letter(trail=a_trail(redrive_count=3)))
+#: The send of the last redrive was accepted, its record was not: the trail is ahead of the ledger.
+LOST_WRITE = Case(
+    letter=a_returned_letter(message_id="third", batch=9, trail=a_trail(redrive_count=2, batch=9)),
+    entry=an_entry(),
+)
+#: A message with ten attributes has no room for its trail: the ledger kept it, under the copy's own id.
+KEPT_TRAIL = Case(letter=a_letter(message_id="second").with_trail(a_trail()), entry=an_entry())
+STRIPPED = Case(letter=a_letter(), entry=an_entry(redrive_count=3, replaced_ids=()))
+
+
+# Identity.
+
+
+@pytest.mark.parametrize(
+    "case", [FIRST_VISIT, RETURN, LOST_BY_LEDGER, LOST_WRITE, KEPT_TRAIL, STRIPPED]
+)
+def test_every_copy_of_a_letter_goes_by_the_id_of_its_first_visit(case: Case) -> None:
+    assert case.original_id == "first"
+    assert case.known(QUEUE).original_id == "first"
+    assert case.next_trail(QUEUE, a_batch()).original_id == "first"
+
+
+@pytest.mark.parametrize(
+    ("case", "redrives"),
+    [
+        (FIRST_VISIT, 0),
+        (RETURN, 1),
+        (LOST_BY_LEDGER, 3),
+        (LOST_WRITE, 2),
+        (KEPT_TRAIL, 1),
+        (STRIPPED, 3),
+    ],
+    ids=["first visit", "return", "ledger lost it", "lost write", "kept trail", "stripped trail"],
+)
+def test_the_higher_of_trail_and_ledger_counts_the_redrives(case: Case, redrives: int) -> None:
+    assert case.redrives == redrives
+    assert case.known(QUEUE).redrive_count == redrives
+    assert case.next_trail(QUEUE, a_batch()).redrive_count == redrives + 1
+
+
+def test_a_copy_that_an_accepted_send_has_replaced_is_known_as_one() -> None:
+    left_behind = Case(letter=a_letter(), entry=an_entry(replaced_ids=("first",)))
+
+    assert left_behind.is_replaced
+    assert not left_behind.is_strangers_copy
+    assert not RETURN.is_replaced
+    assert not FIRST_VISIT.is_replaced
+
+
+STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {
+    "a consumer copied the trail on to a message of its own": (
+        a_returned_letter(message_id="stranger"),
+        an_entry(),
+        True,
+    ),
+    "it did so some redrives ago": (
+        a_returned_letter(message_id="stranger"),
+        an_entry(redrive_count=5, current_id="sixth"),
+        True,
+    ),
+    "this is the copy that was sent last": (a_returned_letter(), an_entry(), False),
+    "a write was lost: the trail is ahead of the ledger": (
+        LOST_WRITE.letter,
+        LOST_WRITE.entry,
+        False,
+    ),
+    "the ledger has lost all of it": (a_returned_letter(message_id="stranger"), None, False),
+    "this copy was sent on already": (a_returned_letter(message_id="first"), an_entry(), False),
+    "there is no trail to be copied": (a_letter(message_id="stranger"), an_entry(), False),
+}
+
+
+@pytest.mark.parametrize(
+    ("letter", "entry", "is_strangers"), STRANGERS.values(), ids=STRANGERS.keys()
+)
+def test_a_copied_trail_is_known_by_a_message_id_that_was_never_sent(
+    letter: Letter, entry: Entry | None, is_strangers: bool
+) -> None:
+    assert Case(letter=letter, entry=entry).is_strangers_copy is is_strangers
+
+
+def test_a_strangers_copy_becomes_a_letter_of_its_own_and_inherits_no_strike() -> None:
+    copied = a_returned_letter(message_id="stranger")
+    suspect = Case(letter=copied, entry=an_entry(strikes=4, settled_batch=5))
+
+    own = Case(letter=copied.without_trail())
+
+    assert suspect.is_strangers_copy
+    assert (own.original_id, own.redrives, own.batch) == ("stranger", 0, None)
+    assert own.strikes(STRIKING) == 0
+    assert own.letter.trail_fault is not None
+
+
+@given(st.integers(0, 20), st.integers(0, 20))
+def test_only_a_trail_behind_the_ledger_can_be_a_strangers(trail: int, ledger: int) -> None:
+    case = Case(
+        letter=a_returned_letter(message_id="x", trail=a_trail(redrive_count=trail)),
+        entry=an_entry(redrive_count=ledger),
+    )
+
+    assert case.is_strangers_copy is (trail <= ledger)
+
+
+# Where it belongs.
+
+
+def test_the_trail_names_the_batch_before_the_ledger_does() -> None:
+    assert Case(letter=a_returned_letter(batch=8), entry=an_entry(batch=7)).batch == 8
+    assert Case(letter=a_letter(), entry=an_entry(batch=7)).batch == 7
+    assert FIRST_VISIT.batch is None
+
+
+def test_sqs_names_the_source_before_the_ledger_does() -> None:
+    unnamed = a_letter(source_arn=None)
+
+    assert Case(letter=a_letter(), entry=an_entry(source_arn=OTHER_ARN)).source_arn == SOURCE_ARN
+    assert Case(letter=unnamed, entry=an_entry(source_arn=OTHER_ARN)).source_arn == OTHER_ARN
+    assert Case(letter=unnamed).source_arn is None
+
+
+# Strikes.
+
+
+def test_a_strike_needs_a_batch_that_says_so() -> None:
+    assert RETURN.strikes(STRIKING) == 1
+    assert RETURN.strikes(ACQUITTING) == 0
+    assert RETURN.strikes(a_circuit()) == 0
+    assert FIRST_VISIT.strikes(STRIKING) == 0
+    assert LOST_BY_LEDGER.strikes(STRIKING) == 1
+
+
+def test_a_strike_adds_to_those_before_it() -> None:
+    suspect = replace(RETURN, entry=an_entry(strikes=2, settled_batch=5))
+
+    assert suspect.strikes(STRIKING) == 3
+    assert suspect.strikes(ACQUITTING) == 2
+
+
+def test_a_verdict_gives_its_strike_once() -> None:
+    strikes = RETURN.strikes(STRIKING)
+    deferred = an_entry().deferred(not_before=ahead(hours=1), strikes=strikes, batch=7, now=NOW)
+
+    assert replace(RETURN, entry=deferred).strikes(STRIKING) == strikes == 1
+
+
+def test_a_strike_that_is_known_by_the_trail_alone_is_counted_once_across_a_deferral() -> None:
+    """The write of the last redrive was lost, so the entry names an older batch than the trail."""
+    circuit = a_circuit(judged=(a_judged(id=9),))
+    stale = an_entry(batch=7, settled_batch=7)
+    case = replace(LOST_WRITE, entry=stale)
+    strikes = case.strikes(circuit)
+
+    deferred = stale.deferred(not_before=ahead(hours=1), strikes=strikes, batch=9, now=NOW)
+
+    assert strikes == 1
+    assert replace(case, entry=deferred).strikes(circuit) == 1
+
+
+def test_a_strike_is_taken_back_with_the_success_that_it_stood_on() -> None:
+    fallen = a_circuit(judged=(a_judged(id=7, verdict=Verdict.FAILURE, is_strike=False),))
+
+    assert RETURN.strikes(fallen) == 0
+
+
+def test_a_return_without_a_verdict_yet_is_no_strike_yet() -> None:
+    assert RETURN.strikes(a_circuit(pending=(a_batch(id=7),))) == 0
+
+
+def test_only_the_ledger_makes_a_letter_a_suspect() -> None:
+    """What the batch was charged with was sent before this return's verdict is in."""
+    assert not RETURN.is_suspect
+    assert replace(RETURN, entry=an_entry(strikes=1)).is_suspect
+    assert not LOST_BY_LEDGER.is_suspect
+
+
+# Returns, each charged to the circuit once.
+
+RETURNED = an_entry(status=Status.RETURNED)
+
+
+@pytest.mark.parametrize(
+    ("case", "is_unseen"),
+    [
+        (FIRST_VISIT, False),
+        (Case(letter=a_returned_letter(trail=a_trail(redrive_count=0, batch=NO_BATCH))), False),
+        (Case(letter=a_returned_letter(message_id="first"), entry=an_entry()), False),
+        (Case(letter=a_returned_letter()), True),
+        (RETURN, True),
+        (replace(RETURN, entry=an_entry(status=Status.PARKED)), True),
+        (replace(RETURN, entry=replace(RETURNED, seen_in_version=20)), True),
+        (replace(RETURN, entry=replace(RETURNED, seen_in_version=19)), False),
+    ],
+    ids=[
+        "a first visit is no return",
+        "nor is a letter that was parked on its first visit and put back",
+        "nor a copy that a crash left behind: the letter itself has gone on",
+        "the trail alone shows it",
+        "the ledger knows of the redrive",
+        "a person put a parked letter back",
+        "marked by a pass that died before it wrote the circuit",
+        "marked and charged",
+    ],
+)
+def test_a_return_is_charged_to_the_circuit_once(case: Case, is_unseen: bool) -> None:
+    assert case.is_unseen_return(20) is is_unseen
+
+
+# What is written next.
+
+
+def test_a_first_visits_entry_begins_with_what_the_letter_says() -> None:
+    entry = FIRST_VISIT.known(QUEUE)
+
+    assert (entry.original_id, entry.current_id, entry.queue) == ("first", "first", QUEUE)
+    assert entry.first_seen == a_letter().sent_at
+    assert (entry.redrive_count, entry.strikes, entry.batch) == (0, 0, None)
+    assert entry.source_arn == SOURCE_ARN
+
+
+def test_an_entry_that_the_ledger_lost_is_made_again_from_the_trail() -> None:
+    entry = LOST_BY_LEDGER.known(QUEUE)
+
+    assert (entry.redrive_count, entry.batch, entry.generation) == (3, 7, 2)
+    assert entry.first_seen == ago(hours=1)
+
+
+def test_a_redrive_that_the_ledger_never_recorded_is_made_good() -> None:
+    assert LOST_WRITE.known(QUEUE).redrive_count == 2
+
+
+def test_the_next_copy_carries_its_batch_and_generation() -> None:
+    trail = RETURN.next_trail(QUEUE, a_batch(id=12, generation=5))
+
+    assert (trail.batch, trail.generation, trail.redrive_count) == (12, 5, 2)
+    assert trail.first_seen == an_entry().first_seen
+
+
+def test_a_parked_copy_keeps_its_trail_as_it_was() -> None:
+    assert RETURN.next_trail(QUEUE, None) == RETURN.letter.trail
+    assert FIRST_VISIT.next_trail(QUEUE, None).batch == NO_BATCH
+
+
+def test_a_copy_that_a_person_sends_is_one_redrive_on_and_in_no_batch() -> None:
+    trail = RETURN.replay_trail(QUEUE)
+
+    assert (trail.redrive_count, trail.batch) == (2, NO_BATCH)
+    assert a_circuit(judged=(a_judged(id=1),)).judged_batch(NO_BATCH) is None

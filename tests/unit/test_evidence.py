@@ -1,0 +1,260 @@
+"""What is known of a batch's letters from returns and books: bounds that hold, and nothing beyond them."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from redrive.core.batch import Batch, Judged
+from redrive.core.books import Books
+from redrive.core.evidence import Evidence, gather_evidence
+from tests.unit.examples import NOW, a_batch, a_judged, ago
+from tests.unit.queue_books import BEGIN, BookKeeper, known
+
+# What books are needed for.
+
+
+def test_without_books_only_returns_are_known() -> None:
+    batch = a_batch(suspects=2, returned=1, suspects_returned=1)
+
+    evidence = gather_evidence(batch, [], None)
+
+    assert evidence == Evidence(failed=1, suspects_failed=1)
+
+
+@pytest.mark.parametrize("minutes", [0, 1])
+def test_books_that_end_before_the_first_try_show_nothing_of_the_batch(minutes: int) -> None:
+    keeper = BookKeeper(BEGIN)
+    if minutes:
+        keeper.minute(sent=4, deleted=4)  # by others, ten minutes ago: no letter could be tried yet
+
+    evidence = known(keeper, batch=a_batch(returned=1))
+
+    assert (evidence.succeeded, evidence.failed, evidence.has_books) == (0, 1, False)
+    assert not evidence.were_tried
+
+
+def test_books_are_whole_only_a_minute_after_the_last_letter_can_be_tried() -> None:
+    """What was delayed and is in no gauge yet would pass for moved."""
+    batch = a_batch(last_try_at=ago(minutes=6))
+    keeper = BookKeeper(BEGIN).minute(sent=4).quiet(3)
+
+    early = known(keeper, batch=batch)
+    whole = known(keeper.quiet(2), batch=batch)
+
+    assert (early.has_books, whole.has_books) == (False, True)
+
+
+# A quiet queue: every message is a letter of the batch.
+
+
+def test_on_a_quiet_queue_every_delete_is_a_letter_that_succeeded() -> None:
+    evidence = known(BookKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1))
+
+    assert (evidence.succeeded, evidence.failed) == (3, 0)
+    assert evidence.is_still_there
+
+
+def test_on_a_quiet_queue_what_is_neither_deleted_nor_there_has_failed() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=1, tries=3, in_flight=3)
+
+    evidence = known(keeper.minute(moved=3).quiet(2))
+
+    assert (evidence.succeeded, evidence.failed) == (1, 3)
+    assert evidence.were_tried
+    assert not evidence.is_still_there
+
+
+def test_nothing_counts_as_failed_while_letters_may_not_be_entered_yet() -> None:
+    batch = a_batch(last_try_at=ago(minutes=5))
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=1, moved=3).quiet(2)
+
+    assert known(keeper, batch=batch).failed == 0
+
+
+def test_a_return_that_was_seen_is_a_failure_whatever_the_books_say() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(tries=4, in_flight=4)
+
+    assert known(keeper, batch=a_batch(returned=2)).failed == 2
+
+
+def test_a_letter_that_was_seen_again_did_not_succeed_however_many_deletes_were_counted() -> None:
+    """A consumer may delete a message and let it fail all the same, or delete it twice."""
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4)
+
+    assert known(keeper, batch=a_batch(returned=1)).succeeded == 3
+
+
+def test_of_what_left_for_the_dlq_suspects_are_taken_to_be_the_first() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=1).minute(moved=3).quiet(2)
+
+    evidence = known(keeper, batch=a_batch(suspects=2))
+
+    assert (evidence.failed, evidence.suspects_failed) == (1, 0)
+
+
+def test_a_long_visibility_timeout_leaves_letters_in_hand_and_shows_neither_end() -> None:
+    batch = a_batch(size=300, due_at=NOW + timedelta(hours=7))
+    keeper = BookKeeper(BEGIN).minute(sent=300).minute(tries=300, in_flight=300)
+    keeper.minute(in_flight=300).minute(in_flight=300)
+
+    evidence = known(keeper, batch=batch)
+
+    assert (evidence.succeeded, evidence.failed, evidence.failed_tries) == (0, 0, 0)
+    assert evidence.were_tried
+    assert evidence.is_still_there
+
+
+def test_deletes_acquit_letters_long_before_the_visibility_timeouts_are_over() -> None:
+    batch = a_batch(size=300, due_at=NOW + timedelta(hours=7))
+    keeper = BookKeeper(BEGIN).minute(sent=300).minute(deleted=280, tries=20, in_flight=20)
+
+    assert known(keeper, batch=batch).succeeded == 280
+
+
+def test_a_receive_that_came_to_nothing_is_told_whoevers_message_it_was() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(tries=4, in_flight=4).minute(tries=4)
+
+    evidence = known(keeper.quiet(1))
+
+    assert evidence.failed_tries == 8
+    assert evidence.deleted == 0
+
+
+def test_letters_that_nobody_has_received_yet_were_not_tried() -> None:
+    assert not known(BookKeeper(BEGIN).minute(sent=4).quiet(4)).were_tried
+
+
+# Beside others' messages.
+
+
+@pytest.mark.parametrize(("deleted", "succeeded"), [(6, 0), (7, 1), (9, 3), (10, 4)])
+def test_beside_live_messages_a_success_is_one_that_they_cannot_have_had(
+    deleted: int, succeeded: int
+) -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(deleted=deleted).quiet(2)
+
+    assert known(keeper).succeeded == succeeded
+
+
+@pytest.mark.parametrize(("moved", "failed"), [(6, 0), (7, 1), (10, 4)])
+def test_beside_live_messages_a_failure_is_one_that_they_cannot_have_had(
+    moved: int, failed: int
+) -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(moved=moved).quiet(2)
+
+    assert known(keeper).failed == failed
+
+
+def test_messages_that_were_there_before_are_others_too() -> None:
+    keeper = BookKeeper(BEGIN, present=6).minute(sent=4).minute(deleted=7).quiet(2)
+
+    evidence = known(keeper)
+
+    assert (evidence.met, evidence.succeeded) == (10, 1)
+
+
+def test_another_batch_of_the_same_time_may_have_had_the_successes() -> None:
+    other = a_batch(id=8, size=3, sent_at=ago(minutes=9))
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=5).quiet(2)
+
+    assert known(keeper, other).succeeded == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [a_judged(3, returned=2), a_batch(id=8, size=3, returned=2, sent_at=ago(minutes=9))],
+    ids=["judged", "pending"],
+)
+def test_letters_of_another_batch_that_were_seen_again_had_no_success(
+    other: Batch | Judged,
+) -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=4).quiet(2)
+
+    assert known(keeper, other).succeeded == 3
+
+
+def test_letters_that_return_from_another_batch_are_not_charged_to_this_one() -> None:
+    """All four letters of this batch were deleted; nine of ten that went a minute later came back."""
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=10, deleted=4).minute(deleted=1, moved=9)
+
+    evidence = known(keeper.quiet(3), a_judged(10, returned=9))
+
+    assert (evidence.succeeded, evidence.failed) == (4, 0)
+
+
+def test_a_batch_that_was_sent_before_the_span_takes_nothing_from_its_successes() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4)
+
+    assert known(keeper, a_judged(50, minutes=20)).succeeded == 4
+
+
+def test_the_batch_itself_among_the_others_is_not_counted_twice() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=3, tries=1, in_flight=1)
+
+    assert known(keeper, a_batch()) == known(keeper)
+
+
+# Bounds, over any world.
+
+Fates = dict[str, int]
+FATES: st.SearchStrategy[Fates] = st.fixed_dictionaries(
+    dict.fromkeys(("succeeded", "failed", "unknown"), st.integers(0, 20))
+)
+
+
+@example(
+    mine={"succeeded": 4, "failed": 0, "unknown": 0},
+    others={"succeeded": 1, "failed": 9, "unknown": 0},
+    live={"succeeded": 0, "failed": 0, "unknown": 0},
+    seen=9,
+    suspects=0,
+)
+@given(mine=FATES, others=FATES, live=FATES, seen=st.integers(0, 20), suspects=st.integers(0, 5))
+def test_no_more_is_known_of_any_batch_than_what_is_true(
+    mine: Fates, others: Fates, live: Fates, seen: int, suspects: int
+) -> None:
+    size, others_size = sum(mine.values()), sum(others.values())
+    total = {fate: mine[fate] + others[fate] + live[fate] for fate in mine}
+    keeper = BookKeeper(BEGIN).minute(sent=sum(total.values()))
+    keeper.minute(deleted=total["succeeded"], moved=total["failed"]).quiet(2)
+    batch = a_batch(size=max(1, size), suspects=min(suspects, size))
+    beside = a_judged(others_size, returned=min(seen, others["failed"]), minutes=10)
+
+    evidence = known(keeper, beside, batch=batch)
+
+    assert evidence.succeeded <= mine["succeeded"]
+    assert evidence.failed <= mine["failed"]
+    assert evidence.live.succeeded <= live["succeeded"]
+    assert evidence.live.finished <= live["succeeded"] + live["failed"]
+    assert evidence.is_still_there is (total["unknown"] > 0)
+
+
+@given(FATES)
+def test_on_a_quiet_queue_all_that_is_true_is_known(mine: Fates) -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=sum(mine.values()))
+    keeper.minute(deleted=mine["succeeded"], moved=mine["failed"]).quiet(2)
+
+    evidence = known(keeper, batch=a_batch(size=max(1, sum(mine.values()))))
+
+    assert (evidence.succeeded, evidence.failed) == (mine["succeeded"], mine["failed"])
+
+
+@given(FATES, FATES, st.integers(0, 20))
+def test_a_return_that_is_seen_makes_no_letter_of_its_batch_more_successful(
+    mine: Fates, live: Fates, seen: int
+) -> None:
+    size = max(1, sum(mine.values()))
+    keeper = BookKeeper(BEGIN).minute(sent=size + sum(live.values()))
+    keeper.minute(deleted=mine["succeeded"] + live["succeeded"], moved=mine["failed"]).quiet(2)
+
+    unseen = known(keeper, batch=a_batch(size=size))
+    after = known(keeper, batch=a_batch(size=size, returned=min(seen, size)))
+
+    assert after.succeeded <= unseen.succeeded
+    assert after.failed >= unseen.failed
+
+
+def test_books_of_no_minute_are_as_good_as_none() -> None:
+    assert gather_evidence(a_batch(returned=1), [], Books()).failed == 1

@@ -1,0 +1,112 @@
+"""Letters that stay for now: for how long, and what waiting may never cost them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.core.pacing import MAX_VISIBILITY
+from redrive.core.triage import (
+    Hold,
+    HoldReason,
+    ParkReason,
+    Redrive,
+    hold,
+    hold_for_permit,
+)
+from redrive.settings import Settings
+from tests.unit.examples import (
+    NOW,
+)
+from tests.unit.situations import (
+    EXPIRING,
+    JUST_FAILED,
+    RETENTION,
+    SETTINGS,
+    TERMS,
+    TIME_TO_FAIL,
+    Situation,
+    a_case,
+    a_return,
+    park,
+    redrive,
+)
+
+LAST_CHANCE = timedelta(seconds=SETTINGS.last_chance_seconds)
+ONE_SHORT = SETTINGS.max_attempts - 1
+
+
+def test_a_due_letter_without_a_permit_is_released_at_once_and_keeps_its_strikes() -> None:
+    released = Hold(reason=HoldReason.NO_PERMIT, until=NOW, strikes=2)
+
+    assert hold_for_permit(a_case(), 2, TERMS, NOW) == released
+
+
+def test_an_expiring_letter_without_a_permit_is_parked_whatever_the_circuit_says() -> None:
+    without_permit = hold_for_permit(a_case(sent_at=EXPIRING), 1, TERMS, NOW)
+
+    assert without_permit == park(ParkReason.EXPIRING, strikes=1)
+
+
+@given(
+    left=st.timedeltas(timedelta(), RETENTION),
+    margin=st.timedeltas(timedelta(seconds=1), RETENTION / 2),
+    until=st.timedeltas(-timedelta(hours=1), timedelta(days=20)),
+)
+def test_no_hold_hides_a_letter_beyond_its_margin_nor_longer_than_sqs_can(
+    left: timedelta, margin: timedelta, until: timedelta
+) -> None:
+    case = a_case(sent_at=NOW - RETENTION + left)
+    terms = replace(TERMS, margin=margin)
+
+    kept = hold(case, 0, HoldReason.BACKOFF, terms, NOW + until, NOW)
+
+    if left < margin:
+        assert kept == park(ParkReason.EXPIRING)
+    else:
+        assert isinstance(kept, Hold)
+        assert kept.until <= case.letter.sent_at + RETENTION - margin
+        assert kept.until <= NOW + min(until, MAX_VISIBILITY)
+
+
+@given(
+    failed=st.timedeltas(timedelta(), timedelta(days=2)),
+    strikes=st.integers(0, SETTINGS.max_attempts - 2),
+    roll=st.floats(0, 1, exclude_max=True),
+)
+def test_no_letter_goes_before_its_backoff_is_over_nor_waits_beyond_the_longest(
+    failed: timedelta, strikes: int, roll: float
+) -> None:
+    case = a_return(strikes=strikes, last_redrive=JUST_FAILED - failed)
+
+    decision = Situation(case=case, roll=roll).triage()
+
+    assert isinstance(decision, Redrive)
+    longest = timedelta(seconds=SETTINGS.max_delay_seconds)
+    base = timedelta(seconds=SETTINGS.base_delay_seconds)
+    assert timedelta() <= decision.delay <= max(longest - failed, timedelta())
+    assert failed + decision.delay >= base / 2
+
+
+def test_a_letter_that_a_slow_consumer_still_had_in_hand_is_never_taken_to_fail_in_the_future() -> (
+    None
+):
+    early = a_return(last_redrive=NOW - TIME_TO_FAIL / 2)
+
+    assert Situation(case=early).triage() == redrive(30)
+
+
+def test_a_strikes_clock_that_no_version_wrote_starts_now() -> None:
+    """A suspect of the first edition gets its whole six hours."""
+    decision = Situation(case=a_return(strikes=ONE_SHORT, first_strike=None)).triage()
+
+    assert isinstance(decision, Hold)
+    assert decision.not_before == NOW + LAST_CHANCE
+
+
+def test_with_no_last_chance_set_only_the_backoff_is_waited_for() -> None:
+    at_once = Settings(last_chance_seconds=0)
+    case = a_return(strikes=ONE_SHORT, first_strike=NOW)
+
+    assert isinstance(Situation(case=case, settings=at_once).triage(), Redrive)

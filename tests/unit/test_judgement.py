@@ -1,0 +1,89 @@
+"""What a judgement carries beside its verdict: strikes, growth, and what could still overturn it."""
+
+from dataclasses import replace
+
+import pytest
+
+from redrive.core.evidence import Live
+from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
+from tests.unit.examples import a_batch, ago
+from tests.unit.judging import FAILURE, NO_EVIDENCE, SUCCESS, WELL, Case, beside, of_suspects, shown
+from tests.unit.test_verdict import CASES, JUST_CASES
+
+
+@pytest.mark.parametrize("case", JUST_CASES, ids=CASES.keys())
+def test_only_a_success_is_a_strike_and_lets_the_window_grow(case: Case) -> None:
+    judgement = case.judge()
+
+    if judgement.verdict is not SUCCESS:
+        assert not judgement.is_strike
+        assert (judgement.growth, judgement.overturned_at) == (1, 0)
+        assert judgement.vouched_per_minute == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "is_strike"),
+    [
+        (Case(evidence=shown(4)), True),
+        (Case(evidence=shown(9, failed=1), batch=a_batch(size=10)), True),
+        (Case(evidence=shown(6, failed=4), batch=a_batch(size=10)), False),
+        (Case(evidence=shown(6), batch=a_batch(size=10)), False),
+        (Case(evidence=beside(WELL, failed=4)), True),
+        (Case(evidence=beside(WELL, suspects_failed=4), batch=of_suspects(4)), True),
+        (Case(evidence=shown(suspects_failed=4), batch=of_suspects(4)), False),
+        (Case(evidence=shown(failed=4)), False),
+    ],
+    ids=[
+        "others of the batch succeeded",
+        "one of ten failed",
+        "nearly half failed: that is how the consumer is",
+        "nearly half may have failed",
+        "live messages succeeded",
+        "live messages succeeded beside suspects",
+        "suspects alone, and nobody to compare them with",
+        "the batch failed",
+    ],
+)
+def test_a_return_is_a_strike_only_where_enough_others_succeeded(
+    case: Case, is_strike: bool
+) -> None:
+    assert case.judge().is_strike is is_strike
+
+
+@pytest.mark.parametrize("case", JUST_CASES, ids=CASES.keys())
+def test_suspects_that_were_alone_are_told_and_nobody_else(case: Case) -> None:
+    judgement, evidence = case.judge(), case.evidence
+
+    is_alone = evidence.suspects_failed == case.batch.size and judgement.verdict is NO_EVIDENCE
+    assert judgement.was_alone is is_alone
+
+
+def test_what_the_letters_show_lets_the_window_grow_more_than_what_others_vouch_for() -> None:
+    own, vouched = Case(evidence=shown(4)).judge(), Case(evidence=beside(WELL, failed=4)).judge()
+
+    assert (own.growth, vouched.growth) == (GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED)
+    assert own.growth > vouched.growth > 1
+
+
+def test_a_success_tells_at_what_rate_live_messages_succeed() -> None:
+    own = Case(evidence=replace(beside(WELL), succeeded=4)).judge()
+    vouched = Case(evidence=beside(WELL, failed=4)).judge()
+
+    assert own.vouched_per_minute == vouched.vouched_per_minute == WELL.per_minute
+
+
+def test_a_success_of_its_own_can_be_overturned_and_a_vouched_one_cannot() -> None:
+    own = Case(evidence=shown(5), batch=a_batch(size=5)).judge()
+    vouched = Case(evidence=beside(WELL, failed=4)).judge()
+
+    assert own.overturned_at == 3
+    assert vouched.overturned_at == 0
+
+
+def test_a_handful_of_live_successes_cannot_outvote_a_large_batch() -> None:
+    few = Live(met=5, succeeded=5, finished=5)
+    returned = beside(few, failed=100, ours=100)
+
+    judgement = Case(evidence=returned, batch=a_batch(size=100, due_at=ago(hours=1))).judge()
+
+    assert judgement.verdict is FAILURE

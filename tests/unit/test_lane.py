@@ -1,0 +1,293 @@
+"""One source queue in a pass: what it asks for, what it lets through, and the batch that a pass leaves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from redrive.core.books import Books
+from redrive.core.circuit import Circuit, State
+from redrive.core.ledger import Status
+from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.queue_facts import QueueFacts
+from redrive.core.retention import calm_margin, urgent_margin
+from redrive.passes.circuit_keeper import CircuitKeeper
+from redrive.passes.effects import Sending
+from redrive.passes.lane import Lane, terms_of
+from redrive.passes.ports import Memory, Source
+from redrive.settings import Settings
+from tests.unit.examples import (
+    NOW,
+    QUEUE,
+    SOURCE_ARN,
+    a_batch,
+    a_circuit,
+    a_judged,
+    ago,
+    ahead,
+)
+from tests.unit.queue_books import BEGIN, BookKeeper
+from tests.unit.situations import OTHER_ARN, a_case, a_return
+
+SETTINGS = Settings()
+TIME_TO_FAIL = timedelta(seconds=90)
+GRACE = timedelta(seconds=SETTINGS.verdict_grace_seconds)
+FACTS = QueueFacts(
+    arn=SOURCE_ARN,
+    visible=0,
+    in_flight=0,
+    delayed=0,
+    visibility_timeout=timedelta(seconds=30),
+    retention=timedelta(days=4),
+    max_message_size=262_144,
+    max_receive_count=3,
+)
+
+
+class SourceInMemory:
+    """A source that only knows how long a letter takes to fail."""
+
+    name = QUEUE
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
+        return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
+
+
+class MemoryOfOne:
+    """A state table that holds one circuit."""
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+
+    def load_circuit(self) -> Circuit:
+        return self.circuit
+
+    def save_circuit(self, circuit: Circuit) -> Circuit:
+        self.circuit = replace(circuit, version=circuit.version + 1)
+        return self.circuit
+
+
+def a_lane(books: Books | None = None, *, is_paused: bool = False, **circuit: Any) -> Lane:
+    memory = cast("Memory", MemoryOfOne(a_circuit(**circuit)))
+    return Lane(
+        source=cast("Source", SourceInMemory()),
+        keeper=CircuitKeeper(memory, QUEUE, SETTINGS, lambda: NOW),
+        settings=SETTINGS,
+        roll=0.5,
+        is_paused=is_paused,
+        facts=FACTS,
+        books=books,
+    )
+
+
+def sending(seconds: float = 0, *, is_suspect: bool = False) -> Sending:
+    return Sending(source=SOURCE_ARN, delay=timedelta(seconds=seconds), is_suspect=is_suspect)
+
+
+def after_sending(lane: Lane, *sendings: Sending) -> Circuit:
+    """What a pass that let letters through leaves of the circuit."""
+    lane.open_gate(NOW)
+    lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
+    lane.sent(sendings)
+    return lane.settled(lane.circuit, NOW)
+
+
+# What it asks for.
+
+
+@pytest.mark.parametrize(
+    ("lane", "has_letters", "wants"),
+    [
+        (a_lane(), True, False),
+        (a_lane(pending=(a_batch(),)), False, True),
+        (a_lane(state=State.OPEN), True, True),
+        (a_lane(state=State.OPEN), False, False),
+        (a_lane(state=State.HALF_OPEN), True, False),
+        (a_lane(pending=(a_batch(),), is_paused=True), True, False),
+    ],
+    ids=[
+        "nothing is out",
+        "a batch awaits its verdict",
+        "live messages may bring the canary forward",
+        "there is nothing to send as a canary",
+        "the canary has not gone yet",
+        "a person paused the queue",
+    ],
+)
+def test_the_books_are_read_only_where_they_can_move_anything(
+    lane: Lane, has_letters: bool, wants: bool
+) -> None:
+    assert lane.wants_books(has_letters=has_letters) is wants
+
+
+@pytest.mark.parametrize(
+    ("batch", "may"),
+    [
+        (a_batch(first_try_at=NOW - TIME_TO_FAIL), True),
+        (a_batch(first_try_at=NOW - TIME_TO_FAIL + timedelta(seconds=1)), False),
+        (a_batch(returned=4), False),
+        (a_batch(returned=3), True),
+    ],
+    ids=["had time to fail", "had not", "all were seen", "one was not"],
+)
+def test_returns_are_looked_for_once_letters_had_time_to_fail_and_not_all_were_seen(
+    batch: Any, may: bool
+) -> None:
+    assert a_lane(pending=(batch,)).may_have_returns(NOW) is may
+
+
+def test_the_books_tell_that_returns_are_in_the_dlq() -> None:
+    moved = BookKeeper(BEGIN).minute(sent=4).minute(moved=2).quiet(2).books
+
+    assert a_lane(moved, pending=(a_batch(),)).has_returns()
+    assert not a_lane(moved, pending=(a_batch(returned=2),)).has_returns()
+    assert not a_lane(None, pending=(a_batch(),)).has_returns()
+    assert not a_lane(moved).has_returns()
+
+
+# What it lets through.
+
+
+def test_a_paused_queue_lets_nothing_through_whatever_its_circuit() -> None:
+    permit = a_lane(is_paused=True).allow(NOW)
+
+    assert (permit.limit, permit.reason) == (0, "paused")
+
+
+def test_the_queues_own_live_traffic_brings_its_canary_forward() -> None:
+    well = BookKeeper(ago(minutes=5)).minute(sent=5, deleted=5).books
+    cooling: dict[str, Any] = {"state": State.OPEN, "cools_until": ahead(hours=1)}
+
+    assert a_lane(well, **cooling).allow(NOW).limit == SETTINGS.canary_size
+    assert a_lane(None, **cooling).allow(NOW).limit == 0
+
+
+def test_a_lane_without_a_gate_has_no_room_and_one_with_has_its_permits() -> None:
+    lane = a_lane(window=8)
+    assert lane.room == 0
+
+    lane.open_gate(NOW)
+
+    assert lane.room == lane.permit.limit == 8
+
+
+# The batch of a pass.
+
+
+def test_a_batch_is_written_before_its_first_letter_can_go_and_only_once() -> None:
+    lane, saved = a_lane(window=8), []
+    lane.open_gate(NOW)
+
+    def save(circuit: Circuit) -> None:
+        saved.append(circuit)
+        lane.keeper.save(circuit)
+
+    first = lane.destination(NOW, ahead(minutes=4), save)
+    second = lane.destination(ahead(seconds=9), ahead(minutes=4), save)
+
+    (written,) = saved
+    (announced,) = written.pending
+    assert first.batch == second.batch == announced
+    assert (announced.size, announced.is_complete) == (8, False)
+    assert announced.due_at >= ahead(minutes=4) + MAX_SQS_DELAY + TIME_TO_FAIL
+
+
+def test_a_batch_is_completed_with_what_was_really_sent() -> None:
+    circuit = after_sending(a_lane(window=8), sending(60), sending(0), sending(30, is_suspect=True))
+
+    (batch,) = circuit.pending
+    assert (batch.size, batch.suspects, batch.is_complete) == (3, 1, True)
+    assert (batch.first_try_at, batch.tried_by) == (NOW, ahead(seconds=60))
+    assert batch.due_at == ahead(seconds=60) + TIME_TO_FAIL + GRACE
+
+
+def test_a_batch_of_which_nothing_was_sent_is_as_if_it_had_never_been() -> None:
+    assert after_sending(a_lane(window=8)).pending == ()
+
+
+def test_a_source_that_refuses_letters_is_a_failure_at_once() -> None:
+    lane = a_lane(window=8)
+    lane.refusal = "AccessDenied"
+
+    circuit = after_sending(lane)
+
+    assert circuit.failure_count == 1
+    assert circuit.window < 8
+
+
+def test_a_person_who_forces_the_circuit_while_letters_go_out_is_not_overruled() -> None:
+    """Their change voided the batch: completing it would bring it back."""
+    lane = a_lane(window=8)
+    lane.open_gate(NOW)
+    lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
+    lane.sent([sending()])
+
+    theirs = a_circuit(state=State.OPEN, generation=9)
+
+    assert lane.settled(theirs, NOW) == theirs
+
+
+# Returns.
+
+
+def test_returns_are_counted_by_batch_and_by_whether_they_were_suspects() -> None:
+    lane = a_lane(pending=(a_batch(),))
+    cases = [
+        a_return(),
+        a_return(),
+        a_return(strikes=1),
+        a_return(status=Status.RETURNED, seen_in_version=lane.keeper.version - 1),
+        a_case(),
+    ]
+
+    assert lane.count_returns(cases) == {(7, False): 2, (7, True): 1}
+    assert lane.returned == 3
+
+
+def test_returns_that_were_met_while_letters_went_out_are_charged_in_the_end() -> None:
+    lane = a_lane(pending=(a_batch(),), window=8)
+    lane.charge_later(Counter({(7, False): 1}))
+    lane.charge_later(Counter({(7, False): 1, (7, True): 1}))
+
+    batch = lane.settled(lane.circuit, NOW).pending_batch(7)
+
+    assert batch is not None
+    assert (batch.returned, batch.suspects_returned) == (2, 1)
+
+
+def test_a_batch_is_judged_by_the_books_of_its_own_source_beside_its_own_batches() -> None:
+    """Of two lanes with the same batch out, the one whose books show deletes succeeds."""
+    well = BookKeeper(BEGIN).minute(sent=7).minute(deleted=7).books
+    silent = BookKeeper(BEGIN).minute(sent=7).quiet(2).books
+    out: dict[str, Any] = {
+        "pending": (a_batch(due_at=ahead(hours=1)),),
+        "judged": (a_judged(3, minutes=10),),
+    }
+
+    (success,) = a_lane(well, **out).judged(NOW)[1]
+    (waits,) = a_lane(silent, **out).judged(NOW)[1]
+
+    assert success.judgement.reason == "4 of 4 succeeded"
+    assert waits.judgement.verdict is None
+
+
+# What triage has to know.
+
+
+@pytest.mark.parametrize(("is_flowing", "margin"), [(True, urgent_margin), (False, calm_margin)])
+def test_letters_may_wait_nearer_to_their_end_while_letters_flow(
+    is_flowing: bool, margin: Any
+) -> None:
+    lane, retention = a_lane(), timedelta(days=14)
+    other = a_lane()
+    other.facts = replace(FACTS, arn=OTHER_ARN, max_message_size=1_024)
+
+    terms = terms_of(lane, {SOURCE_ARN: lane, OTHER_ARN: other}, retention, is_flowing=is_flowing)
+
+    assert terms.margin == margin(retention)
+    assert terms.destinations == {SOURCE_ARN: 262_144, OTHER_ARN: 1_024}
+    assert (terms.home, terms.time_to_fail) == (SOURCE_ARN, TIME_TO_FAIL)

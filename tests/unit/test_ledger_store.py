@@ -1,0 +1,82 @@
+"""The ledger in the state table: entries, kept trails, and items that nobody can read."""
+
+from typing import Any
+
+import pytest
+
+from fakes.dynamodb import FakeDynamoDb
+from redrive.aws.items import message_key
+from redrive.aws.state_table import StateStore
+from redrive.errors import CallFailed
+from tests.unit.examples import NOW, QUEUE, a_trail, ahead, an_entry
+from tests.unit.stores import TABLE, Unwilling, item
+
+
+def test_the_ledger_gives_back_entries_and_kept_trails_by_their_own_ids(
+    store: StateStore, other: StateStore
+) -> None:
+    entry, trail = an_entry(original_id="a"), a_trail(original_id="b")
+
+    store.write_ledger([entry], [("copy of b", trail)], NOW)
+    known = other.read_ledger(["a", "copy of b", "unknown"])
+
+    assert known.entries == {"a": entry}
+    assert known.trails == {"copy of b": trail}
+
+
+def test_nothing_to_read_or_write_makes_no_call(store: StateStore) -> None:
+    silent = StateStore(Unwilling("nothing"), TABLE, QUEUE)
+
+    silent.write_ledger([], [], NOW)
+
+    assert silent.read_ledger([]).entries == {}
+
+
+def test_the_ledger_takes_more_than_one_call_holds(store: StateStore) -> None:
+    entries = [an_entry(original_id=f"letter-{number}") for number in range(230)]
+
+    store.write_ledger(entries, [], NOW)
+    known = store.read_ledger(entry.original_id for entry in entries)
+
+    assert known.entries == {entry.original_id: entry for entry in entries}
+
+
+def test_an_id_asked_for_twice_is_read_once(store: StateStore) -> None:
+    """DynamoDB refuses a batch that names a key twice; two copies of one letter can be in one round."""
+    store.write_ledger([an_entry(original_id="a")], [], NOW)
+
+    assert list(store.read_ledger(["a", "a"]).entries) == ["a"]
+
+
+def test_of_two_entries_for_one_letter_the_last_is_written(store: StateStore) -> None:
+    older, newer = (an_entry(original_id="a", redrive_count=count) for count in (1, 2))
+
+    store.write_ledger([older, newer], [], NOW)
+
+    assert store.read_ledger(["a"]).entries == {"a": newer}
+
+
+def test_an_entry_expires_long_after_it_was_written(
+    dynamodb: FakeDynamoDb, store: StateStore
+) -> None:
+    store.write_ledger([an_entry(original_id="a")], [], NOW)
+
+    kept = item(dynamodb, "MESSAGE#a")
+
+    assert kept is not None
+    assert float(kept["TTL"]["N"]) > ahead(days=28).timestamp()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{}, {"Trail": {"S": "not a trail"}}, {"Queue": {"S": QUEUE}, "Status": {"S": "LOST"}}],
+    ids=["an empty entry", "a kept trail that does not parse", "an unknown status"],
+)
+def test_an_entry_that_cannot_be_read_stops_the_pass_by_name(
+    dynamodb: FakeDynamoDb, store: StateStore, damage: dict[str, Any]
+) -> None:
+    """As the circuit does: run_pass catches CallFailed only, so anything else ends the Lambda without a report."""
+    dynamodb.put_item(TableName=TABLE, Item=message_key("a") | damage)
+
+    with pytest.raises(CallFailed):
+        store.read_ledger(["a"])

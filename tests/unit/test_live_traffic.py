@@ -1,0 +1,227 @@
+"""What producers' own messages say of the consumer: beside a batch, and while the circuit is OPEN."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.core.books import PERIOD, Books
+from redrive.core.evidence import (
+    FAILURES_PER_LIVE_SUCCESS,
+    FEWEST_LIVE_SUCCESSES,
+    LIVE_LOOKBACK,
+    Live,
+    LiveTraffic,
+    live_traffic,
+)
+from tests.unit.examples import NOW, a_batch, a_judged, ago
+from tests.unit.queue_books import BEGIN, BookKeeper, known
+
+RATE = 0.5
+LONG_AGO = ago(hours=1)
+
+# Beside a batch.
+
+
+def test_live_successes_are_those_that_no_letter_can_have_had() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(deleted=7, moved=3).quiet(2)
+
+    live = known(keeper).live
+
+    assert (live.met, live.succeeded, live.finished) == (6, 3, 6)
+    assert live.per_minute == pytest.approx(3 / 4)
+    assert live.is_expected
+
+
+def test_letters_that_were_seen_again_leave_more_successes_to_live_messages() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(deleted=6, moved=4).quiet(2)
+
+    assert known(keeper, batch=a_batch(returned=4)).live.succeeded == 6
+
+
+def test_other_batches_letters_are_no_live_messages() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=6, deleted=10).quiet(2)
+
+    assert known(keeper, a_judged(6)).live.met == 0
+    assert not known(keeper, a_judged(6)).live.is_expected
+
+
+def test_on_a_quiet_queue_no_word_of_producers_is_expected() -> None:
+    assert not known(BookKeeper(BEGIN).minute(sent=4).minute(deleted=4)).live.is_expected
+
+
+def test_producers_that_sent_a_little_before_are_expected_to_send_again() -> None:
+    keeper = BookKeeper(ago(minutes=20)).minute(sent=1, deleted=1).until(ago(minutes=10))
+
+    assert known(keeper.minute(sent=4).quiet(3)).live.is_expected
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["books in time", "books that are late"])
+def test_what_was_sent_before_by_ourselves_makes_no_producers(is_late: bool) -> None:
+    keeper = BookKeeper(ago(minutes=20)).minute(sent=5, deleted=5).until(ago(minutes=10))
+    if not is_late:
+        keeper.minute(sent=4).quiet(3)
+
+    assert not known(keeper, a_judged(5, minutes=19)).live.is_expected
+
+
+def test_producers_are_expected_even_where_the_books_are_late() -> None:
+    keeper = BookKeeper(ago(minutes=20)).minute(sent=1, deleted=1).until(ago(minutes=10))
+
+    assert known(keeper).live.is_expected
+
+
+def test_producers_that_fell_silent_long_before_are_not_expected() -> None:
+    long_ago = ago(minutes=11) - LIVE_LOOKBACK
+    keeper = BookKeeper(long_ago - timedelta(minutes=1)).minute(sent=1, deleted=1)
+
+    assert not known(keeper.until(ago(minutes=10)).minute(sent=4).quiet(3)).live.is_expected
+
+
+# Whom they outweigh.
+
+
+def test_one_live_success_is_a_coincidence() -> None:
+    one = FEWEST_LIVE_SUCCESSES - 1
+
+    assert not Live(met=one, succeeded=one).vouches_for(0, RATE)
+    assert Live(met=FEWEST_LIVE_SUCCESSES, succeeded=FEWEST_LIVE_SUCCESSES).vouches_for(0, RATE)
+
+
+@pytest.mark.parametrize("tens", [1, 3, 100])
+def test_many_letters_that_failed_want_more_live_successes_to_be_outweighed(tens: int) -> None:
+    failed = FAILURES_PER_LIVE_SUCCESS * tens
+    enough = max(FEWEST_LIVE_SUCCESSES, tens)
+
+    assert Live(met=enough, succeeded=enough).vouches_for(failed, RATE)
+    assert not Live(met=enough, succeeded=enough).vouches_for(
+        FAILURES_PER_LIVE_SUCCESS * enough + 1, RATE
+    )
+
+
+def test_live_messages_of_which_too_many_fail_vouch_for_nobody() -> None:
+    assert Live(met=100, succeeded=51).vouches_for(4, RATE)
+    assert not Live(met=100, succeeded=50).vouches_for(4, RATE)
+
+
+def test_live_messages_of_which_nothing_is_known_vouch_for_nobody() -> None:
+    assert not Live(met=100, succeeded=0).vouches_for(0, 1.0)
+    assert not Live().vouches_for(0, 1.0)
+
+
+def test_live_messages_have_spoken_when_as_many_came_to_an_end_as_could_outweigh() -> None:
+    assert not Live(met=9, finished=FEWEST_LIVE_SUCCESSES - 1).has_spoken(1)
+    assert Live(met=9, finished=FEWEST_LIVE_SUCCESSES).has_spoken(1)
+    assert not Live(met=9, finished=2).has_spoken(20 * FAILURES_PER_LIVE_SUCCESS)
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 1_000), st.floats(0.01, 1))
+def test_one_more_live_success_never_takes_a_vouchers_word_back(
+    succeeded: int, others: int, failed: int, rate: float
+) -> None:
+    met = succeeded + others + 1
+    less, more = (Live(met=met, succeeded=count) for count in (succeeded, succeeded + 1))
+
+    assert more.vouches_for(failed, rate) or not less.vouches_for(failed, rate)
+
+
+# While the circuit is OPEN.
+
+
+def heard(keeper: BookKeeper, since: timedelta | None = None) -> LiveTraffic:
+    return live_traffic(keeper.books, NOW - since if since is not None else LONG_AGO)
+
+
+def test_without_books_nothing_is_seen() -> None:
+    assert live_traffic(None, LONG_AGO) is LiveTraffic.UNSEEN
+    assert live_traffic(Books(), LONG_AGO) is LiveTraffic.UNSEEN
+
+
+def test_without_messages_nothing_is_seen() -> None:
+    assert heard(BookKeeper(ago(minutes=20)).quiet(15)) is LiveTraffic.UNSEEN
+
+
+def test_messages_that_are_deleted_succeed() -> None:
+    keeper = BookKeeper(ago(minutes=9)).minute(sent=2, deleted=2)
+
+    assert heard(keeper) is LiveTraffic.SUCCEEDS
+
+
+def test_one_delete_is_no_success_of_the_consumer() -> None:
+    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, deleted=1)) is LiveTraffic.UNSEEN
+
+
+def test_receives_that_all_come_to_nothing_fail() -> None:
+    keeper = BookKeeper(ago(minutes=9)).minute(sent=2, tries=2).minute(tries=2).minute(moved=2)
+
+    assert heard(keeper) is LiveTraffic.FAILS
+
+
+def test_one_receive_that_came_to_nothing_is_no_failure_of_the_consumer() -> None:
+    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, tries=1)) is LiveTraffic.UNSEEN
+
+
+def test_where_more_fail_than_succeed_nobody_can_tell() -> None:
+    keeper = BookKeeper(ago(minutes=9)).minute(sent=9, deleted=3, tries=6)
+
+    assert heard(keeper) is LiveTraffic.UNSEEN
+
+
+def test_the_end_of_an_outage_shows_at_once() -> None:
+    keeper = BookKeeper(ago(minutes=20))
+    for _ in range(15):
+        keeper.minute(sent=2, tries=2, moved=2)
+
+    assert heard(keeper) is LiveTraffic.FAILS
+    assert heard(keeper.minute(sent=2, deleted=2).minute(sent=2, deleted=2).minute(deleted=0)) is (
+        LiveTraffic.SUCCEEDS
+    )
+
+
+def test_a_few_messages_a_quarter_of_an_hour_are_heard_when_the_last_minutes_are_silent() -> None:
+    keeper = BookKeeper(ago(minutes=14)).minute(sent=2, deleted=2).quiet(10)
+
+    assert heard(keeper) is LiveTraffic.SUCCEEDS
+
+
+def test_what_was_before_the_circuits_last_change_says_nothing_any_more() -> None:
+    """The minute in which it changed holds both, before and after: the next one is the first to be heard."""
+    keeper = BookKeeper(ago(minutes=5)).minute(sent=5, deleted=5)
+
+    assert heard(keeper, since=timedelta(minutes=4)) is LiveTraffic.UNSEEN
+    assert heard(keeper, since=timedelta(minutes=5)) is LiveTraffic.SUCCEEDS
+
+
+def test_a_circuit_that_changed_after_the_books_end_hears_nothing() -> None:
+    keeper = BookKeeper(ago(minutes=9)).minute(sent=5, deleted=5)
+
+    assert heard(keeper, since=timedelta()) is LiveTraffic.UNSEEN
+
+
+def test_messages_from_the_outage_that_fail_their_last_tries_do_not_outvote_the_new_ones() -> None:
+    keeper = BookKeeper(ago(minutes=9), present=3).quiet(4)
+    keeper.minute(sent=2, deleted=2, tries=3, moved=3)
+
+    assert heard(keeper) is LiveTraffic.SUCCEEDS
+    assert heard(keeper.minute(sent=3, tries=3)) is LiveTraffic.UNSEEN
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20),
+    st.integers(0, 25),
+)
+def test_nobody_is_said_to_succeed_without_deletes_nor_to_fail_beside_them(
+    minutes: list[tuple[int, int]], since: int
+) -> None:
+    keeper = BookKeeper(ago(minutes=25))
+    for deleted, tries in minutes:
+        keeper.minute(sent=deleted, deleted=deleted, tries=tries)
+    first = NOW - since * PERIOD + PERIOD
+    counted = [one for one in keeper.books.minutes if one.at >= first]
+
+    traffic = heard(keeper, since=since * PERIOD)
+
+    assert traffic is not LiveTraffic.SUCCEEDS or sum(one.deleted for one in counted) > 1
+    assert traffic is not LiveTraffic.FAILS or sum(one.received for one in counted) > 1
+    assert counted or traffic is LiveTraffic.UNSEEN
