@@ -39,6 +39,9 @@ SOME = {
 }
 TEN = {f"n{n}": {"DataType": "Number.int", "StringValue": str(n + 1)} for n in range(10)}
 
+#: How long ago letters that came back were redriven first, unless said otherwise.
+AN_AFTERNOON = hours(3)
+
 
 @dataclass(kw_only=True)
 class Scene:
@@ -137,7 +140,7 @@ class Scene:
         batch: int = BATCH,
         strikes: int = 0,
         attributes: dict[str, Any] = SOME,
-        tried_for: timedelta = hours(3),
+        tried_for: timedelta = AN_AFTERNOON,
         **fields: Any,
     ) -> Trail:
         """A letter that was redriven before, in the ledger and with its trail, on its way to the DLQ again.
