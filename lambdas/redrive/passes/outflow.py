@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -103,15 +103,16 @@ class Outflow:
                 lane.charge_later(lane.count_returns(some))
         decided = self._decided(cases, now)
         self._examined += len(cases)
-        self.decisions += decided
+        if state.is_dry:
+            self.decisions += [(one.without_content(), what) for one, what in decided]
         try:
             destinations = self._destinations(decided, now)
         except Exception:
-            self._released += cases
+            self._release_later(cases)
             raise
-        self._released += [
+        self._release_later(
             one for one, what in decided if isinstance(what, Hold) and what.until <= now
-        ]
+        )
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
         return partial(self._carry_out, decided, destinations, now, version)
@@ -162,6 +163,9 @@ class Outflow:
             version_to_mark=version,
             is_one_of_many=min(self._room_at_first, self._state.dlq.depth) > ROUND_SIZE,
         )
+
+    def _release_later(self, cases: Iterable[Case]) -> None:
+        self._released += [case.without_content() for case in cases]
 
     def _weigh(self, cases: Sequence[Case]) -> None:
         if cases:
