@@ -6,9 +6,9 @@ from itertools import combinations
 import pytest
 
 from fakes.faults import Call, Script, at, fail_entries, leave_undone, on
-from redrive.aws.sqs import CONTENT_FAULTS
+from redrive.errors import CONTENT_FAULTS
 from tests.faults.cases import Cases
-from tests.faults.scenes import Scene, a_failed_batch_and_live_traffic, a_scene, three_of_each
+from tests.faults.scenes import Scene, a_failed_batch, a_scene, three_of_each
 
 BATCH_CALLS = ("SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch")
 TABLE_CALLS = ("BatchGetItem", "BatchWriteItem")
@@ -24,7 +24,7 @@ PASSING = {
 }
 
 Pattern = frozenset[int]
-BUILDS = (three_of_each, a_failed_batch_and_live_traffic)
+BUILDS = (three_of_each, a_failed_batch)
 
 
 def patterns(size: int) -> Iterator[Pattern]:

@@ -25,7 +25,8 @@ from fakes.faults import (
     refuse,
 )
 from redrive.core import breaker
-from redrive.core.circuit import Circuit, State, Verdict
+from redrive.core.batch import Verdict
+from redrive.core.circuit import Circuit, State
 from redrive.core.report import Outcome, Report
 from redrive.settings import Settings
 from simulator.consumers import Consumer

@@ -9,7 +9,7 @@ from fakes.sqs import Event, Message
 from redrive.aws.items import entry_from_item
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
-from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World
+from simulator.world import DLQ, PARKING_LOT, TABLE, World
 
 
 class Witness:
@@ -47,7 +47,7 @@ class Witness:
     def repeats(self) -> int:
         """Copies beyond the one that each letter should have come to: done, or at rest somewhere."""
         copies = Counter(self._world.deliveries.done)
-        for queue in (SOURCE, DLQ, PARKING_LOT):
+        for queue in (*self._world.source_names, DLQ, PARKING_LOT):
             copies.update(message.body for message in self._world.sqs.inspect.messages(queue))
         return sum((copies - Counter(self._world.sent)).values())
 

@@ -1,7 +1,7 @@
 """One deployment on moto, through real boto3 clients, in virtual time.
 
-moto lacks three things that a pass meets, and each stub says so: DeadLetterQueueSourceArn (as in the contract
-tests), ListMessageMoveTasks, and a long poll that does not need real time.
+moto lacks four things that a pass meets, and each stub says so: DeadLetterQueueSourceArn (as in the contract
+tests), ListMessageMoveTasks, a queue's metrics in CloudWatch, and a long poll that does not need real time.
 """
 
 import itertools
@@ -22,16 +22,15 @@ from moto import mock_aws
 from moto.sqs.models import Queue
 
 from redrive.aws import clients
-from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
-from redrive.aws.traffic import LiveTraffic
 from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry
 from redrive.core.report import Report
 from redrive.passes.redrive_pass import run_pass
-from redrive.passes.tools import Tools
 from redrive.settings import Deployment, Settings
+from redrive.wiring import make_tools
 from tests.contract.moto_dlq import dead_letter_source_arns
+from tests.integration.books import SourceMetrics
 
 START = datetime(2026, 1, 10, 12, tzinfo=UTC)
 QUEUE = "orders"
@@ -51,6 +50,7 @@ class Account:
     clock: time_machine.Traveller
     sqs: Any
     dynamodb: Any
+    cloudwatch: Any
     deployment: Deployment
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     moves: list[dict[str, Any]] = field(default_factory=list)
@@ -139,16 +139,17 @@ class Account:
         return self.store.read_ledger([message_id]).entries.get(message_id)
 
     def run_pass(self, **settings: Any) -> Report:
-        tools = Tools(
-            queues=Queues(self.sqs, self.deployment),
-            store=self.store,
-            live_traffic=LiveTraffic(clients.cloudwatch_client()),
+        tools = make_tools(
+            self.deployment,
+            sqs=self.sqs,
+            dynamodb=self.dynamodb,
+            cloudwatch=self.cloudwatch,
             journal=lambda event, /, **fields: self.events.append((event, fields)),
             clock=self.now,
             rng=Random(0),
             owner=f"pass-{next(self.passes)}",
         )
-        return run_pass(tools, QUEUE, Settings.parse(settings), deadline=self.now() + PASS_TIME)
+        return run_pass(tools, Settings.parse(settings), deadline=self.now() + PASS_TIME)
 
     def told(self, event: str) -> list[dict[str, Any]]:
         """The fields of every event of this name."""
@@ -178,8 +179,9 @@ def account(environment: pytest.MonkeyPatch) -> Iterator[Account]:
     ):
         sqs = clients.sqs_client()
         dynamodb = clients.dynamodb_client()
-        account = Account(clock, sqs, dynamodb, _deploy(sqs, dynamodb))
-        with _move_tasks(account.moves):
+        cloudwatch = clients.cloudwatch_client()
+        account = Account(clock, sqs, dynamodb, cloudwatch, _deploy(sqs, dynamodb))
+        with _what_moto_lacks(account):
             yield account
 
 
@@ -214,14 +216,29 @@ def _deploy(sqs: Any, dynamodb: Any) -> Deployment:
     )
 
 
-def _move_tasks(moves: list[dict[str, Any]]) -> Any:
-    """Answer ListMessageMoveTasks with `moves`: moto 5.2.5 raises NotImplementedError for it."""
+def _what_moto_lacks(account: Account) -> Any:
+    """Answer ListMessageMoveTasks with the account's moves, and GetMetricData with what was seen of the source queue.
+
+    moto 5.2.5 raises NotImplementedError for the one, and has no metrics of SQS.
+    """
     make_api_call = botocore.client.BaseClient._make_api_call
+    source_url = account.deployment.source_queue_url
+
+    def ask() -> dict[str, str]:
+        asked = {"QueueUrl": source_url, "AttributeNames": ["All"]}
+        told: dict[str, str] = make_api_call(account.sqs, "GetQueueAttributes", asked)["Attributes"]
+        return told
+
+    metrics = SourceMetrics(source_url, ask)
 
     def call(client: Any, operation: str, request: dict[str, Any]) -> Any:
         if operation == "ListMessageMoveTasks":
-            return {"Results": moves[: request.get("MaxResults", 1)]}
-        return make_api_call(client, operation, request)
+            return {"Results": account.moves[: request.get("MaxResults", 1)]}
+        if operation == "GetMetricData":
+            return metrics.answer(request)
+        answer = make_api_call(client, operation, request)
+        metrics.hear(operation, request, answer)
+        return answer
 
     return patch.object(botocore.client.BaseClient, "_make_api_call", call)
 

@@ -11,9 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from redrive.passes.dry_run import DRY_RUN_LIMIT
 
 from redrive.core.report import Outcome
-from redrive.passes.dry_run import DRY_RUN_LIMIT
 from tests.integration.conftest import FORTNIGHT, Account
 
 READS = {"GetItem", "BatchGetItem", "GetQueueAttributes"}

@@ -3,6 +3,7 @@
 import importlib
 import io
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 from redrive.core.report import Report
 from redrive.errors import SettingsError
 from redrive.settings import Settings
-from tests.integration.conftest import Account
+from tests.integration.conftest import FORTNIGHT, Account
+
+#: What the schedule's rule sends.
+TICK = {"scheduled": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +65,90 @@ def test_an_invocation_redrives_a_letter_and_returns_its_report(
     assert [message["Body"] for message in account.consumer_works()] == ["hello"]
 
 
-@pytest.mark.parametrize("event", [None, {}, [], "anything", {"queue": "another"}], ids=repr)
-def test_the_event_is_ignored(
+@pytest.mark.parametrize(
+    "event", [None, {}, [], "anything", {"queue": "another"}, {"scheduled": False}], ids=repr
+)
+def test_whoever_invokes_it_gets_a_pass_as_often_as_they_like(
     account: Account, environment: pytest.MonkeyPatch, event: object
 ) -> None:
-    report = Function(account, environment).invoke(event)
+    function = Function(account, environment)
 
-    assert (report["queue"], report["outcome"]) == ("orders", "IDLE")
+    reports = [function.invoke(event) for _ in range(2)]
+
+    assert [(one["queue"], one["outcome"]) for one in reports] == [("orders", "IDLE")] * 2
+
+
+# The schedule's ticks, one a minute.
+
+
+def test_a_tick_looks_at_an_idle_queue_every_five_minutes_and_else_says_when_it_will(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    function = Function(account, environment)
+
+    outcomes = minutely(account, function, 11)
+
+    assert outcomes == (["IDLE"] + ["NOT_DUE"] * 4) * 2 + ["IDLE"]
+
+
+def test_a_tick_that_is_not_due_calls_nobody_and_tells_when_the_next_look_is(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    function = Function(account, environment)
+    function.invoke(TICK)
+    account.dynamodb.delete_table(TableName=account.deployment.table_name)
+    lines = len(function.log)
+
+    answer = function.invoke(TICK)
+
+    assert answer == {"outcome": "NOT_DUE", "next_look": "2026-01-10T12:05:00Z"}
+    assert len(function.log) == lines
+
+
+def test_while_letters_are_out_each_tick_looks(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    account.dead_letters("hello")
+    function = Function(account, environment)
+
+    outcomes = minutely(account, function, 4)
+
+    assert "NOT_DUE" not in outcomes
+
+
+def test_after_a_pass_that_failed_the_next_tick_looks_again(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    url = account.deployment.parking_lot_url
+    account.sqs.delete_queue(QueueUrl=url)
+    function = Function(account, environment)
+    failed = minutely(account, function, 2)
+
+    account.sqs.create_queue(
+        QueueName=url.rpartition("/")[2], Attributes={"MessageRetentionPeriod": FORTNIGHT}
+    )
+    outcomes = minutely(account, function, 3)
+
+    assert failed == ["FAILED", "FAILED"]
+    assert outcomes == ["IDLE", "NOT_DUE", "NOT_DUE"]
+
+
+def test_a_cold_start_looks_whatever_its_predecessor_found(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    Function(account, environment).invoke(TICK)
+    environment.delitem(sys.modules, "redrive.handler")
+
+    assert Function(account, environment).invoke(TICK)["outcome"] == "IDLE"
+
+
+def minutely(account: Account, function: Function, count: int) -> list[str]:
+    """The outcomes of so many ticks."""
+    outcomes = []
+    for _ in range(count):
+        outcomes.append(function.invoke(TICK)["outcome"])
+        account.advance(minutes=1)
+    return outcomes
 
 
 def test_the_log_tells_every_step_by_name_and_never_a_body_or_an_attribute(

@@ -13,7 +13,6 @@ from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
 from redrive.core.retention import is_expiring
 from redrive.settings import Settings
 
-
 #: A letter that has its strikes is tried so often until its last chance: an outage of what it needs may be over.
 TRIES_BEFORE_LAST_CHANCE = 8
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -40,7 +40,7 @@ class Outflow:
         self._state = state
         self._hands = hands
         self._limit = limit
-        self._room_at_first = sum(lane.room for lane in state.lanes)
+        self._room_at_first = 0
         self._asked = 0
         self._examined = 0
         self._in_hand: set[str] = set()
@@ -52,6 +52,7 @@ class Outflow:
 
     def run(self, looked: Read) -> None:
         """First the letters in hand, then round by round. Raises CallFailed and LostRace."""
+        self._room_at_first = self._room
         self._returns_are_marked = bool(looked.cases)
         self._is_end = looked.is_end
         if looked.cases:
@@ -102,13 +103,14 @@ class Outflow:
                 lane.charge_later(lane.count_returns(some))
         decided = self._decided(cases, now)
         self._examined += len(cases)
-        self.decisions += decided
+        if state.is_dry:
+            self.decisions += [(one.without_content(), what) for one, what in decided]
         try:
             destinations = self._destinations(decided, now)
         except Exception:
-            self._released += cases
+            self._release_later(cases)
             raise
-        self._released += read.cases if state.is_dry else _due(decided, now)
+        self._release_later(read.cases if state.is_dry else _due(decided, now))
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
         return partial(self._carry_out, decided, destinations, now, version)
@@ -157,8 +159,11 @@ class Outflow:
             destinations,
             now,
             version_to_mark=version,
-            is_one_of_many=self._room_at_first > ROUND_SIZE,
+            is_one_of_many=min(self._room_at_first, self._state.dlq.depth) > ROUND_SIZE,
         )
+
+    def _release_later(self, cases: Iterable[Case]) -> None:
+        self._released += [case.without_content() for case in cases]
 
     def _weigh(self, cases: Sequence[Case]) -> None:
         if cases:

@@ -84,6 +84,8 @@ class PassState:
     def saw_letter(self, case: Case, now: datetime) -> None:
         """Note a letter that was examined."""
         self.examined += 1
+        if fault := case.letter.trail_fault:
+            self.tools.journal("trail.ignored", message_id=case.message_id, reason=fault)
         sent_at = min(case.letter.sent_at, now)
         self.oldest = min(self.oldest or sent_at, sent_at)
 
