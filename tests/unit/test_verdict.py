@@ -26,6 +26,13 @@ from tests.unit.judging import (
     shown,
 )
 
+
+def mixed(*, deleted: int, live_successes: int) -> Evidence:
+    """Four letters and four live messages, of which nobody knows whose were deleted."""
+    live = Live(met=4, succeeded=live_successes, finished=live_successes)
+    return Evidence(live=live, met=8, deleted=deleted, were_tried=True, has_books=True)
+
+
 CASES: dict[str, tuple[Case, Verdict | None]] = {
     # Success is shown, never presumed.
     "all succeeded": (Case(evidence=shown(4)), SUCCESS),
@@ -113,6 +120,18 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=replace(beside(WELL), were_tried=False), batch=NOT_DUE),
         WAITS,
     ),
+    "most of all messages succeeded, one of them surely a live one": (
+        Case(evidence=mixed(deleted=5, live_successes=1)),
+        SUCCESS,
+    ),
+    "only half of all messages did": (
+        Case(evidence=mixed(deleted=4, live_successes=1)),
+        NO_EVIDENCE,
+    ),
+    "most did, and none of them is surely a live one": (
+        Case(evidence=mixed(deleted=5, live_successes=0)),
+        NO_EVIDENCE,
+    ),
     "all failed, and live messages that are expected have not been heard": (
         Case(evidence=replace(beside(SILENT, failed=4), deleted=1)),
         WAITS,
@@ -120,6 +139,10 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     "all failed, and live messages are expected, but the consumer is done with nothing at all": (
         Case(evidence=replace(beside(SILENT, failed=4), failed_tries=9)),
         FAILURE,
+    ),
+    "all failed, and one try that came to nothing is no sign of what live messages meet": (
+        Case(evidence=replace(beside(SILENT, failed=4), failed_tries=1)),
+        WAITS,
     ),
     "all failed, and live messages have let themselves be waited for": (
         Case(evidence=beside(SILENT, failed=4), batch=LONG_TRIED),
