@@ -13,7 +13,7 @@ from redrive.core.triage import (
     ParkReason,
     Redrive,
     hold,
-    hold_for_permit,
+    hold_for_now,
 )
 from redrive.settings import Settings
 from tests.unit.examples import (
@@ -40,11 +40,11 @@ ONE_SHORT = SETTINGS.max_attempts - 1
 def test_a_due_letter_without_a_permit_is_released_at_once_and_keeps_its_strikes() -> None:
     released = Hold(reason=HoldReason.NO_PERMIT, until=NOW, strikes=2)
 
-    assert hold_for_permit(a_case(), 2, TERMS, NOW) == released
+    assert hold_for_now(a_case(), 2, TERMS, NOW) == released
 
 
 def test_an_expiring_letter_without_a_permit_is_parked_whatever_the_circuit_says() -> None:
-    without_permit = hold_for_permit(a_case(sent_at=EXPIRING), 1, TERMS, NOW)
+    without_permit = hold_for_now(a_case(sent_at=EXPIRING), 1, TERMS, NOW)
 
     assert without_permit == park(ParkReason.EXPIRING, strikes=1)
 

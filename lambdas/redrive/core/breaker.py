@@ -23,8 +23,13 @@ from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Judged, Verdict
 from redrive.core.circuit import Circuit, Orders, State
-from redrive.core.evidence import Evidence, LiveTraffic
-from redrive.core.verdict import GROWTH_WHERE_VOUCHED, Judgement, weigh
+from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence, LiveTraffic
+from redrive.core.verdict import (
+    GROWTH_WHERE_SHOWN,
+    GROWTH_WHERE_VOUCHED,
+    Judgement,
+    weigh,
+)
 from redrive.settings import Settings
 
 #: What a person's close leaves; the window grows from here.
@@ -350,7 +355,7 @@ def _succeeded(
     window, good = circuit.window, circuit.good_window
     # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
     if 2 * batch.size >= window:
-        window, good = window * judgement.growth, batch.size
+        window, good = _grown(window, judgement, vouched), batch.size
     is_shaken = circuit.is_shaken and circuit.success_count < settings.failure_threshold
     return replace(
         circuit,
@@ -360,6 +365,14 @@ def _succeeded(
         is_shaken=is_shaken,
         flaps=circuit.flaps if is_shaken else 0,
     )
+
+
+def _grown(window: int, judgement: Judgement, vouched: int) -> int:
+    """The window after a success; vouched for by others, no larger than what they can outweigh in time."""
+    grown = window * judgement.growth
+    if judgement.growth >= GROWTH_WHERE_SHOWN:
+        return grown
+    return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
 
 
 def _failed(

@@ -21,7 +21,7 @@ LIVE_LOOKBACK = timedelta(minutes=15)
 
 #: One live success is a coincidence. More letters that failed want more of them to be outweighed.
 FEWEST_LIVE_SUCCESSES = 2
-FAILURES_PER_LIVE_SUCCESS = 10
+FAILURES_PER_LIVE_SUCCESS = 15
 
 
 class LiveTraffic(str, Enum):
