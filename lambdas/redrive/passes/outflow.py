@@ -103,16 +103,18 @@ class Outflow:
                 lane.charge_later(lane.count_returns(some))
         decided = self._decided(cases, now)
         self._examined += len(cases)
-        if state.is_dry:
-            self.decisions += [(one.without_content(), what) for one, what in decided]
         try:
             destinations = self._destinations(decided, now)
         except Exception:
             self._release_later(cases)
             raise
-        self._release_later(
-            one for one, what in decided if isinstance(what, Hold) and what.until <= now
-        )
+        if state.is_dry:
+            self.decisions += [(one.without_content(), what) for one, what in decided]
+            self._release_later(read.cases)
+        else:
+            self._release_later(
+                one for one, what in decided if isinstance(what, Hold) and what.until <= now
+            )
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
         return partial(self._carry_out, decided, destinations, now, version)
