@@ -16,7 +16,7 @@ PLAYED = [one for one in ROWS if one.letters <= MOST_LETTERS and one.mishaps is 
 
 
 def first_hours(scenario: Scenario) -> RehearsingPolicy:
-    short = replace(scenario, until=min(scenario.until, hours(3)))
+    short = replace(scenario, until=min(scenario.until, hours(2)))
     policy = short.played(
         0, lambda world, seed: RehearsingPolicy(world, scenario.settings, seed=seed)
     ).policy

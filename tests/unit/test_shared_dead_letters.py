@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from redrive.aws.traffic import LiveTraffic
 
 from redrive.aws.sqs import Outgoing, Queues
-from redrive.aws.traffic import LiveTraffic
 from redrive.core.letter import Letter, Trail, trail_attribute
 from redrive.core.queue_facts import QueueFacts, Sources
 from redrive.core.verdict import Traffic

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
-from redrive.core.triage import Redrive
 from redrive.passes.rounds import Tally
+
+from redrive.core.triage import Redrive
 
 
 def redrive(seconds: int, strikes: int = 0) -> Redrive:
