@@ -1,7 +1,7 @@
 """A dry run changes nothing that it can avoid changing: every call that it makes, and what it leaves behind.
 
-Looking is not free on SQS: a receive hides a letter and raises its count. So a dry run looks at few letters, and
-releases them at once.
+Looking is not free on SQS: a receive hides a letter and raises its count. So a dry run looks at what the pass would
+look at, and then releases it. That it says what the pass does is for `tests/engine/test_rehearsals.py` to show.
 """
 
 import json
@@ -11,9 +11,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from redrive.passes.dry_run import DRY_RUN_LIMIT
 
 from redrive.core.report import Outcome
+from redrive.passes.reporting import DECISIONS_LISTED
 from tests.integration.conftest import FORTNIGHT, Account
 
 READS = {"GetItem", "BatchGetItem", "GetQueueAttributes"}
@@ -68,14 +68,17 @@ def test_an_empty_dlq_costs_three_reads(
     ]
 
 
-def test_it_looks_at_ten_letters_of_many(account: Account) -> None:
-    account.dead_letters(*(f"letter {number}" for number in range(30)))
+def test_it_counts_all_decisions_lists_a_hundred_and_releases_every_letter(
+    account: Account,
+) -> None:
+    account.dead_letters(*(f"letter {number}" for number in range(120)))
 
-    report = account.run_pass(mode="dry_run")
+    report = account.run_pass(mode="dry_run", initial_window=120)
 
-    assert report.examined == len(report.decisions) == DRY_RUN_LIMIT == 10
+    assert (report.redriven, report.examined) == (120, 120)
+    assert len(report.decisions) == DECISIONS_LISTED == 100
     account.advance(seconds=1)  # moto shows what was released from the next second on
-    assert account.counts(account.deployment.dlq_url) == (30, 0)
+    assert account.counts(account.deployment.dlq_url) == (120, 0)
 
 
 def test_it_leaves_letters_lease_circuit_and_ledger_as_they_were(account: Account) -> None:
@@ -95,23 +98,45 @@ def test_it_leaves_letters_lease_circuit_and_ledger_as_they_were(account: Accoun
 
 def test_it_tells_of_letters_that_would_be_parked_before_they_expire(account: Account) -> None:
     account.dead_letters("old", "too")
-    account.advance(seconds=int(FORTNIGHT) - timedelta(hours=12).total_seconds())
+    account.advance(seconds=int(FORTNIGHT) - timedelta(minutes=30).total_seconds())
 
     report = account.run_pass(mode="dry_run", initial_window=1)
 
-    assert Counter((one["decision"], one["reason"]) for one in report.decisions) == {
-        ("redrive", "DUE"): 1,
-        ("park", "EXPIRING"): 1,
-    }
+    assert (report.redriven, report.parked) == (1, {"EXPIRING": 1})
     assert account.parked() == []
+    assert sum(account.counts(account.deployment.dlq_url)) == 2
 
 
-def test_it_tells_of_letters_that_the_circuit_holds(account: Account) -> None:
-    account.dead_letters(*(f"letter {number}" for number in range(8)))
+def test_it_tells_each_letter_by_its_ids_and_what_would_become_of_it(account: Account) -> None:
+    (message_id,) = account.dead_letters("a")
 
-    report = account.run_pass(mode="dry_run", initial_window=5)
+    report = account.run_pass(mode="dry_run")
 
-    assert Counter(one["decision"] for one in report.decisions) == {"redrive": 5, "hold": 3}
+    assert (report.outcome, report.redriven) == (Outcome.DRY_RUN, 1)
+    assert report.decisions == [
+        {
+            "message_id": message_id,
+            "original_id": message_id,
+            "decision": "redrive",
+            "reason": "DUE",
+        }
+    ]
+    assert account.told("letter.redriven") == []
+
+
+def test_it_tells_of_verdicts_and_of_the_circuit_after_them(account: Account) -> None:
+    account.dead_letters("a", "b")
+    account.run_pass()
+    account.advance(seconds=60)
+    account.consumer_fails()
+    account.advance(minutes=3)
+    before = items(account)
+
+    report = account.run_pass(mode="dry_run", failure_threshold=1)
+
+    assert [verdict["verdict"] for verdict in report.verdicts] == ["FAILURE"]
+    assert (report.circuit_before, report.circuit_after) == ("CLOSED", "OPEN")
+    assert items(account) == before
 
 
 def items(account: Account) -> list[dict[str, Any]]:

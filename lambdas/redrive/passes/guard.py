@@ -110,8 +110,8 @@ class Guard:
             ]
             self._send_on(self._hands.park, parks, now)
             stay = [case for case in here if case not in expiring]
-            here_still = cases if state.is_dry else stay
-            self._left += [case.without_content() for case in here_still]
+            left_here = cases if state.is_dry else stay
+            self._left += [case.without_content() for case in left_here]
             oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
             left -= len(stay)
         return oldest

@@ -14,7 +14,7 @@ from redrive.passes.effects import Effects
 from redrive.passes.lane import Lane
 from redrive.passes.parallel import Doing, Reading, run_rounds
 from redrive.passes.pass_state import PassState
-from redrive.passes.read import ROUND_SIZE, Read, read_letters
+from redrive.passes.read import LETTERS_A_RECEIVE, ROUND_SIZE, Read, read_letters
 
 #: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
 SCAN_BEYOND = 2_000
@@ -79,9 +79,13 @@ class Outflow:
 
     def next_reading(self) -> Reading | None:
         """One more round, while a permit has room that no round under way has asked for."""
-        limit = min(self._to_examine() - self._asked, ROUND_SIZE)
-        if limit <= 0 or self._is_end or self._is_stopped:
+        wanted = self._to_examine() - self._asked
+        if wanted <= 0 or self._is_end or self._is_stopped:
             return None
+        if len(self._state.lanes) > 1:
+            # Of what is received most may be another source's: one by one they would cost two calls each.
+            wanted = max(wanted, LETTERS_A_RECEIVE)
+        limit = min(wanted, ROUND_SIZE)
         self._asked += limit
         state = self._state
         return partial(self._read, limit, state.hidden_for())
@@ -103,13 +107,13 @@ class Outflow:
                 lane.charge_later(lane.count_returns(some))
         decided = self._decided(cases, now)
         self._examined += len(cases)
-        if state.is_dry:
-            self.decisions += [(one.without_content(), what) for one, what in decided]
         try:
             destinations = self._destinations(decided, now)
         except Exception:
             self._release_later(cases)
             raise
+        if state.is_dry:
+            self.decisions += [(one.without_content(), what) for one, what in decided]
         self._release_later(read.cases if state.is_dry else _due(decided, now))
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}

@@ -290,10 +290,11 @@ class _Pass:
                 self._reason = f"the source queue refused letters: {lane.refusal}"
         first = state.lanes[0]
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
-        if state.is_dry:
-            return
         for lane in state.lanes:
-            lane.keeper.settle(lambda circuit, lane=lane: lane.settled(circuit, now))  # type: ignore[misc]
+            if state.is_dry:
+                lane.keeper.change(lane.settled(lane.circuit, now))
+            else:
+                lane.keeper.settle(lambda circuit, lane=lane: lane.settled(circuit, now))  # type: ignore[misc]
 
     def _release(self, lease: Lease) -> None:
         try:

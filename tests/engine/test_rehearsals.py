@@ -1,0 +1,33 @@
+"""A dry run is the same pass without apply: what it says is what a real pass at the same moment does."""
+
+from dataclasses import replace
+
+import pytest
+
+from simulator.scenarios import ROWS, Scenario
+from simulator.world import hours
+from tests.engine.rehearsal import RehearsingPolicy
+
+#: A dry run decides about a thousand letters at most, and a copy of a world of many is slow.
+MOST_LETTERS = 1_000
+
+#: What befalls a pass its dry run can't foresee.
+PLAYED = [one for one in ROWS if one.letters <= MOST_LETTERS and one.mishaps is None]
+
+
+def first_hours(scenario: Scenario) -> RehearsingPolicy:
+    short = replace(scenario, until=min(scenario.until, hours(2)))
+    policy = short.played(
+        0, lambda world, seed: RehearsingPolicy(world, scenario.settings, seed=seed)
+    ).policy
+    assert isinstance(policy, RehearsingPolicy)
+    return policy
+
+
+@pytest.mark.parametrize("scenario", PLAYED, ids=lambda scenario: scenario.name)
+def test_a_dry_run_says_what_the_pass_does_and_changes_nothing(scenario: Scenario) -> None:
+    policy = first_hours(scenario)
+
+    assert len(policy.rehearsed) >= 3
+    assert {str(one.at): one.differences for one in policy.rehearsed if one.differences} == {}
+    assert {str(one.at): one.changed for one in policy.rehearsed if one.changed} == {}
