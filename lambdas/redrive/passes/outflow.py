@@ -40,7 +40,7 @@ class Outflow:
         self._state = state
         self._hands = hands
         self._limit = limit
-        self._room_at_first = sum(lane.room for lane in state.lanes)
+        self._room_at_first = 0
         self._asked = 0
         self._examined = 0
         self._in_hand: set[str] = set()
@@ -52,6 +52,7 @@ class Outflow:
 
     def run(self, looked: Read) -> None:
         """First the letters in hand, then round by round. Raises CallFailed and LostRace."""
+        self._room_at_first = self._room  # the gates are open by now
         self._returns_are_marked = bool(looked.cases)
         self._is_end = looked.is_end
         if looked.cases:
