@@ -16,16 +16,12 @@ from redrive.settings import Settings
 
 LAMBDAS = Path(__file__).resolve().parents[1] / "lambdas"
 
-POWERTOOLS = (
-    "from aws_lambda_powertools import Logger; "
-    "from aws_lambda_powertools.metrics import EphemeralMetrics"
-)
 STEPS = {
     "boto3": "import boto3",
-    "and Powertools' logger and metrics": f"import boto3; {POWERTOOLS}",
-    "and the re-driver's modules": f"import boto3; {POWERTOOLS}; "
-    "import redrive.passes.redrive_pass, redrive.aws.metrics",
+    "and the re-driver's modules": "import boto3; import redrive.passes.redrive_pass, redrive.wiring, "
+    "redrive.aws.clients, redrive.aws.metrics, redrive.environment",
     "and two clients: all of the handler": "import redrive.handler",
+    "boto3 and the two clients alone": "import boto3; boto3.client('sqs'); boto3.client('dynamodb')",
 }
 RUNS = 15
 

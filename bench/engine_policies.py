@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from fakes.stand_in import BODY, DEPLOYMENT, DLQ, SOURCE, URL, StandIn
 from redrive.aws import clients
+from redrive.aws.log import Log
 from redrive.aws.state_table import StateStore
 from redrive.core import breaker
 from redrive.core.report import Report
@@ -24,7 +23,7 @@ from redrive.wiring import make_tools
 from simulator.rivals import EventSource, PublishedPattern
 
 #: The log's own work, write calls included; what Lambda does with the lines is not the function's time.
-_logger = Logger(service="bench", stream=open(os.devnull, "w"))  # noqa: PTH123, SIM115 - a device, for good
+_NOWHERE = open(os.devnull, "w")  # noqa: PTH123, SIM115 - a device, for good
 
 #: Threads of bare calls, to see what botocore itself allows.
 BARE_THREADS = 32
@@ -41,7 +40,7 @@ def smart_redriver(aws: StandIn, letters: int, workers: int = clients.WORKERS) -
     aws.serve(ours.sqs, ours.dynamodb)
     ours.open_window()
     aws.seen.forget()
-    return ours.run(journal=_log, workers=workers)
+    return ours.run(journal=Log(now, _NOWHERE, service="bench"), workers=workers)
 
 
 class OurPass:
@@ -96,10 +95,6 @@ class _Account:
 
     def let_dead_letters_end_in(self, *_: Any, **__: Any) -> None:
         """The stand-in's queues need no redrive policy."""
-
-
-def _log(event: str, /, **fields: Any) -> None:
-    _logger.info(event, **fields)
 
 
 def published_pattern(aws: StandIn, letters: int) -> None:

@@ -17,14 +17,14 @@ LETTERS = 5_000
 
 #: Part of a file's path, and whose code that is; the first that fits.
 WHOSE = (
+    ("lambdas/redrive/aws/log", "the log"),
     ("lambdas/redrive/", "the re-driver"),
-    ("/bench/", "the stand-in for AWS"),
+    ("/fakes/", "the stand-in for AWS"),
     ("/botocore/auth", "botocore: signing"),
     ("/botocore/serialize", "botocore: requests"),
     ("/botocore/parsers", "botocore: answers"),
     ("/botocore/", "botocore: the rest"),
     ("/json/", "JSON"),
-    ("/logging/", "the log: Powertools and logging"),
     ("/dataclasses", "the re-driver"),
 )
 REST = "Python's own: built-ins, headers, dates"

@@ -10,20 +10,16 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Any
-
-from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.typing import LambdaContext
+from typing import Any, Protocol
 
 from redrive.aws import clients
 from redrive.aws.collector import set_up_collector
+from redrive.aws.log import Log
 from redrive.aws.metrics import emit, kept_metrics
 from redrive.environment import read_environment
 from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
 from redrive.passes.rhythm import Rhythm
 from redrive.wiring import make_tools
-
-logger = Logger(service="smart-redriver")
 
 #: What the schedule's ticks carry, and no other event.
 TICK = {"scheduled": True}
@@ -36,7 +32,16 @@ rhythm = Rhythm()
 set_up_collector()
 
 
-@logger.inject_lambda_context
+class LambdaContext(Protocol):
+    """What is asked of the context that Lambda hands over."""
+
+    @property
+    def function_name(self) -> str: ...
+    @property
+    def aws_request_id(self) -> str: ...
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     """Run one pass and return its report as a JSON object; a tick that is not due says when the next look is."""
     if event == TICK and not rhythm.is_due(_now()):
@@ -47,7 +52,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         sqs=sqs,
         dynamodb=dynamodb,
         cloudwatch=cloudwatch,
-        journal=_log,
+        journal=_log_of(context),
         clock=_now,
         rng=Random(),
         owner=context.aws_request_id,
@@ -63,5 +68,10 @@ def _now() -> datetime:
     return datetime.fromtimestamp(time.time(), UTC)
 
 
-def _log(event: str, /, **fields: Any) -> None:
-    logger.info(event, **fields)
+def _log_of(context: LambdaContext) -> Log:
+    return Log(
+        _now,
+        service="smart-redriver",
+        function_name=context.function_name,
+        function_request_id=context.aws_request_id,
+    )

@@ -9,7 +9,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
-from aws_lambda_powertools.metrics import MetricUnit
 
 from redrive.aws import metrics
 
@@ -19,9 +18,9 @@ DELAYED = "ApproximateNumberOfMessagesDelayed"
 AGE = "ApproximateAgeOfOldestMessage"
 
 _UNITS = {
-    MetricUnit.Count: cloudwatch.Unit.COUNT,
-    MetricUnit.Seconds: cloudwatch.Unit.SECONDS,
-    MetricUnit.NoUnit: cloudwatch.Unit.NONE,
+    metrics.Unit.Count: cloudwatch.Unit.COUNT,
+    metrics.Unit.Seconds: cloudwatch.Unit.SECONDS,
+    metrics.Unit.NoUnit: cloudwatch.Unit.NONE,
 }
 
 

@@ -6,10 +6,13 @@ what happened to no letter is not told: an idle queue has the metrics marked `al
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+from enum import Enum
+from typing import Any
 
 from redrive.core.batch import Verdict
 from redrive.core.circuit import State
@@ -28,12 +31,20 @@ KEPT_VARIABLE = "METRICS_KEPT"
 STATE_VALUES = {State.CLOSED.value: 0.0, State.HALF_OPEN.value: 0.5, State.OPEN.value: 1.0}
 
 
+class Unit(str, Enum):
+    """What a metric counts, as CloudWatch calls it."""
+
+    Count = "Count"
+    Seconds = "Seconds"
+    NoUnit = "None"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """Name and unit as alarms and dashboards use them. `always`: in every pass, zero or not."""
 
     name: str
-    unit: MetricUnit = MetricUnit.Count
+    unit: Unit = Unit.Count
     always: bool = False
 
 
@@ -43,18 +54,18 @@ LETTERS_RETURNED = Metric(name="LettersReturned")
 LETTERS_PARKED = Metric(name="LettersParked", always=True)
 LETTERS_HELD = Metric(name="LettersHeld")
 LETTERS_FAILED = Metric(name="LettersFailed")
-CIRCUIT_STATE = Metric(name="CircuitState", unit=MetricUnit.NoUnit, always=True)
+CIRCUIT_STATE = Metric(name="CircuitState", unit=Unit.NoUnit, always=True)
 WINDOW = Metric(name="Window", always=True)
 VERDICTS_SUCCESS = Metric(name="VerdictsSuccess")
 VERDICTS_FAILURE = Metric(name="VerdictsFailure")
 VERDICTS_NO_EVIDENCE = Metric(name="VerdictsNoEvidence")
-OLDEST_LETTER_AGE = Metric(name="OldestLetterAge", unit=MetricUnit.Seconds)
-LEAST_TIME_TO_EXPIRY = Metric(name="LeastTimeToExpiry", unit=MetricUnit.Seconds)
-OLDEST_WAITING_AGE = Metric(name="OldestWaitingAge", unit=MetricUnit.Seconds, always=True)
+OLDEST_LETTER_AGE = Metric(name="OldestLetterAge", unit=Unit.Seconds)
+LEAST_TIME_TO_EXPIRY = Metric(name="LeastTimeToExpiry", unit=Unit.Seconds)
+OLDEST_WAITING_AGE = Metric(name="OldestWaitingAge", unit=Unit.Seconds, always=True)
 SUSPECTS_WAITING = Metric(name="SuspectsWaiting", always=True)
 DEAD_LETTERS = Metric(name="DeadLetters", always=True)
 PARKED_LETTERS = Metric(name="ParkedLetters", always=True)
-PASS_DURATION = Metric(name="PassDuration", unit=MetricUnit.Seconds, always=True)
+PASS_DURATION = Metric(name="PassDuration", unit=Unit.Seconds, always=True)
 PASSES_FAILED = Metric(name="PassesFailed", always=True)
 
 ALL = tuple(found for found in globals().values() if isinstance(found, Metric))
@@ -126,12 +137,21 @@ def _known(value: float | None) -> list[float]:
 
 
 def _write(told: Mapping[Metric, list[float]], kept: Container[str], **dimensions: str) -> None:
-    # An empty service: one from the environment would become a dimension that no alarm asks for.
-    document = EphemeralMetrics(namespace=NAMESPACE, service="")
-    for name, value in dimensions.items():
-        document.add_dimension(name, value)
-    for metric, numbers in told.items():
-        for number in numbers if metric.name in kept else ():
-            document.add_metric(metric.name, metric.unit, number)
-    if document.metric_set:
-        document.flush_metrics()
+    """Write one line.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+    """
+    kept_of_these = {metric: told[metric] for metric in told if metric.name in kept}
+    if not kept_of_these:
+        return
+    directive = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [list(dimensions)],
+        "Metrics": [{"Name": one.name, "Unit": one.unit.value} for one in kept_of_these],
+    }
+    document: dict[str, Any] = {
+        "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]},
+        **dimensions,
+        **{metric.name: [float(one) for one in some] for metric, some in kept_of_these.items()},
+    }
+    sys.stdout.write(json.dumps(document, separators=(",", ":")) + "\n")
