@@ -62,7 +62,7 @@ class Admission:
             self.room = 0
             return hold_for_permit(case, decision.strikes, terms, now)
         self.room -= 1
-        return replace(decision, delay=slot)
+        return decision if slot == decision.delay else replace(decision, delay=slot)
 
 
 def _order(
