@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.engine_policies import POLICIES
-from fakes.stand_in import StandIn
+from fakes.stand_in import BODY, StandIn
 from redrive.aws.collector import set_up_collector
 
 
@@ -49,10 +49,10 @@ class Run:
         return sum(self.calls.values()) / self.letters
 
 
-def run(policy: str, letters: int, latency: float) -> Run:
-    """Measure in a fresh interpreter."""
+def run(policy: str, letters: int, latency: float, *, body_bytes: int = 0) -> Run:
+    """Measure in a fresh interpreter; the letters have a body of so many bytes, or the stand-in's own."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.engine_run", policy, str(letters), str(latency)],
+        [sys.executable, "-m", "bench.engine_run", policy, str(letters), str(latency), str(body_bytes)],
         env=os.environ
         | {
             "AWS_ACCESS_KEY_ID": "example",
@@ -66,9 +66,9 @@ def run(policy: str, letters: int, latency: float) -> Run:
     return Run(**json.loads(done.stdout))
 
 
-def _measure(policy: str, letters: int, latency: float) -> Run:
+def _measure(policy: str, letters: int, latency: float, body_bytes: int) -> Run:
     set_up_collector()
-    aws = StandIn(letters, latency=latency)
+    aws = StandIn(letters, latency=latency, body=_body(body_bytes))
     began, cpu_began = time.perf_counter(), time.process_time()
     POLICIES[policy](aws, letters)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
@@ -87,6 +87,11 @@ def _measure(policy: str, letters: int, latency: float) -> Run:
     )
 
 
+def _body(size: int) -> str:
+    """A text of so many bytes with one character in it for which Python takes four bytes for each."""
+    return "\N{POSTBOX}" + "x" * (size - 4) if size else BODY
+
+
 def _peak_mib() -> float:
     """The peak of this process since it began; `ru_maxrss` would tell that of its parent, where that is larger."""
     status = Path("/proc/self/status")
@@ -97,5 +102,5 @@ def _peak_mib() -> float:
 
 
 if __name__ == "__main__":
-    name, count, delay = sys.argv[1:]
-    print(json.dumps(asdict(_measure(name, int(count), float(delay)))))
+    name, count, delay, size = sys.argv[1:]
+    print(json.dumps(asdict(_measure(name, int(count), float(delay), int(size)))))

@@ -97,6 +97,10 @@ class Case:
             or self.entry.counts_as_evidence(circuit_version)
         )
 
+    def without_content(self) -> Case:
+        """As much of it as releasing or reporting it takes: a body may have a megabyte."""
+        return replace(self, letter=replace(self.letter, body="", attributes={}))
+
     def known(self, queue: str) -> Entry:
         """The letter's entry as it should stand; a new one on its first visit, or from its trail.
 

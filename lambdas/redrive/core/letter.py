@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from sys import getsizeof
 from typing import Any
 
 TRAIL_ATTRIBUTE = "RedriveTrail"
@@ -113,6 +114,11 @@ class Letter:
         return bytes_of(self.body) + sum(
             attribute_size(name, value) for name, value in self.attributes.items()
         )
+
+    @property
+    def weight(self) -> int:
+        """Bytes of memory that the body takes: up to four for each character, if one of them is an emoji."""
+        return getsizeof(self.body)
 
     def with_trail(self, trail: Trail) -> Letter:
         """This letter with a trail that was kept for it in the ledger."""

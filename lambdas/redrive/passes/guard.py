@@ -110,7 +110,7 @@ class Guard:
             ]
             self._send_on(self._hands.park, parks, now)
             stay = [case for case in here if case not in expiring]
-            self._left += [_handle_only(case) for case in stay]
+            self._left += [case.without_content() for case in stay]
             oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
             left -= len(stay)
         return oldest
@@ -187,11 +187,6 @@ def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit
     if not state.effects.parked or lane.circuit.lot_sweep_at is not None:
         return lane.circuit
     return replace(lane.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
-
-
-def _handle_only(case: Case) -> Case:
-    """As much of a letter as releasing it takes: a body may have a megabyte."""
-    return replace(case, letter=replace(case.letter, body="", attributes={}))
 
 
 def _as_it_was(case: Case) -> Park:

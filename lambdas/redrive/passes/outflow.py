@@ -48,6 +48,7 @@ class Outflow:
         self._is_end = False
         self._is_stopped = False
         self._letter_bytes: float | None = None
+        self._looked_bytes = 0
         self.decisions: list[tuple[Case, Decision]] = []
 
     def run(self, looked: Read) -> None:
@@ -57,6 +58,7 @@ class Outflow:
         self._is_end = looked.is_end
         if looked.cases:
             self._weigh(looked.cases)
+            self._looked_bytes = sum(case.letter.weight for case in looked.cases)
         run_rounds(self, self._state.tools.workers, looked if looked.cases else None)
 
     @property
@@ -74,7 +76,8 @@ class Outflow:
             return 1
         room = min(self._room, self._state.dlq.visible)
         round_bytes = min(ROUND_SIZE * self._letter_bytes, ROUND_BYTES + 10 * self._letter_bytes)
-        fits = bytes_in_hand(self._state.settings.memory_mib) // max(1, int(round_bytes))
+        free = bytes_in_hand(self._state.settings.memory_mib) - self._looked_bytes
+        fits = free // max(1, int(round_bytes))
         return max(1, min(self._state.tools.workers, -(-room // ROUND_SIZE), fits))
 
     def next_reading(self) -> Reading | None:
@@ -103,14 +106,17 @@ class Outflow:
                 lane.charge_later(lane.count_returns(some))
         decided = self._decided(cases, now)
         self._examined += len(cases)
-        self.decisions += decided
+        if state.is_dry:
+            self.decisions += [(case.without_content(), what) for case, what in decided]
         try:
             destinations = self._destinations(decided, now)
         except Exception:
-            self._released += cases
+            self._released += [case.without_content() for case in cases]
             raise
         self._released += [
-            one for one, what in decided if isinstance(what, Hold) and what.until <= now
+            one.without_content()
+            for one, what in decided
+            if isinstance(what, Hold) and what.until <= now
         ]
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
@@ -165,8 +171,8 @@ class Outflow:
 
     def _weigh(self, cases: Sequence[Case]) -> None:
         if cases:
-            heaviest = sum(case.letter.size for case in cases) / len(cases)
-            self._letter_bytes = max(self._letter_bytes or 1.0, heaviest)
+            mean = sum(case.letter.weight for case in cases) / len(cases)
+            self._letter_bytes = max(self._letter_bytes or 1.0, mean)
 
     def _one_of_each(self, cases: Sequence[Case]) -> list[Case]:
         """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.
