@@ -8,14 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import patch
 
-from bench.engine_policies import open_window, wide_pass
+from bench.engine_policies import OurPass
 from bench.request import Request
 from bench.results import Results, Table
 from emulator.process import LocalAws
 from fakes.stand_in import DEPLOYMENT, DLQ, PARKING_LOT, SOURCE, TABLE
-from redrive.aws import clients
-from redrive.aws.sqs import Queues
-from redrive.aws.state_table import StateStore
 
 LETTERS, LETTERS_WHEN_QUICK = 2_000, 200
 ENTRIES = 10
@@ -87,15 +84,15 @@ class _Queues:
 
 
 def _one_pass(queues: _Queues, letters: int) -> None:
-    store = StateStore(clients.dynamodb_client(), TABLE, SOURCE)
-    open_window(store, letters)
     deployment = replace(
         DEPLOYMENT,
         source_queue_url=queues.urls[SOURCE],
         dlq_url=queues.urls[DLQ],
         parking_lot_url=queues.urls[PARKING_LOT],
     )
-    report = wide_pass(Queues(clients.sqs_client(), deployment), store, letters, journal=_untold)
+    ours = OurPass(deployment, letters)
+    ours.open_window()
+    report = ours.run(journal=_untold)
     if report.redriven != letters:
         raise RuntimeError(f"{report.redriven} of {letters} letters were redriven: {report.reason}")
 

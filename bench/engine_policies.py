@@ -11,22 +11,22 @@ from random import Random
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from redrive.aws.traffic import LiveTraffic
-from redrive.passes.journal import Journal
-from redrive.passes.tools import Tools
 
-from fakes.stand_in import BODY, DEPLOYMENT, DLQ, SOURCE, TABLE, URL, StandIn
+from fakes.stand_in import BODY, DEPLOYMENT, DLQ, SOURCE, URL, StandIn
 from redrive.aws import clients
-from redrive.aws.sqs import Queues
 from redrive.aws.state_table import StateStore
 from redrive.core import breaker
 from redrive.core.report import Report
+from redrive.passes.ports import Journal
 from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Settings
+from redrive.settings import Deployment, Settings
+from redrive.wiring import make_tools
 from simulator.rivals import EventSource, PublishedPattern
 
 #: The log's own work, write calls included; what Lambda does with the lines is not the function's time.
-_logger = Logger(service="bench", stream=open(os.devnull, "w"))  # noqa: PTH123, SIM115 - a device, for good
+_NOWHERE = open(os.devnull, "w")  # noqa: PTH123, SIM115 - a device, for good
+
+_logger = Logger(service="bench", stream=_NOWHERE)
 
 #: Threads of bare calls, to see what botocore itself allows.
 BARE_THREADS = 32
@@ -39,44 +39,49 @@ def now() -> datetime:
 
 def smart_redriver(aws: StandIn, letters: int, workers: int = clients.WORKERS) -> Report:
     """One pass of ours over all letters of the stand-in."""
-    sqs, dynamodb = clients.sqs_client(), clients.dynamodb_client()
-    aws.serve(sqs, dynamodb)
-    store = StateStore(dynamodb, TABLE, SOURCE)
-    open_window(store, letters)
+    ours = OurPass(DEPLOYMENT, letters)
+    aws.serve(ours.sqs, ours.dynamodb)
+    ours.open_window()
     aws.seen.forget()
-    return wide_pass(Queues(sqs, DEPLOYMENT), store, letters, journal=_log, workers=workers)
+    return ours.run(journal=_log, workers=workers)
 
 
-def open_window(store: StateStore, letters: int) -> None:
-    """Let the next pass of `wide_pass` through with all letters."""
-    circuit = breaker.new_circuit(SOURCE, _wide(letters), now())
-    store.save_circuit(replace(circuit, window=letters))
+def _log(event: str, /, **fields: Any) -> None:
+    _logger.info(event, **fields)
 
 
-def wide_pass(
-    queues: Queues,
-    store: StateStore,
-    letters: int,
-    *,
-    journal: Journal,
-    workers: int = clients.WORKERS,
-) -> Report:
-    """One pass with room for all letters and no pace."""
-    tools = Tools(
-        queues=queues,
-        store=store,
-        live_traffic=LiveTraffic(clients.OnFirstUse(clients.cloudwatch_client)),
-        journal=journal,
-        clock=now,
-        rng=Random(0),
-        owner="bench",
-        workers=workers,
-    )
-    return run_pass(tools, SOURCE, _wide(letters), deadline=now() + timedelta(hours=1))
+class OurPass:
+    """One pass over `letters` letters, with room for them all and no pace, over the clients that the function has."""
 
+    def __init__(
+        self, deployment: Deployment, letters: int, settings: Settings | None = None
+    ) -> None:
+        self.sqs, self.dynamodb = clients.sqs_client(), clients.dynamodb_client()
+        self._deployment = deployment
+        self._letters = letters
+        self._settings = replace(settings or Settings(), max_window=letters, max_rate=0.0)
 
-def _wide(letters: int) -> Settings:
-    return replace(Settings(), max_window=letters, max_rate=0.0)
+    def open_window(self) -> None:
+        """Let the pass through with all letters."""
+        name = self._deployment.queue_name
+        circuit = breaker.new_circuit(name, self._settings, now())
+        store = StateStore(self.dynamodb, self._deployment.table_name, name)
+        store.save_circuit(replace(circuit, window=self._letters))
+
+    def run(self, *, journal: Journal, workers: int = clients.WORKERS) -> Report:
+        """The pass."""
+        tools = make_tools(
+            self._deployment,
+            sqs=self.sqs,
+            dynamodb=self.dynamodb,
+            cloudwatch=clients.OnFirstUse(clients.cloudwatch_client),
+            journal=journal,
+            clock=now,
+            rng=Random(0),
+            owner="bench",
+            workers=workers,
+        )
+        return run_pass(tools, self._settings, deadline=now() + timedelta(hours=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +102,6 @@ class _Account:
 
     def let_dead_letters_end_in(self, *_: Any, **__: Any) -> None:
         """The stand-in's queues need no redrive policy."""
-
-
-def _log(event: str, /, **fields: Any) -> None:
-    _logger.info(event, **fields)
 
 
 def published_pattern(aws: StandIn, letters: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.engine_policies import POLICIES
-from fakes.stand_in import StandIn
+from fakes.stand_in import BODY, StandIn
 from redrive.aws.collector import set_up_collector
 
 
@@ -49,10 +49,25 @@ class Run:
         return sum(self.calls.values()) / self.letters
 
 
-def run(policy: str, letters: int, latency: float) -> Run:
-    """Measure in a fresh interpreter."""
+def run(
+    policy: str, letters: int, latency: float, *, body_bytes: int = 0, is_wide: bool = False
+) -> Run:
+    """Measure in a fresh interpreter.
+
+    Args:
+        body_bytes: how many each letter's body has; 0 for the stand-in's own.
+        is_wide: one character of the body is such that Python takes four bytes for each of them.
+
+    """
+    job = {
+        "policy": policy,
+        "letters": letters,
+        "latency": latency,
+        "body": _body(body_bytes, is_wide=is_wide),
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "bench.engine_run", policy, str(letters), str(latency)],
+        [sys.executable, "-m", "bench.engine_run"],
+        input=json.dumps(job),
         env=os.environ
         | {
             "AWS_ACCESS_KEY_ID": "example",
@@ -66,9 +81,9 @@ def run(policy: str, letters: int, latency: float) -> Run:
     return Run(**json.loads(done.stdout))
 
 
-def _measure(policy: str, letters: int, latency: float) -> Run:
+def _measure(policy: str, letters: int, latency: float, body: str) -> Run:
     set_up_collector()
-    aws = StandIn(letters, latency=latency)
+    aws = StandIn(letters, latency=latency, body=body)
     began, cpu_began = time.perf_counter(), time.process_time()
     POLICIES[policy](aws, letters)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
@@ -87,6 +102,12 @@ def _measure(policy: str, letters: int, latency: float) -> Run:
     )
 
 
+def _body(size: int, *, is_wide: bool) -> str:
+    if not size:
+        return BODY
+    return "\N{POSTBOX}" + "x" * (size - 4) if is_wide else "x" * size
+
+
 def _peak_mib() -> float:
     """The peak of this process since it began; `ru_maxrss` would tell that of its parent, where that is larger."""
     status = Path("/proc/self/status")
@@ -97,5 +118,4 @@ def _peak_mib() -> float:
 
 
 if __name__ == "__main__":
-    name, count, delay = sys.argv[1:]
-    print(json.dumps(asdict(_measure(name, int(count), float(delay)))))
+    print(json.dumps(asdict(_measure(**json.load(sys.stdin)))))

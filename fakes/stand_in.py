@@ -64,13 +64,15 @@ class StandIn:
     With `checks_order` false the ledger is not looked at, for re-drivers that write another one.
     """
 
-    def __init__(self, letters: int, *, latency: float = 0.0) -> None:
+    def __init__(self, letters: int, *, latency: float = 0.0, body: str = BODY) -> None:
         self.seen = Seen()
         self.latency = latency
+        self._body = json.dumps(body, ensure_ascii=False)
         self._states = bytearray(letters)
         self._received = 0
         self._items: dict[str, Asked] = {}
         self._lock = Lock()
+        self._desk = Lock()
         self.checks_order = True
         sent_at = int(time.time() * 1000) - 3_600_000
         self._system = json.dumps(
@@ -115,7 +117,9 @@ class StandIn:
             time.sleep(self.latency)
         target = request.headers["X-Amz-Target"]
         operation = (target.decode() if isinstance(target, bytes) else target).rpartition(".")[2]
-        content = self._answers[operation](json.loads(cast("bytes", request.body))).encode()
+        # One at a time: what the stand-in has in hand of large messages must not be taken for ours.
+        with self._desk:
+            content = self._answers[operation](json.loads(cast("bytes", request.body))).encode()
         with self._lock:
             self.seen.calls[operation] += 1
         headers = {
@@ -153,7 +157,7 @@ class StandIn:
         if first == last:
             return "{}"
         self._states[first:last] = bytes([IN_FLIGHT]) * (last - first)
-        body, system = json.dumps(BODY), self._system
+        body, system = self._body, self._system
         messages = ",".join(
             f'{{"MessageId":"{_message_id(n)}","ReceiptHandle":"{n:08}{_HANDLE}","MD5OfBody":"{_MD5}",'
             f'"Body":{body},"Attributes":{system},"MD5OfMessageAttributes":"{_MD5}",'

@@ -109,7 +109,7 @@ class Admission:
             self.room = 0
             return hold_for_now(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
-        return replace(decision, delay=slot)
+        return decision if slot == decision.delay else replace(decision, delay=slot)
 
 
 def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:

@@ -128,18 +128,22 @@ class Case:
         )
 
     def next_trail(self, queue: str, batch: Batch | None) -> Trail:
-        """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
-        entry = self.known(queue)
-        return Trail(
-            queue=queue,
-            original_id=entry.original_id,
-            redrive_count=entry.redrive_count + (batch is not None),
-            first_seen=entry.first_seen,
-            batch=batch.id if batch else entry.batch or NO_BATCH,
-            generation=batch.generation if batch else entry.generation,
-        )
+        """The trail of the next copy, see `trail_after`."""
+        return trail_after(self.known(queue), queue, batch)
 
     def replay_trail(self, queue: str) -> Trail:
         """The trail of a copy that a person sends: one redrive on, in no batch."""
         trail = self.next_trail(queue, None)
         return replace(trail, redrive_count=trail.redrive_count + 1, batch=NO_BATCH)
+
+
+def trail_after(entry: Entry, queue: str, batch: Batch | None) -> Trail:
+    """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
+    return Trail(
+        queue=queue,
+        original_id=entry.original_id,
+        redrive_count=entry.redrive_count + (batch is not None),
+        first_seen=entry.first_seen,
+        batch=batch.id if batch else entry.batch or NO_BATCH,
+        generation=batch.generation if batch else entry.generation,
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
 #: Enough for every copy that can still be around; each is one id of 36 characters.
 REPLACED_IDS_KEPT = 5
@@ -99,7 +100,8 @@ class Entry:
     ) -> Entry:
         """After a send to the source queue was accepted."""
         return replace(
-            self._sent_on(replaced_id, new_id, now, note),
+            self,
+            **self._sent_on(replaced_id, new_id, now, note),
             status=Status.REDRIVEN,
             redrive_count=self.redrive_count + 1,
             strikes=strikes,
@@ -152,7 +154,8 @@ class Entry:
     ) -> Entry:
         """After a send to the parking lot was accepted."""
         return replace(
-            self._sent_on(replaced_id, new_id, now, f"parked {reason}"),
+            self,
+            **self._sent_on(replaced_id, new_id, now, f"parked {reason}"),
             status=Status.PARKED,
             strikes=strikes,
             settled_batch=self.batch,
@@ -170,7 +173,8 @@ class Entry:
         It belongs to no batch, since its return says nothing about one.
         """
         return replace(
-            self._sent_on(replaced_id, new_id, now, note),
+            self,
+            **self._sent_on(replaced_id, new_id, now, note),
             status=Status.REPLAYED,
             redrive_count=redrive_count,
             strikes=0,
@@ -185,18 +189,19 @@ class Entry:
 
     def deleted(self, *, message_id: str, now: datetime, note: str) -> Entry:
         """Before a person's delete: should it not come to pass, the copy left behind is one to discard."""
-        return replace(self._sent_on(message_id, message_id, now, note), status=Status.DELETED)
+        changes = self._sent_on(message_id, message_id, now, note)
+        return replace(self, **changes, status=Status.DELETED)
 
     def _first_strike(self, strikes: int, now: datetime) -> datetime | None:
         return (self.first_strike or now) if strikes else None
 
-    def _sent_on(self, replaced_id: str, new_id: str, now: datetime, note: str) -> Entry:
-        return replace(
-            self,
-            current_id=new_id,
-            replaced_ids=(*self.replaced_ids, replaced_id)[-REPLACED_IDS_KEPT:],
-            history=_noted(self.history, now, note),
-        )
+    def _sent_on(self, replaced_id: str, new_id: str, now: datetime, note: str) -> dict[str, Any]:
+        """What changes with any send; not a new entry, since each of these takes a while to make."""
+        return {
+            "current_id": new_id,
+            "replaced_ids": (*self.replaced_ids, replaced_id)[-REPLACED_IDS_KEPT:],
+            "history": _noted(self.history, now, note),
+        }
 
 
 def _noted(history: tuple[str, ...], now: datetime, note: str) -> tuple[str, ...]:

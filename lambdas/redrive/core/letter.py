@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from sys import getsizeof
 from typing import Any
 
 TRAIL_ATTRIBUTE = "RedriveTrail"
@@ -110,13 +111,14 @@ class Letter:
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
         """
-        return len(self.body.encode()) + sum(
+        return bytes_of(self.body) + sum(
             attribute_size(name, value) for name, value in self.attributes.items()
         )
 
-    def size_with(self, trail: Attribute) -> int:
-        """Bytes of the message once it carries its trail, too."""
-        return self.size + attribute_size(TRAIL_ATTRIBUTE, trail)
+    @property
+    def weight(self) -> int:
+        """Bytes of memory that the body takes: up to four for each character, if one of them is an emoji."""
+        return getsizeof(self.body)
 
     def with_trail(self, trail: Trail) -> Letter:
         """This letter with a trail that was kept for it in the ledger."""
@@ -155,10 +157,14 @@ def trail_attribute(trail: Trail) -> Attribute:
 def attribute_size(name: str, attribute: Attribute) -> int:
     """Bytes that one message attribute counts towards the size limit."""
     value = attribute.get("StringValue")
-    value_size = (
-        len(value.encode()) if value is not None else len(attribute.get("BinaryValue") or b"")
-    )
-    return len(name.encode()) + len(str(attribute.get("DataType", "")).encode()) + value_size
+    value_size = bytes_of(value) if value is not None else len(attribute.get("BinaryValue") or b"")
+    return bytes_of(name) + bytes_of(str(attribute.get("DataType", ""))) + value_size
+
+
+def bytes_of(text: str) -> int:
+    """Bytes of a text as it is sent."""
+    # Python knows of a text whether it is ASCII; a megabyte need not be copied to be counted.
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def without_lineage(trace_header: str | None) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
 from typing import Any
 
 from redrive.core.letter import (
@@ -14,6 +13,7 @@ from redrive.core.letter import (
     Attribute,
     Letter,
     Trail,
+    attribute_size,
     trail_attribute,
     without_lineage,
 )
@@ -24,34 +24,34 @@ ENTRIES_PER_CALL = 10
 BYTES_PER_CALL = 1_048_576
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Outgoing:
-    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail."""
+    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail.
+
+    Attributes:
+        trail_attribute: the trail as the message carries it.
+        carries_trail: whether the message has room for its trail; if not, it stays untouched and the ledger keeps
+            the trail.
+        size: bytes of the message, with its trail if it carries it.
+
+    """
 
     letter: Letter
     trail: Trail
     size_limit: int
     delay: timedelta = timedelta()
+    trail_attribute: Attribute = field(init=False)
+    carries_trail: bool = field(init=False)
+    size: int = field(init=False)
 
-    @cached_property
-    def carries_trail(self) -> bool:
-        """Whether the message has room for its trail; if not, it stays untouched and the ledger keeps the trail."""
+    def __post_init__(self) -> None:
+        """Reckon once what is asked for several times."""
+        self.trail_attribute = trail_attribute(self.trail)
+        without = self.letter.size
+        with_trail = without + attribute_size(TRAIL_ATTRIBUTE, self.trail_attribute)
         has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
-        return has_place and self._size_with_trail <= self.size_limit
-
-    @cached_property
-    def trail_attribute(self) -> Attribute:
-        """The trail as the message carries it."""
-        return trail_attribute(self.trail)
-
-    @cached_property
-    def size(self) -> int:
-        """Bytes of the message, with its trail if it carries it."""
-        return self._size_with_trail if self.carries_trail else self.letter.size
-
-    @cached_property
-    def _size_with_trail(self) -> int:
-        return self.letter.size_with(self.trail_attribute)
+        self.carries_trail = has_place and with_trail <= self.size_limit
+        self.size = with_trail if self.carries_trail else without
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from redrive.core.batch import Batch
-from redrive.core.case import Case
+from redrive.core.case import Case, trail_after
 from redrive.core.cause import error_of
 from redrive.core.ledger import Entry
 from redrive.core.outgoing import Outgoing
@@ -196,7 +196,7 @@ class RealHands:
 
         outgoing = Outgoing(
             letter=case.letter,
-            trail=case.next_trail(to.source.name, batch),
+            trail=trail_after(entry, to.source.name, batch),
             size_limit=to.facts.max_message_size,
             delay=decision.delay,
         )
@@ -219,7 +219,7 @@ class RealHands:
         record = partial(_parked_entry, entry, case, decision, now)
         outgoing = Outgoing(
             letter=case.letter,
-            trail=case.next_trail(queue, None),
+            trail=trail_after(entry, queue, None),
             size_limit=self._parking_lot_limit,
             delay=delay,
         )

@@ -20,11 +20,14 @@ from redrive.passes.read import LETTERS_A_RECEIVE, ROUND_SIZE, Read, read_letter
 SCAN_BEYOND = 2_000
 
 MIB = 1_048_576
-#: What the function needs without a letter in hand, in bytes: Python, boto3, and the circuit.
+#: What the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
+#: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.md, where TLS is left out.
 AT_REST = 130 * MIB
-#: A letter in hand is there several times: as it came, as text, and as it is sent.
+#: A letter in hand is there several times: as it came, as text, and as it is sent. Measured there for letters of
+#: 256 KiB to 1 MiB, less than 3 on average; the rest is for the moment when all of them are at their worst.
 COPIES = 5
-#: Bytes of letters that one round may have in hand before it stops receiving.
+#: Bytes of letters that one round may have in hand before it stops receiving. So a round of large letters is that
+#: and one more receive, of ten at most.
 ROUND_BYTES = 2 * MIB
 
 
@@ -48,6 +51,7 @@ class Outflow:
         self._is_end = False
         self._is_stopped = False
         self._letter_bytes: float | None = None
+        self._looked_bytes = 0
         self.decisions: list[tuple[Case, Decision]] = []
 
     def run(self, looked: Read) -> None:
@@ -57,6 +61,7 @@ class Outflow:
         self._is_end = looked.is_end
         if looked.cases:
             self._weigh(looked.cases)
+            self._looked_bytes = sum(case.letter.weight for case in looked.cases)
         run_rounds(self, self._state.tools.workers, looked if looked.cases else None)
 
     @property
@@ -74,7 +79,8 @@ class Outflow:
             return 1
         room = min(self._room, self._state.dlq.visible)
         round_bytes = min(ROUND_SIZE * self._letter_bytes, ROUND_BYTES + 10 * self._letter_bytes)
-        fits = bytes_in_hand(self._state.settings.memory_mib) // max(1, int(round_bytes))
+        free = bytes_in_hand(self._state.settings.memory_mib) - self._looked_bytes
+        fits = free // max(1, int(round_bytes))
         return max(1, min(self._state.tools.workers, -(-room // ROUND_SIZE), fits))
 
     def next_reading(self) -> Reading | None:
@@ -171,8 +177,8 @@ class Outflow:
 
     def _weigh(self, cases: Sequence[Case]) -> None:
         if cases:
-            heaviest = sum(case.letter.size for case in cases) / len(cases)
-            self._letter_bytes = max(self._letter_bytes or 1.0, heaviest)
+            mean = sum(case.letter.weight for case in cases) / len(cases)
+            self._letter_bytes = max(self._letter_bytes or 1.0, mean)
 
     def _one_of_each(self, cases: Sequence[Case]) -> list[Case]:
         """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.

@@ -91,9 +91,10 @@ class PassState:
 
     def did(self, effects: Effects) -> None:
         """Take in what a step has done, and tell it."""
-        self.effects.add(effects)
         for event, fields in effects.events:
             self.tools.journal(event, **fields)
+        effects.events = []  # told; a pass may have fifty thousand
+        self.effects.add(effects)
         for fault in (*effects.faults, *effects.healed):
             self.tools.journal(
                 "entry.failed", call=fault.call, code=fault.code, message_id=fault.key

@@ -50,7 +50,7 @@ def read_letters(
             is_end = True
             break
         letters += received
-        size += sum(len(one.body) for one in received)
+        size += sum(one.weight for one in received)
     # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
     once = {letter.message_id: letter for letter in letters}
     return Read(tuple(recognise(list(once.values()), ledger)), limit, is_end)
