@@ -73,7 +73,7 @@ def test_live_messages_vouch_for_no_window_that_they_could_not_outweigh_in_time(
     """A window larger than that could fail as a whole before enough of them have spoken."""
     wide = replace(SETTINGS, max_window=10_000)
     most = round(WELL.per_minute * VOUCHED_MINUTES) * FAILURES_PER_LIVE_SUCCESS
-    vouched = judging(all_failed_beside_live_successes, wide, size=most // 2)
+    vouched = judging(all_failed_beside_live_successes, wide, size=most)
 
     assert vouched(a_circuit(window=most - 1)).window == most
     assert vouched(a_circuit(window=most + 1)).window == most + 1

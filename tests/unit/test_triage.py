@@ -9,7 +9,7 @@ import pytest
 from redrive.core.case import Case
 from redrive.core.circuit import State
 from redrive.core.ledger import Status
-from redrive.core.pacing import MAX_VISIBILITY
+from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from redrive.core.triage import (
     STRIKES_THAT_CONVICT,
     TRIES_BEFORE_LAST_CHANCE,
@@ -160,6 +160,15 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
             BETWEEN_TRIES,
             strikes=ONE_SHORT,
             not_before=BETWEEN_TRIES,
+        ),
+    ),
+    "a backoff beyond the next of these tries is kept": (
+        Situation(case=a_return(strikes=ONE_SHORT, first_strike=NOW), settings=SLOW),
+        held(
+            HoldReason.BACKOFF,
+            timedelta(hours=2) - MAX_SQS_DELAY,
+            strikes=ONE_SHORT,
+            not_before=timedelta(hours=2),
         ),
     ),
     "a last chance within SQS's reach is sent with what remains": (
