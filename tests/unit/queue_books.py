@@ -13,6 +13,9 @@ from tests.unit.examples import NOW, a_batch, ago
 #: A minute before the ordinary batch, which was sent ten minutes ago.
 BEGIN = ago(minutes=11)
 
+#: Receives of one message before SQS moves it to the DLQ.
+MAX_RECEIVES = 3
+
 
 class BookKeeper:
     """Keeps a queue's books as SQS would: every minute with its counters, and its gauges as they stand at its end.
@@ -68,4 +71,4 @@ def a_minute(minutes_ago: int, **changes: Any) -> Minute:
 
 def known(keeper: BookKeeper, *others: Batch | Judged, batch: Batch | None = None) -> Evidence:
     """What is known of the ordinary batch, or of `batch`, beside others of ours."""
-    return gather_evidence(batch or a_batch(), others, keeper.books)
+    return gather_evidence(batch or a_batch(), others, keeper.books, max_receives=MAX_RECEIVES)

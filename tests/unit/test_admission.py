@@ -88,29 +88,45 @@ def letters(count: int, **changes: Any) -> list[Case]:
 # Who goes first.
 
 
-IN_ORDER = [
-    returned("near its expiry", redrives=9, strikes=2, sent_at=EXPIRING),
-    waiting("on its first visit, the older", sent_at=ago(hours=2)),
-    waiting("on its first visit, the younger", sent_at=ago(hours=1, minutes=30)),
-    returned("redriven once"),
-    returned("redriven often", redrives=4),
-    returned("a suspect", redrives=1, strikes=1),
-    returned("a suspect that was redriven often", redrives=3, strikes=1),
-]
+NEAR_EXPIRY = returned("near its expiry", redrives=9, strikes=2, sent_at=EXPIRING)
+OLDEST = waiting("on its first visit, the oldest", sent_at=ago(hours=2))
+OFTEN = returned("redriven often", redrives=4, sent_at=ago(hours=1, minutes=45))
+YOUNGER = waiting("on its first visit, a younger one", sent_at=ago(hours=1, minutes=30))
+ONCE = returned("redriven once", sent_at=ago(hours=1))
+OFTEN_SUSPECTED = returned(
+    "a suspect that was redriven often", redrives=3, strikes=1, sent_at=ago(hours=3)
+)
+SUSPECT = returned("a suspect", strikes=1, sent_at=ago(hours=1))
+
+IN_ORDER = [NEAR_EXPIRY, OLDEST, OFTEN, YOUNGER, ONCE, OFTEN_SUSPECTED, SUSPECT]
+IN_A_TRIALS_ORDER = [NEAR_EXPIRY, OLDEST, YOUNGER, ONCE, OFTEN, SUSPECT, OFTEN_SUSPECTED]
+
+
+def names(cases: Sequence[Case]) -> list[str]:
+    return [case.message_id for case in cases]
 
 
 @given(st.permutations(IN_ORDER))
-def test_what_is_near_expiry_goes_first_then_what_has_no_strikes_and_was_least_redriven(
+def test_what_is_near_expiry_goes_first_then_what_has_no_strikes_the_oldest_first(
     cases: list[Case],
 ) -> None:
-    assert admitted(admission(), cases) == [case.message_id for case in IN_ORDER]
+    assert admitted(admission(), cases) == names(IN_ORDER)
+
+
+@pytest.mark.parametrize("trial", ["is_canary", "is_probe"])
+@given(cases=st.permutations(IN_ORDER))
+def test_in_a_trial_the_least_redriven_goes_first(trial: str, cases: list[Case]) -> None:
+    """Were it always the same letter, and poison, no canary would ever succeed."""
+    permit = Permit(limit=len(cases), reason="a trial", **{trial: True})
+
+    assert admitted(admission(permit), cases) == names(IN_A_TRIALS_ORDER)
 
 
 @given(st.permutations(IN_ORDER), st.integers(0, len(IN_ORDER)))
 def test_a_small_permit_takes_the_first_of_them(cases: list[Case], limit: int) -> None:
-    first = [case.message_id for case in IN_ORDER[:limit]]
+    permit = Permit(limit=limit, reason="window")
 
-    assert admitted(admission(Permit(limit=limit, reason="window")), cases) == first
+    assert admitted(admission(permit), cases) == names(IN_ORDER[:limit])
 
 
 def test_of_equals_the_one_that_is_due_sooner_goes_first() -> None:
@@ -162,9 +178,9 @@ def test_what_does_not_go_takes_no_room() -> None:
 
 @given(st.permutations(IN_ORDER), st.integers(0, 10))
 def test_every_letter_gets_exactly_one_decision(cases: list[Case], limit: int) -> None:
-    names = [name for name, _ in decided(admission(Permit(limit=limit, reason="")), cases)]
+    one = admission(Permit(limit=limit, reason=""))
 
-    assert sorted(names) == sorted(case.message_id for case in cases)
+    assert sorted(name for name, _ in decided(one, cases)) == sorted(names(cases))
 
 
 # When.

@@ -16,7 +16,7 @@ from redrive.core.breaker import (
     judge,
 )
 from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import Evidence
+from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (
     ROLL,
@@ -67,6 +67,16 @@ def test_live_traffic_vouches_for_a_window_of_its_own_rate_at_least() -> None:
     at_its_rate = round(WELL.per_minute * VOUCHED_MINUTES)
 
     assert judging(all_failed_beside_live_successes)(a_circuit(window=1)).window == at_its_rate
+
+
+def test_live_messages_vouch_for_no_window_that_they_could_not_outweigh_in_time() -> None:
+    """A window larger than that could fail as a whole before enough of them have spoken."""
+    wide = replace(SETTINGS, max_window=10_000)
+    most = round(WELL.per_minute * VOUCHED_MINUTES) * FAILURES_PER_LIVE_SUCCESS
+    vouched = judging(all_failed_beside_live_successes, wide, size=most)
+
+    assert vouched(a_circuit(window=most - 1)).window == most
+    assert vouched(a_circuit(window=most + 1)).window == most + 1
 
 
 @pytest.mark.parametrize(("size", "grows"), [(4, True), (3, False)])
@@ -153,12 +163,13 @@ def test_a_failed_canary_reopens_the_circuit_with_a_longer_cool_down() -> None:
     assert cool_downs == sorted(cool_downs)
 
 
-def test_a_success_after_closing_makes_the_next_cool_down_short_again() -> None:
-    closed = succeeding(a_circuit(state=State.HALF_OPEN, consecutive_opens=5, success_count=1))
+def test_a_canary_that_succeeds_makes_the_next_cool_down_short_again() -> None:
+    """Whatever opens the circuit after it is another outage."""
+    half_open = a_circuit(state=State.HALF_OPEN, consecutive_opens=5)
 
-    reopened = failing(failing(failing(succeeding(closed))))
+    reopened = failing(succeeding(half_open))
 
-    assert closed.consecutive_opens == 5
+    assert failing(half_open).consecutive_opens == 6
     assert (reopened.state, reopened.consecutive_opens) == (State.OPEN, 1)
 
 

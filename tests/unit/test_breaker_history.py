@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 
 from redrive.core.batch import Batch, Verdict
 from redrive.core.breaker import (
+    FLAPS_THAT_SHOW,
     SMALLEST_WINDOW,
     allow,
     charge,
@@ -27,6 +28,7 @@ from redrive.core.breaker import (
     order,
     refuse,
     register_batch,
+    restart_window,
 )
 from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.evidence import Evidence, LiveTraffic
@@ -167,7 +169,7 @@ class History(RuleBasedStateMachine):
     def half_open_has_at_most_one_canary_out(self) -> None:
         if self.circuit.state is State.HALF_OPEN:
             assert len(self.circuit.pending) <= 1
-            assert self.circuit.outstanding <= self.settings.canary_size
+            assert self.circuit.outstanding <= self.largest_canary
 
     @invariant()
     def open_has_nothing_out_and_lets_nothing_through_before_its_cool_down(self) -> None:
@@ -179,8 +181,10 @@ class History(RuleBasedStateMachine):
 
     @invariant()
     def a_circuit_that_is_not_closed_lets_through_canaries_only(self) -> None:
-        if self.circuit.state is not State.CLOSED:
+        if self.circuit.state is State.OPEN:
             assert all(self.limit(live) <= self.settings.canary_size for live in LiveTraffic)
+        if self.circuit.state is State.HALF_OPEN:
+            assert all(self.limit(live) <= self.largest_canary for live in LiveTraffic)
 
     @invariant()
     def no_cool_down_is_longer_than_the_longest(self) -> None:
@@ -208,6 +212,12 @@ class History(RuleBasedStateMachine):
         for one in self.circuit.judged:
             assert one.verdict is Verdict.SUCCESS or not one.is_strike
 
+    @invariant()
+    def only_a_shaken_circuit_remembers_that_the_consumer_flaps(self) -> None:
+        assert self.circuit.flaps >= 0
+        if self.circuit.state is State.CLOSED and self.circuit.flaps:
+            assert self.circuit.is_shaken
+
     # How it is done.
 
     def write(self, circuit: Circuit) -> None:
@@ -216,6 +226,14 @@ class History(RuleBasedStateMachine):
         assert circuit.generation >= before.generation
         assert circuit.state is before.state or circuit.generation > before.generation
         self.circuit = replace(circuit, version=before.version + 1)
+
+    @property
+    def largest_canary(self) -> int:
+        """Letters in a canary of a HALF_OPEN circuit: more only after a success, where the consumer is known to flap."""
+        circuit, settings = self.circuit, self.settings
+        if circuit.flaps < FLAPS_THAT_SHOW or not circuit.success_count:
+            return settings.canary_size
+        return min(restart_window(circuit, settings), settings.max_window)
 
     def limit(self, live: LiveTraffic) -> int:
         return allow(self.circuit, self.settings, self.now, live).limit

@@ -156,6 +156,8 @@ FAILED = After(CLOSED, 2, 0, HALF)
 PROBE_FAILED = After(CLOSED, 2, 0, WINDOW)
 REOPENED = After(OPEN, 3, 3, WINDOW, generations=1)
 TRIED = After(HALF_OPEN, 3, 2, WINDOW, generations=1)
+#: Whatever opens the circuit next is another outage: its cool-down begins anew.
+CANARY_SUCCEEDED = After(HALF_OPEN, 3, 0, WINDOW)
 BY_HAND_OPEN = After(OPEN, 0, 1, WINDOW, generations=1)
 BY_HAND_CLOSED = After(CLOSED, 0, 0, SMALLEST_WINDOW, generations=1)
 
@@ -212,13 +214,13 @@ TABLE: dict[tuple[State, Event], After | str] = {
     (OPEN, Event.LETTER_AS_LIVE_FAILS_FOR_LONG): TRIED,
     (OPEN, Event.FORCED_OPEN): BY_HAND_OPEN,
     (OPEN, Event.FORCED_CLOSED): BY_HAND_CLOSED,
-    (HALF_OPEN, Event.SUCCESS_SHOWN): SAME,
-    (HALF_OPEN, Event.SUCCESS_VOUCHED): SAME,
+    (HALF_OPEN, Event.SUCCESS_SHOWN): CANARY_SUCCEEDED,
+    (HALF_OPEN, Event.SUCCESS_VOUCHED): CANARY_SUCCEEDED,
     (HALF_OPEN, Event.FAILURE): REOPENED,
     (HALF_OPEN, Event.LAST_SUCCESS_SHOWN): After(
-        CLOSED, 0, 2, SETTINGS.initial_window, generations=1
+        CLOSED, 0, 0, SETTINGS.initial_window, generations=1
     ),
-    (HALF_OPEN, Event.LAST_SUCCESS_VOUCHED): After(CLOSED, 0, 2, RATE_OF_LIVE, generations=1),
+    (HALF_OPEN, Event.LAST_SUCCESS_VOUCHED): After(CLOSED, 0, 0, RATE_OF_LIVE, generations=1),
     (HALF_OPEN, Event.LAST_FAILURE): After(OPEN, 2, 3, WINDOW, generations=1),
     (HALF_OPEN, Event.NO_EVIDENCE): SAME,
     (HALF_OPEN, Event.VERDICT_WAITS): SAME,

@@ -3,8 +3,8 @@
 import pytest
 
 from redrive.core.batch import JUDGED_KEPT, Judged, Verdict
-from redrive.core.circuit import Orders
-from tests.unit.examples import NOW, a_batch, a_circuit, ago, ahead
+from redrive.core.circuit import SUSPECTS_SHOW_IN, Orders
+from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
 
 def test_returns_with_and_without_strikes_are_letters_that_were_seen_again() -> None:
@@ -99,3 +99,12 @@ def test_a_pause_lasts_until_its_time_or_until_resumed(orders: Orders, pauses: b
 )
 def test_a_drain_lasts_until_its_time(orders: Orders, drains: bool) -> None:
     assert orders.drains(NOW) is drains
+
+
+def test_suspects_are_about_while_one_of_the_last_batches_had_a_striking_return() -> None:
+    striking, clean = a_judged(returned=1), a_judged(returned=0)
+
+    assert a_circuit(judged=(striking, *[clean] * (SUSPECTS_SHOW_IN - 1))).has_suspects
+    assert not a_circuit(judged=(striking, *[clean] * SUSPECTS_SHOW_IN)).has_suspects
+    assert not a_circuit(judged=(a_judged(returned=1, is_strike=False),)).has_suspects
+    assert not a_circuit().has_suspects

@@ -10,7 +10,7 @@ from redrive.core.batch import Batch, Judged
 from redrive.core.books import Books
 from redrive.core.evidence import Evidence, gather_evidence
 from tests.unit.examples import NOW, a_batch, a_judged, ago
-from tests.unit.queue_books import BEGIN, BookKeeper, known
+from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known
 
 # What books are needed for.
 
@@ -18,7 +18,7 @@ from tests.unit.queue_books import BEGIN, BookKeeper, known
 def test_without_books_only_returns_are_known() -> None:
     batch = a_batch(suspects=2, returned=1, suspects_returned=1)
 
-    evidence = gather_evidence(batch, [], None)
+    evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)
 
     assert evidence == Evidence(failed=1, suspects_failed=1)
 
@@ -120,6 +120,23 @@ def test_a_receive_that_came_to_nothing_is_told_whoevers_message_it_was() -> Non
 
     assert evidence.failed_tries == 8
     assert evidence.deleted == 0
+
+
+@pytest.mark.parametrize(("tries", "others"), [(0, 0), (12, 0), (13, 1), (20, 8)])
+def test_failed_tries_are_others_only_beyond_what_our_own_letters_can_have_had(
+    tries: int, others: int
+) -> None:
+    """Each of the four letters may be received three times before it is back in the DLQ."""
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(tries=tries).quiet(1)
+
+    assert known(keeper).others_failed_tries == others
+
+
+def test_letters_of_another_batch_of_the_same_time_may_have_had_the_failed_tries() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(tries=20).quiet(1)
+
+    assert known(keeper, a_judged(2)).others_failed_tries == 20 - (4 + 2) * MAX_RECEIVES
+    assert known(keeper, a_judged(2, minutes=20)).others_failed_tries == 20 - 4 * MAX_RECEIVES
 
 
 def test_letters_that_nobody_has_received_yet_were_not_tried() -> None:
@@ -257,4 +274,6 @@ def test_a_return_that_is_seen_makes_no_letter_of_its_batch_more_successful(
 
 
 def test_books_of_no_minute_are_as_good_as_none() -> None:
-    assert gather_evidence(a_batch(returned=1), [], Books()).failed == 1
+    evidence = gather_evidence(a_batch(returned=1), [], Books(), max_receives=MAX_RECEIVES)
+
+    assert evidence == Evidence(failed=1)

@@ -6,8 +6,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.pacing import MAX_VISIBILITY
+from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from redrive.core.triage import (
+    TRIES_BEFORE_LAST_CHANCE,
     Hold,
     HoldReason,
     ParkReason,
@@ -34,17 +35,20 @@ from tests.unit.situations import (
 )
 
 LAST_CHANCE = timedelta(seconds=SETTINGS.last_chance_seconds)
+BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 ONE_SHORT = SETTINGS.max_attempts - 1
 
 
 def test_a_due_letter_without_a_permit_is_released_at_once_and_keeps_its_strikes() -> None:
     released = Hold(reason=HoldReason.NO_PERMIT, until=NOW, strikes=2)
 
-    assert hold_for_now(a_case(), 2, TERMS, NOW) == released
+    assert hold_for_now(a_case(), 2, HoldReason.NO_PERMIT, TERMS, NOW) == released
 
 
 def test_an_expiring_letter_without_a_permit_is_parked_whatever_the_circuit_says() -> None:
-    without_permit = hold_for_now(a_case(sent_at=EXPIRING), 1, TERMS, NOW)
+    case = a_case(sent_at=EXPIRING)
+
+    without_permit = hold_for_now(case, 1, HoldReason.NO_PERMIT, TERMS, NOW)
 
     assert without_permit == park(ParkReason.EXPIRING, strikes=1)
 
@@ -99,14 +103,34 @@ def test_a_letter_that_a_slow_consumer_still_had_in_hand_is_never_taken_to_fail_
 
 def test_a_strikes_clock_that_no_version_wrote_starts_now() -> None:
     """A suspect of the first edition gets its whole six hours."""
-    decision = Situation(case=a_return(strikes=ONE_SHORT, first_strike=None)).triage()
+    long_ago = JUST_FAILED - LAST_CHANCE
+    struck_out = a_return(strikes=SETTINGS.max_attempts, first_strike=None, last_redrive=long_ago)
 
-    assert isinstance(decision, Hold)
-    assert decision.not_before == NOW + LAST_CHANCE
+    assert isinstance(Situation(case=struck_out).triage(), Redrive)
+
+
+@given(st.timedeltas(timedelta(), LAST_CHANCE))
+def test_until_its_last_chance_a_letter_of_many_strikes_is_tried_now_and_then(
+    since_strike: timedelta,
+) -> None:
+    """An outage of what it needs may be over before the six hours are; it never waits beyond them."""
+    first_strike = NOW - since_strike
+    case = a_return(strikes=ONE_SHORT, first_strike=first_strike)
+
+    decision = Situation(case=case).triage()
+
+    next_try = decision.not_before if isinstance(decision, Hold) else None
+    assert next_try in (None, min(NOW + BETWEEN_TRIES, first_strike + LAST_CHANCE))
+    assert isinstance(decision, Hold) or since_strike > LAST_CHANCE - MAX_SQS_DELAY
 
 
 def test_with_no_last_chance_set_only_the_backoff_is_waited_for() -> None:
     at_once = Settings(last_chance_seconds=0)
     case = a_return(strikes=ONE_SHORT, first_strike=NOW)
 
+    struck_out = a_return(strikes=SETTINGS.max_attempts, first_strike=NOW)
+
     assert isinstance(Situation(case=case, settings=at_once).triage(), Redrive)
+    assert Situation(case=struck_out, settings=at_once).triage() == park(
+        ParkReason.MAX_ATTEMPTS, strikes=SETTINGS.max_attempts
+    )

@@ -118,9 +118,19 @@ def test_live_messages_of_which_nothing_is_known_vouch_for_nobody() -> None:
 
 
 def test_live_messages_have_spoken_when_as_many_came_to_an_end_as_could_outweigh() -> None:
-    assert not Live(met=9, finished=FEWEST_LIVE_SUCCESSES - 1).has_spoken(1)
-    assert Live(met=9, finished=FEWEST_LIVE_SUCCESSES).has_spoken(1)
-    assert not Live(met=9, finished=2).has_spoken(20 * FAILURES_PER_LIVE_SUCCESS)
+    few = FEWEST_LIVE_SUCCESSES
+
+    assert not Live(met=9, succeeded=1, finished=few - 1).has_spoken(1)
+    assert Live(met=9, succeeded=1, finished=few).has_spoken(1)
+    assert not Live(met=9, succeeded=1, finished=2).has_spoken(20 * FAILURES_PER_LIVE_SUCCESS)
+
+
+def test_live_messages_that_all_failed_have_spoken_however_many_letters_came_back() -> None:
+    """More of them would not vouch for anybody either."""
+    few = FEWEST_LIVE_SUCCESSES
+
+    assert Live(met=9, finished=few).has_spoken(20 * FAILURES_PER_LIVE_SUCCESS)
+    assert not Live(met=9, finished=few - 1).has_spoken(20 * FAILURES_PER_LIVE_SUCCESS)
 
 
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 1_000), st.floats(0.01, 1))

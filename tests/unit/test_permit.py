@@ -119,6 +119,22 @@ def test_a_probe_goes_beside_a_full_window_of_which_nothing_is_known_in_time(
     assert (permit.limit, permit.is_probe) == (limit, limit > 0)
 
 
+def test_no_probe_goes_beside_a_batch_of_which_letters_came_back() -> None:
+    """Of that one something is known: a further letter would meet the same."""
+    back = replace(doubtful(1), returned=1)
+
+    assert allow(a_circuit(window=8, pending=(back,)), SETTINGS, NOW).limit == 0
+    assert allow(a_circuit(window=8, pending=(doubtful(2), back)), SETTINGS, NOW).limit == 0
+
+
+def test_a_shaken_circuit_probes_beside_any_batch_of_which_nothing_is_known() -> None:
+    circuit = a_circuit(window=8, is_shaken=True, pending=(doubtful(1, size=1),))
+
+    permit = allow(circuit, SETTINGS, NOW)
+
+    assert (permit.limit, permit.is_probe) == (CANARY, True)
+
+
 def test_a_window_that_is_not_used_up_needs_no_probe_beside_it() -> None:
     permit = allow(a_circuit(window=8, pending=(doubtful(1, size=3),)), SETTINGS, NOW)
 

@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from redrive.core.case import Case
 from redrive.core.circuit import State
 from redrive.core.ledger import Status
-from redrive.core.pacing import MAX_VISIBILITY
+from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from redrive.core.triage import (
-    VERDICT_PATIENCE,
+    STRIKES_THAT_CONVICT,
+    TRIES_BEFORE_LAST_CHANCE,
     Decision,
     Discard,
     Hold,
@@ -49,11 +52,28 @@ LAST_CHANCE = timedelta(seconds=SETTINGS.last_chance_seconds)
 GIVE_UP = timedelta(seconds=SETTINGS.give_up_seconds)
 AWAITED = a_circuit(pending=(a_batch(id=7, due_at=ahead(minutes=3)),))
 ONE_SHORT = SETTINGS.max_attempts - 1
+BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
+
+#: The latest first strike whose last chance was the try that has just failed.
+LAST_CHANCE_TAKEN = JUST_FAILED - LAST_CHANCE
+
+#: What a letter waits for because of other letters, not of itself.
+ADMISSIONS = {HoldReason.NO_PERMIT, HoldReason.CONTROL}
 
 
 def held(reason: HoldReason, until: timedelta, strikes: int = 0, **more: timedelta) -> Hold:
     not_before = {name: NOW + after for name, after in more.items()}
     return Hold(reason=reason, until=NOW + until, strikes=strikes, **not_before)
+
+
+def convict(**changes: Any) -> Case:
+    """A suspect that came back from its last chance, with no strike more than it takes where it was alone."""
+    usual: dict[str, Any] = {
+        "strikes": STRIKES_THAT_CONVICT,
+        "redrive_count": SETTINGS.max_attempts,
+        "first_strike": LAST_CHANCE_TAKEN,
+    }
+    return a_return(**usual | changes)
 
 
 SITUATIONS: dict[str, tuple[Situation, Decision]] = {
@@ -131,15 +151,24 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(case=a_return(strikes=1, settled_batch=7), circuit=STRIKING),
         redrive(60, strikes=1),
     ),
-    "one strike short of the limit, a letter waits for its last chance": (
+    "one strike short of the limit, a letter is tried now and then until its last chance": (
         Situation(
             case=a_return(strikes=ONE_SHORT - 1, first_strike=ago(hours=1)), circuit=STRIKING
         ),
         held(
             HoldReason.LAST_CHANCE,
-            LAST_CHANCE - timedelta(hours=1),
+            BETWEEN_TRIES,
             strikes=ONE_SHORT,
-            not_before=LAST_CHANCE - timedelta(hours=1),
+            not_before=BETWEEN_TRIES,
+        ),
+    ),
+    "a backoff beyond the next of these tries is kept": (
+        Situation(case=a_return(strikes=ONE_SHORT, first_strike=NOW), settings=SLOW),
+        held(
+            HoldReason.BACKOFF,
+            timedelta(hours=2) - MAX_SQS_DELAY,
+            strikes=ONE_SHORT,
+            not_before=timedelta(hours=2),
         ),
     ),
     "a last chance within SQS's reach is sent with what remains": (
@@ -150,45 +179,43 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(case=a_return(strikes=ONE_SHORT, first_strike=NOW - LAST_CHANCE)),
         redrive(450, strikes=ONE_SHORT),
     ),
-    "the last strike parks": (
-        Situation(case=a_return(strikes=ONE_SHORT), circuit=STRIKING),
+    "the strike of the last chance parks": (
+        Situation(
+            case=a_return(strikes=ONE_SHORT, first_strike=LAST_CHANCE_TAKEN), circuit=STRIKING
+        ),
         park(ParkReason.MAX_ATTEMPTS, strikes=SETTINGS.max_attempts),
     ),
-    "a suspect that keeps returning alone is parked by its last chance": (
+    "no number of strikes does before that": (
         Situation(
-            case=a_return(
-                strikes=1, redrive_count=SETTINGS.max_attempts, first_strike=NOW - LAST_CHANCE
-            ),
-            circuit=ALONE,
+            case=a_return(strikes=50, first_strike=LAST_CHANCE_TAKEN + SECOND), circuit=STRIKING
         ),
-        park(ParkReason.MAX_ATTEMPTS, strikes=1),
+        redrive(450, strikes=51),
+    ),
+    "nor does a last chance that came without a strike of its own": (
+        Situation(
+            case=a_return(strikes=ONE_SHORT, first_strike=LAST_CHANCE_TAKEN), circuit=ACQUITTING
+        ),
+        redrive(450, strikes=ONE_SHORT),
+    ),
+    "a suspect that keeps returning alone is parked after its last chance": (
+        Situation(case=convict(), circuit=ALONE),
+        park(ParkReason.MAX_ATTEMPTS, strikes=STRIKES_THAT_CONVICT),
     ),
     "but not before that": (
-        Situation(
-            case=a_return(
-                strikes=1,
-                redrive_count=SETTINGS.max_attempts,
-                first_strike=NOW - LAST_CHANCE + SECOND,
-            ),
-            circuit=ALONE,
-        ),
-        redrive(450, strikes=1),
+        Situation(case=convict(first_strike=LAST_CHANCE_TAKEN + SECOND), circuit=ALONE),
+        redrive(450, strikes=STRIKES_THAT_CONVICT),
+    ),
+    "nor with one strike, which can be bad luck": (
+        Situation(case=convict(strikes=STRIKES_THAT_CONVICT - 1), circuit=ALONE),
+        redrive(450, strikes=STRIKES_THAT_CONVICT - 1),
     ),
     "nor after fewer redrives than it has attempts": (
-        Situation(
-            case=a_return(strikes=1, redrive_count=4, first_strike=NOW - LAST_CHANCE),
-            circuit=ALONE,
-        ),
-        redrive(240, strikes=1),
+        Situation(case=convict(redrive_count=ONE_SHORT), circuit=ALONE),
+        redrive(240, strikes=STRIKES_THAT_CONVICT),
     ),
     "nor where its batch failed with others in it": (
-        Situation(
-            case=a_return(
-                strikes=1, redrive_count=SETTINGS.max_attempts, first_strike=NOW - LAST_CHANCE
-            ),
-            circuit=ACQUITTING,
-        ),
-        redrive(450, strikes=1),
+        Situation(case=convict(), circuit=ACQUITTING),
+        redrive(450, strikes=STRIKES_THAT_CONVICT),
     ),
     # Time, not a count, ends the journey of a letter that never met a working consumer.
     "after three days in vain a letter is given up": (
@@ -233,9 +260,9 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Discard(),
     ),
     # Verdicts that are not in.
-    "a return waits for its batch's verdict": (
+    "a return waits for its batch's verdict, and the next pass looks again": (
         Situation(case=a_return(), circuit=AWAITED),
-        held(HoldReason.AWAITING_VERDICT, VERDICT_PATIENCE),
+        held(HoldReason.AWAITING_VERDICT, timedelta()),
     ),
     "only for that of its own batch": (
         Situation(case=a_return(batch=3, letter=a_returned_letter(batch=3)), circuit=AWAITED),
@@ -298,10 +325,10 @@ def test_triage_leaves_the_circuits_state_to_the_permit(situation: Situation, st
     assert situation.with_circuit(state=state, window=1).triage() == situation.triage()
 
 
-def test_every_reason_to_park_or_hold_is_in_the_table_but_the_permits() -> None:
+def test_every_reason_to_park_or_hold_is_in_the_table_but_those_of_admission() -> None:
     reasons = {decision.reason for _, decision in SITUATIONS.values()}
 
-    assert reasons == {*ParkReason, *HoldReason, "DUE", "ALREADY_SENT"} - {HoldReason.NO_PERMIT}
+    assert reasons == {*ParkReason, *HoldReason, "DUE", "ALREADY_SENT"} - ADMISSIONS
 
 
 @pytest.mark.parametrize("status", list(Status))

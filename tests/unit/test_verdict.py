@@ -90,6 +90,14 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=shown(3, failed=1), batch=of_suspects(2)),
         SUCCESS,
     ),
+    "all others succeeded, and of the suspects nothing is known yet": (
+        Case(evidence=shown(2), batch=replace(of_suspects(2), due_at=ahead(seconds=1))),
+        SUCCESS,
+    ),
+    "of the others, too, something is not known yet": (
+        Case(evidence=shown(1), batch=replace(of_suspects(2), due_at=ahead(seconds=1))),
+        WAITS,
+    ),
     "only suspects, and all failed": (
         Case(evidence=shown(suspects_failed=4), batch=of_suspects(4)),
         NO_EVIDENCE,
@@ -136,12 +144,20 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=replace(beside(SILENT, failed=4), deleted=1)),
         WAITS,
     ),
-    "all failed, and live messages are expected, but the consumer is done with nothing at all": (
-        Case(evidence=replace(beside(SILENT, failed=4), failed_tries=9)),
+    "all failed, and live messages are expected, but others fail, too": (
+        Case(evidence=replace(beside(SILENT, failed=4), failed_tries=14, others_failed_tries=2)),
         FAILURE,
     ),
-    "all failed, and one try that came to nothing is no sign of what live messages meet": (
-        Case(evidence=replace(beside(SILENT, failed=4), failed_tries=1)),
+    "all failed, and one try of others that came to nothing is no sign of what they meet": (
+        Case(evidence=replace(beside(SILENT, failed=4), failed_tries=13, others_failed_tries=1)),
+        WAITS,
+    ),
+    "all failed, and every try that came to nothing may have been our own letters'": (
+        Case(evidence=replace(beside(SILENT, failed=4), failed_tries=12)),
+        WAITS,
+    ),
+    "all failed, and others, too, but one of them succeeded": (
+        Case(evidence=replace(beside(SILENT, failed=4), deleted=1, others_failed_tries=2)),
         WAITS,
     ),
     "all failed, and live messages have let themselves be waited for": (
@@ -157,6 +173,21 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     "the consumer receives, and is done with something": (
         Case(evidence=replace(shown(), failed_tries=4, met=9, deleted=1), batch=NOT_DUE),
         WAITS,
+    ),
+    "the consumer is done with nothing, but live messages are expected and may fare better": (
+        Case(evidence=replace(beside(SILENT), failed_tries=12), batch=NOT_DUE),
+        WAITS,
+    ),
+    "they fare no better": (
+        Case(
+            evidence=replace(beside(SILENT), failed_tries=14, others_failed_tries=2),
+            batch=NOT_DUE,
+        ),
+        FAILURE,
+    ),
+    "they have let themselves be waited for": (
+        Case(evidence=replace(beside(SILENT), failed_tries=12), batch=LONG_TRIED),
+        FAILURE,
     ),
     "one failed try may be bad luck where another follows": (
         Case(

@@ -36,6 +36,7 @@ def cases(draw: st.DrawFn, *, is_quiet: bool = False, most_suspects: int = 20) -
     suspects_failed = draw(st.integers(0, suspects))
     succeeded = draw(st.integers(0, size - failed - suspects_failed))
     live = Live() if is_quiet else live_messages(draw)
+    failed_tries = draw(st.integers(0, 50))
     evidence = Evidence(
         succeeded=succeeded,
         failed=failed,
@@ -43,7 +44,8 @@ def cases(draw: st.DrawFn, *, is_quiet: bool = False, most_suspects: int = 20) -
         live=live,
         met=size + live.met,
         deleted=succeeded + live.succeeded,
-        failed_tries=draw(st.integers(0, 50)),
+        failed_tries=failed_tries,
+        others_failed_tries=draw(st.integers(0, failed_tries)),
         were_tried=draw(st.booleans()),
         is_still_there=draw(st.booleans()),
         has_books=draw(st.booleans()),
@@ -79,7 +81,7 @@ def test_success_is_shown_and_never_presumed(case: Case) -> None:
 
 @given(cases())
 def test_failure_is_shown_and_never_presumed(case: Case) -> None:
-    nothing_failed = known(case, failed=0, suspects_failed=0, failed_tries=0)
+    nothing_failed = known(case, failed=0, suspects_failed=0, failed_tries=0, others_failed_tries=0)
 
     assert nothing_failed.judge().verdict is not FAILURE
 
@@ -118,7 +120,7 @@ def test_beside_live_messages_one_more_return_never_makes_a_failure_a_success(
 def test_what_is_certain_stays_so_whatever_becomes_of_the_rest(
     case: Case, succeeding: int, failing: int
 ) -> None:
-    case = known(case, failed_tries=0)
+    case = known(case, failed_tries=0, others_failed_tries=0)
     succeeding = min(succeeding, unknown_letters(case))
     failing = min(failing, unknown_letters(case) - succeeding)
     evidence = case.evidence

@@ -1,0 +1,148 @@
+"""A consumer that is up and down: how the circuit notices it, and what it does to use the time when it is up."""
+
+from datetime import timedelta
+
+import pytest
+
+from redrive.core.breaker import FLAPS_THAT_SHOW, FRESH, allow, force, restart_window
+from redrive.core.circuit import State
+from redrive.core.verdict import GROWTH_WHERE_VOUCHED
+from tests.unit.circuits import SETTINGS, all_failed, all_succeeded, failing, judging, succeeding
+from tests.unit.examples import NOW, a_circuit, ago
+
+CANARY = SETTINGS.canary_size
+FEWER = FLAPS_THAT_SHOW - 1
+
+# How it shows.
+
+
+def test_a_full_batch_that_fails_right_after_a_success_is_a_flap() -> None:
+    assert failing(a_circuit(probed_at=NOW)).flaps == 1
+
+
+def test_one_that_fails_after_a_failure_is_none() -> None:
+    """The consumer was down before, and is down still."""
+    assert failing(failing(a_circuit(probed_at=NOW))).flaps == 1
+    assert failing(a_circuit(probed_at=None)).flaps == 0
+
+
+def test_a_probe_that_fails_is_none() -> None:
+    """It met a bad phase with one letter, as it is to."""
+    probed = judging(all_failed, size=1, is_probe=True)(a_circuit(probed_at=NOW, is_shaken=True))
+
+    assert probed.flaps == 0
+
+
+def test_flaps_add_up_over_openings_and_closings() -> None:
+    circuit, counts = a_circuit(state=State.HALF_OPEN), []
+    for _ in range(3):
+        circuit = failing(succeeding(circuit))
+        counts.append(circuit.flaps)
+        circuit = a_circuit(state=State.HALF_OPEN, flaps=circuit.flaps)
+
+    assert counts == [1, 2, 3]
+
+
+def test_flaps_are_forgotten_when_full_batches_have_succeeded_in_a_row() -> None:
+    circuit, flaps = a_circuit(flaps=3, is_shaken=True), []
+    for _ in range(SETTINGS.failure_threshold):
+        circuit = succeeding(circuit)
+        flaps.append(circuit.flaps)
+
+    assert flaps == [3] * (SETTINGS.failure_threshold - 1) + [0]
+
+
+# What is done about it.
+
+
+@pytest.mark.parametrize(
+    ("flaps", "good_window", "window"),
+    [
+        (0, 0, SETTINGS.initial_window),
+        (0, 40, 20),
+        (FEWER, 40, 20),
+        (FLAPS_THAT_SHOW, 40, 40 * GROWTH_WHERE_VOUCHED),
+        (FLAPS_THAT_SHOW, 0, SETTINGS.initial_window),
+    ],
+)
+def test_after_an_outage_half_of_the_good_window_and_after_a_flap_more_than_it(
+    flaps: int, good_window: int, window: int
+) -> None:
+    """Where the consumer flaps, it is the time that is wrong, and not the window."""
+    assert restart_window(a_circuit(flaps=flaps, good_window=good_window), SETTINGS) == window
+
+
+@pytest.mark.parametrize(
+    ("flaps", "success_count", "limit"),
+    [(FLAPS_THAT_SHOW, 1, 20), (FLAPS_THAT_SHOW, 0, CANARY), (FEWER, 1, CANARY)],
+)
+def test_the_second_canary_is_a_batch_where_the_consumer_flaps(
+    flaps: int, success_count: int, limit: int
+) -> None:
+    """When two small ones have been judged, it is down again."""
+    half_open = a_circuit(
+        state=State.HALF_OPEN, flaps=flaps, success_count=success_count, good_window=10
+    )
+
+    permit = allow(half_open, SETTINGS, NOW)
+
+    assert (permit.limit, permit.is_canary) == (limit, True)
+
+
+def test_no_canary_is_larger_than_the_largest_window() -> None:
+    flapping = a_circuit(
+        state=State.HALF_OPEN,
+        flaps=FLAPS_THAT_SHOW,
+        success_count=1,
+        good_window=SETTINGS.max_window,
+    )
+
+    assert allow(flapping, SETTINGS, NOW).limit == SETTINGS.max_window
+
+
+def test_a_large_canary_that_succeeds_is_a_window_that_was_shown_to_be_good() -> None:
+    half_open = a_circuit(
+        state=State.HALF_OPEN, flaps=FLAPS_THAT_SHOW, success_count=1, good_window=10
+    )
+
+    closed = judging(all_succeeded, size=20)(half_open)
+
+    assert (closed.state, closed.good_window) == (State.CLOSED, 20)
+    assert closed.window == 20 * GROWTH_WHERE_VOUCHED
+
+
+def test_a_large_canary_that_fails_makes_the_next_one_half_as_large() -> None:
+    half_open = a_circuit(
+        state=State.HALF_OPEN, flaps=FLAPS_THAT_SHOW, success_count=1, good_window=20
+    )
+    before = restart_window(half_open, SETTINGS)
+
+    opened = judging(all_failed, size=before)(half_open)
+
+    assert opened.state is State.OPEN
+    assert restart_window(opened, SETTINGS) == before // 2
+
+
+def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:
+    half_open = a_circuit(state=State.HALF_OPEN, good_window=20)
+
+    assert judging(all_failed, size=CANARY)(half_open).good_window == 20
+
+
+# While a success is fresh.
+
+
+def test_a_success_is_fresh_from_its_verdict_on_however_long_ago_its_batch_was_sent() -> None:
+    shaken = a_circuit(is_shaken=True, window=4)
+    probed = judging(all_succeeded, size=1, is_probe=True, sent_at=ago(hours=1))(shaken)
+
+    assert probed.probed_at == NOW
+    assert allow(probed, SETTINGS, NOW + FRESH).limit == 4
+    assert allow(probed, SETTINGS, NOW + FRESH + timedelta(seconds=1)).is_probe
+
+
+def test_no_success_is_fresh_after_a_failure_or_a_persons_word() -> None:
+    fresh = a_circuit(probed_at=NOW)
+
+    assert failing(fresh).probed_at is None
+    assert force(fresh, State.CLOSED, "by hand", NOW).probed_at is None

@@ -1,0 +1,121 @@
+"""Which letters stay as controls, to be compared with suspects, and where a flapping consumer's letters are spread."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from redrive.core.admission import CONTROLS, CONTROLS_AMONG, MOST_FLAPS, SPREAD, Admission
+from redrive.core.breaker import Permit
+from redrive.core.case import Case
+from redrive.core.circuit import Circuit
+from redrive.core.triage import Hold, HoldReason, Redrive
+from redrive.settings import Settings
+from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, ago
+from tests.unit.situations import TERMS, a_return
+
+UNLIMITED = Settings(max_rate=0)
+WINDOW = Permit(limit=1_000, reason="window")
+A_STRIKING_RETURN = a_judged(returned=1)
+AMONG_SUSPECTS = a_circuit(judged=(A_STRIKING_RETURN,))
+AWAITING = replace(AMONG_SUSPECTS, pending=(a_batch(id=9),))
+
+
+def unblemished(count: int) -> list[Case]:
+    """Letters on their first visit, the oldest first, whose backoff is long over."""
+    waited = {"first_received_at": ago(hours=1)}
+    return [
+        Case(letter=a_letter(message_id=f"m{n}", sent_at=ago(hours=2, minutes=-n), **waited))
+        for n in range(count)
+    ]
+
+
+def a_suspect() -> Case:
+    return a_return(strikes=1, last_redrive=ago(hours=1))
+
+
+def controls(
+    cases: Sequence[Case],
+    circuit: Circuit = AMONG_SUSPECTS,
+    permit: Permit = WINDOW,
+    *,
+    is_end: bool = True,
+) -> list[str]:
+    one = Admission(circuit, permit, UNLIMITED, NOW)
+    decided = one.decide(cases, [0.0] * len(cases), circuit, TERMS, NOW, is_end=is_end)
+    held = {case.message_id: decision for case, decision in decided if isinstance(decision, Hold)}
+    return [name for name, hold in held.items() if hold.reason is HoldReason.CONTROL]
+
+
+ENOUGH = unblemished(CONTROLS_AMONG)
+FEW = unblemished(CONTROLS_AMONG - 1)
+LAST = [case.message_id for case in ENOUGH[-CONTROLS:]]
+
+
+def test_where_suspects_are_about_the_last_letters_without_strikes_stay() -> None:
+    assert controls(ENOUGH) == LAST
+
+
+def test_suspects_wait_with_them_to_be_compared() -> None:
+    suspect = a_suspect()
+
+    assert sorted(controls([suspect, *ENOUGH])) == sorted([*LAST, suspect.message_id])
+
+
+def test_where_no_return_was_a_strike_lately_nobody_stays() -> None:
+    assert controls(ENOUGH, a_circuit()) == []
+    assert controls(ENOUGH, a_circuit(judged=(a_judged(returned=0),))) == []
+    assert controls(ENOUGH, a_circuit(judged=(a_judged(returned=1, is_strike=False),))) == []
+
+
+def test_nobody_stays_while_the_dlq_shows_more_letters_to_come() -> None:
+    assert controls(ENOUGH, is_end=False) == []
+
+
+def test_nobody_stays_where_the_permit_holds_some_back_anyway() -> None:
+    narrow = Permit(limit=len(ENOUGH), reason="window")
+
+    assert controls(ENOUGH, permit=narrow) == []
+
+
+@pytest.mark.parametrize("trial", ["is_canary", "is_probe"])
+def test_a_trial_leaves_nobody_behind(trial: str) -> None:
+    assert controls(ENOUGH, permit=Permit(limit=1_000, reason="a trial", **{trial: True})) == []
+
+
+def test_the_last_few_go_with_the_suspects_when_nothing_is_out_any_more() -> None:
+    """A verdict is what they stayed for: while one is awaited they stay, and then all go."""
+    assert controls([a_suspect(), *FEW]) == []
+    assert len(controls([a_suspect(), *FEW], AWAITING)) == CONTROLS + 1
+
+
+def test_suspects_alone_wait_for_nobody() -> None:
+    assert controls([a_suspect()], AWAITING) == []
+
+
+# Spread, where the consumer flaps.
+
+
+def delays(roll: float, permit: Permit = WINDOW, **circuit: Any) -> set[timedelta]:
+    flapping = a_circuit(**circuit)
+    one = Admission(flapping, permit, UNLIMITED, NOW)
+    decided = one.decide(ENOUGH, [roll] * len(ENOUGH), flapping, TERMS, NOW)
+    return {decision.delay for _, decision in decided if isinstance(decision, Redrive)}
+
+
+@pytest.mark.parametrize(
+    ("flaps", "spread"), [(0, 0), (1, 1), (MOST_FLAPS, MOST_FLAPS), (1_000, MOST_FLAPS)]
+)
+def test_each_time_that_the_consumer_flapped_spreads_letters_by_more_up_to_a_few_minutes(
+    flaps: int, spread: int
+) -> None:
+    assert delays(0.0, flaps=flaps) == {timedelta()}
+    assert delays(0.5, flaps=flaps) == {SPREAD * spread * 0.5}
+
+
+def test_a_trial_is_not_spread() -> None:
+    trial = Permit(limit=1_000, reason="a probe", is_probe=True)
+
+    assert delays(0.5, trial, flaps=MOST_FLAPS) == {timedelta()}
