@@ -66,7 +66,8 @@ class Admission:
                 decided.append((case, decision))
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
-        controls = self._controls(due, circuit, is_end=is_end)
+        in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
+        controls = self._controls(in_no_hurry, circuit, is_end=is_end)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
