@@ -69,6 +69,7 @@ def test_a_pass_that_waits_for_a_cool_down_asks_the_books_and_the_sources_facts_
     circuit = account.circuit
     assert circuit is not None
     account.store.save_circuit(force(circuit, State.OPEN, "by hand", account.now()))
+    account.run_pass()  # notes, once, since when letters wait
     calls.clear()
 
     report = account.run_pass()

@@ -78,7 +78,7 @@ def test_an_empty_dlq_has_nobody_waiting() -> None:
 
 
 def test_letters_that_wait_for_their_last_chance_or_their_backoff_wait_for_a_known_moment() -> None:
-    scene = a_scene(replace(LONG_BACKOFF, last_chance_seconds=7200))
+    scene = a_scene(replace(LONG_BACKOFF, last_chance_seconds=28_800))
     scene.post_returning("backs off", count=3, strikes=2, batch=EARLIER_BATCH)
     scene.post_returning("suspect", count=4, strikes=4, batch=EARLIER_BATCH, tried_for=minutes(10))
     scene.bury()

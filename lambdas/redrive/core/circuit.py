@@ -54,6 +54,14 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSuspects:
+    """Suspects that are hidden until their last chance, or a try before it."""
+
+    until: datetime
+    letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
     """The breaker's memory for one queue.
 
@@ -71,6 +79,8 @@ class Circuit:
         cools_until: while OPEN, when the cool-down is over.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
+        waiting_since: since when letters wait in the DLQ for no known moment; None without any.
+        held_suspects: letters that are hidden until their last chance.
         reason: why the state is what it is, for people.
 
     """
@@ -94,6 +104,8 @@ class Circuit:
     dlq_sweep_at: datetime | None = None
     urgent_sweep_at: datetime | None = None
     lot_sweep_at: datetime | None = None
+    waiting_since: datetime | None = None
+    held_suspects: tuple[HeldSuspects, ...] = ()
     reason: str = "new"
     orders: Orders = Orders()
     pending: tuple[Batch, ...] = ()

@@ -196,7 +196,12 @@ class Outflow:
             for case in some:
                 state.saw_letter(case, now)
             rolls = [state.tools.rng.random() for _ in some]
-            decided += lane.decide(some, rolls, state.terms(lane), now, is_end=is_end)
+            terms = state.terms(lane)
+            of_lane = lane.decide(some, rolls, terms, now, is_end=is_end)
+            for case, what in of_lane:
+                if isinstance(what, Hold):
+                    state.left(case, what, terms, now)
+            decided += of_lane
         return decided
 
     def _destinations(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from redrive.core.case import Case
+from redrive.core.levels import NO_KNOWN_MOMENT
 from redrive.core.queue_facts import QueueFacts
-from redrive.core.triage import HoldReason, Terms
+from redrive.core.triage import Hold, HoldReason, Terms, failed_at
 from redrive.errors import CallFailed
 from redrive.passes.effects import Effects
 from redrive.passes.lane import Lane, terms_of
@@ -28,6 +29,8 @@ class PassState:
         is_dry: nothing is applied: no lease, no write, no letter moves.
         effects: all that was done so far. `faults`: calls that failed.
         oldest: the first send of the oldest letter that was seen.
+        last_chances: holds of suspects until their last chance.
+        waiting, waiting_since: letters that were left for no known moment, and since when the oldest has been there.
 
     """
 
@@ -44,6 +47,9 @@ class PassState:
     examined: int = 0
     oldest: datetime | None = None
     is_out_of_time: bool = False
+    last_chances: list[Hold] = field(default_factory=list)
+    waiting: int = 0
+    waiting_since: datetime | None = None
 
     def hidden_for(self) -> timedelta:
         """How long a letter received now stays hidden: until this pass is surely over."""
@@ -89,6 +95,15 @@ class PassState:
         sent_at = min(case.letter.sent_at, now)
         self.oldest = min(self.oldest or sent_at, sent_at)
 
+    def left(self, case: Case, hold: Hold, terms: Terms, now: datetime) -> None:
+        """Note a letter that stays in the DLQ."""
+        if hold.reason is HoldReason.LAST_CHANCE:
+            self.last_chances.append(hold)
+        elif hold.reason in NO_KNOWN_MOMENT:
+            self.waiting += 1
+            since = failed_at(case, terms, now)
+            self.waiting_since = min(self.waiting_since or since, since)
+
     def did(self, effects: Effects) -> None:
         """Take in what a step has done, and tell it."""
         for event, fields in effects.events:
@@ -104,7 +119,3 @@ class PassState:
         """Take in a call that failed, and tell it."""
         self.faults.append(failed)
         self.tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
-
-    def held(self, reason: HoldReason) -> int:
-        """Letters that this pass holds for a reason."""
-        return self.effects.held[reason.value]

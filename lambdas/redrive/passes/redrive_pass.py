@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from redrive.core.case import Case
 from redrive.core.circuit import State
 from redrive.core.lease import Lease
+from redrive.core.levels import Waiting, remember_suspects, remember_waiting
 from redrive.core.report import Outcome, Report
 from redrive.core.triage import Decision
 from redrive.errors import CallFailed
@@ -164,11 +165,13 @@ class _Pass:
         if state.is_paused:
             self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
         if not self._may_have_work(now):
+            self._remember_waiting(now)
             return
         for lane in state.lanes:
             assess.ask_witness(state, lane, now)
         self._learn_facts()
         if not self._has_work(now):
+            self._remember_waiting(now)
             return
         if state.is_dry:
             self._work()
@@ -185,6 +188,17 @@ class _Pass:
             self._work()
         finally:
             self._release(lease)
+
+    def _remember_waiting(self, now: datetime) -> None:
+        """Note since when letters wait, in a pass that has looked at none of them; written where that is news."""
+        keeper, letters = self._state.lanes[0].keeper, self._state.dlq.visible
+        remembered = remember_waiting(keeper.circuit, Waiting(letters=letters), now)
+        if remembered == keeper.circuit:
+            return
+        if self._state.is_dry:
+            keeper.change(remembered)
+        else:
+            keeper.settle(lambda circuit: remember_waiting(circuit, Waiting(letters=letters), now))
 
     def _may_have_work(self, now: datetime) -> bool:
         """A look at what is known already: an empty DLQ, or a circuit that waits for its time, costs no more."""
@@ -245,8 +259,8 @@ class _Pass:
         looked = Read() if state.is_paused else self._look_back()
         outflow = Outflow(state, self._hands, limit=DRY_RUN_LIMIT if state.is_dry else None)
         keeps_watch = guard.Guard(state, self._hands)
+        has_seen_all = False
         with self._ends_quietly():
-            has_seen_all = False
             if not state.is_paused:
                 now = self._tools.clock()
                 for lane in state.lanes:
@@ -259,7 +273,7 @@ class _Pass:
                 keeps_watch.sweep_parking_lot(self._lot_hands, self._tools.parking_lot)
         self._decisions = outflow.decisions
         try:
-            self._settle()
+            self._settle(has_seen_all=has_seen_all)
         finally:
             outflow.release()
             keeps_watch.release()
@@ -282,7 +296,14 @@ class _Pass:
             assess.judge(lane, now)
         return looked
 
-    def _settle(self) -> None:
+    def _waiting(self, has_seen_all: bool) -> Waiting:
+        """What stays for no known moment: what was decided so, and what the pass did not come to."""
+        state = self._state
+        if has_seen_all:
+            return Waiting(letters=state.waiting, since=state.waiting_since)
+        return Waiting(letters=max(state.waiting, state.dlq.visible - state.effects.removed))
+
+    def _settle(self, *, has_seen_all: bool) -> None:
         state, now = self._state, self._tools.clock()
         for lane in state.lanes:
             if lane.refusal is not None:
@@ -290,6 +311,8 @@ class _Pass:
                 self._reason = f"the source queue refused letters: {lane.refusal}"
         first = state.lanes[0]
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
+        circuit = remember_suspects(first.circuit, state.last_chances, now)
+        first.keeper.change(remember_waiting(circuit, self._waiting(has_seen_all), now))
         for lane in state.lanes:
             if state.is_dry:
                 lane.keeper.change(lane.settled(lane.circuit, now))

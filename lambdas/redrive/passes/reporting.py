@@ -7,6 +7,7 @@ from typing import Any
 
 from redrive.core.breaker import Ruling
 from redrive.core.circuit import State
+from redrive.core.levels import suspects_waiting, waiting_seconds
 from redrive.core.report import Outcome, Report
 from redrive.core.triage import Decision, HoldReason
 from redrive.errors import CallFailed, EntryFault
@@ -46,7 +47,8 @@ def report_of(
         parked=effects.parked,
         held=effects.held,
         verdicts=[_verdict(one) for lane in state.lanes for one in lane.rulings],
-        suspects_waiting=state.held(HoldReason.LAST_CHANCE),
+        oldest_waiting_seconds=waiting_seconds(first.circuit, now),
+        suspects_waiting=suspects_waiting(first.circuit, now),
     )
     report.look_again_seconds = _look_again(state, report)
     faults: list[EntryFault | CallFailed] = [*effects.faults, *effects.healed, *state.faults]
