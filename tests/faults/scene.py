@@ -16,6 +16,7 @@ from redrive.core.ledger import Entry, Status
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
 from redrive.core.outgoing import ENTRIES_PER_CALL
 from redrive.core.report import Report
+from redrive.core.verdict import LIVE_PATIENCE
 from redrive.passes.send_back import ENTRIES_PER_WRITE
 from redrive.settings import Settings
 from simulator.consumers import Consumer
@@ -39,8 +40,9 @@ SOME = {
 }
 TEN = {f"n{n}": {"DataType": "Number.int", "StringValue": str(n + 1)} for n in range(10)}
 
-#: How long ago letters that came back were redriven first, unless said otherwise.
-AN_AFTERNOON = hours(3)
+#: How long ago letters that came back were redriven first, unless said otherwise: so long that the last try of one
+#: with strikes was its last chance.
+A_WORKING_DAY = timedelta(seconds=Settings().last_chance_seconds) + hours(1)
 
 
 @dataclass(kw_only=True)
@@ -140,7 +142,7 @@ class Scene:
         batch: int = BATCH,
         strikes: int = 0,
         attributes: dict[str, Any] = SOME,
-        tried_for: timedelta = AN_AFTERNOON,
+        tried_for: timedelta = A_WORKING_DAY,
         **fields: Any,
     ) -> Trail:
         """A letter that was redriven before, in the ledger and with its trail, on its way to the DLQ again.
@@ -195,6 +197,10 @@ class Scene:
                     pass
             self.world.clock.advance(31)
         self.world.clock.advance(240)
+
+    def let_live_messages_speak(self) -> None:
+        """So much time passes after `BATCH` that its returns need not wait for producers' messages any more."""
+        self.world.clock.advance(LIVE_PATIENCE.total_seconds())
 
     def set_circuit(self, queue: str = SOURCE, **changes: Any) -> None:
         """The circuit as it stands when the pass begins: CLOSED and tried, unless said otherwise."""

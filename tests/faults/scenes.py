@@ -74,6 +74,7 @@ def a_failed_batch() -> Scene:
     scene.post_returning("returned")
     scene.post_returning("returned, too")
     scene.bury()
+    scene.let_live_messages_speak()
     scene.set_circuit(pending=(scene.batch(2),))
     scene.verdicts = {SOURCE: Verdict.FAILURE}
     return scene
@@ -128,6 +129,7 @@ def a_canary_that_came_back() -> Scene:
     scene.begin_batch()
     scene.post_returning("returned")
     scene.bury()
+    scene.let_live_messages_speak()
     scene.set_circuit(state=State.HALF_OPEN, window=1, pending=(scene.batch(1),))
     scene.verdicts = {SOURCE: Verdict.FAILURE}
     return scene
@@ -146,7 +148,8 @@ def letters_to_park() -> Scene:
     scene.world.sqs.set_queue_attributes(
         QueueUrl=scene.world.url(SOURCE), Attributes={"MaximumMessageSize": "1024"}
     )
-    scene.set_circuit(pending=(scene.batch(10, is_due=False),))
+    # Room for one, so that the fresh letter goes and does not stay as a control.
+    scene.set_circuit(window=11, pending=(scene.batch(10, is_due=False),))
     return scene
 
 
@@ -164,7 +167,7 @@ def letters_to_hold() -> Scene:
 
 
 def suspects_waiting_for_their_last_chance() -> Scene:
-    scene = a_scene(Settings(last_chance_seconds=3600))
+    scene = a_scene()
     for n in range(3):
         scene.post_returning(
             f"suspect-{n}", count=4, strikes=4, batch=EARLIER_BATCH, tried_for=minutes(10)
@@ -266,6 +269,7 @@ def two_sources_of_one_dlq() -> Scene:
     scene.post_returning("refund returned", queue=NEIGHBOUR)
     scene.post_returning("refund returned, too", queue=NEIGHBOUR)
     scene.bury()
+    scene.let_live_messages_speak()
     scene.set_circuit(pending=(scene.batch(9),))
     scene.set_circuit(NEIGHBOUR, failure_count=2, pending=(scene.batch(2),))
     scene.verdicts = {SOURCE: Verdict.SUCCESS, NEIGHBOUR: Verdict.FAILURE}
