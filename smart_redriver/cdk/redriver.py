@@ -32,10 +32,9 @@ _REDRIVE = Path(redrive.__file__).resolve().parent
 #: The schedule only ticks; the function knows whether anything is due, and how often it looks at an idle queue.
 _TICK_EVERY = cdk.Duration.minutes(1)
 
-#: Enough for a pass of thousands of letters, and well under the 15 minutes that Lambda allows.
-_LONGEST_PASS_SECONDS = 240
-#: What a pass leaves free before the next look at an idle queue.
-_GAP_SECONDS = 10
+#: The function's timeout: enough for a pass of thousands of letters, and well under the 15 minutes that Lambda
+#: allows. Ticks that come meanwhile find the lease taken.
+_LONGEST_PASS = cdk.Duration.seconds(240)
 
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _EMPTY = (
@@ -110,7 +109,7 @@ class SmartRedriver(Construct):
             package=_REDRIVE,
             description="Redrives dead letters, and learns from those that return",
             memory_mib=settings.memory_mib,
-            timeout=longest_pass(settings),
+            timeout=_LONGEST_PASS,
             environment=deployment.to_env() | settings.to_env(),
             removal_policy=removal_policy,
         )
@@ -184,12 +183,3 @@ def _shared_topics(scope: Construct) -> Topics:
     if stack not in _topics:
         _topics[stack] = Topics(stack, "SmartRedriverTopics", monitoring=MonitoringSettings())
     return _topics[stack]
-
-
-def longest_pass(settings: Settings) -> cdk.Duration:
-    """The function's timeout: a pass, and so its lease, is over before the next look at an idle queue.
-
-    A tick that comes meanwhile finds the lease taken.
-    """
-    between_looks = settings.schedule_minutes * 60
-    return cdk.Duration.seconds(min(_LONGEST_PASS_SECONDS, between_looks - _GAP_SECONDS))

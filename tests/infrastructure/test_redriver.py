@@ -93,12 +93,13 @@ def test_the_function_runs_as_designed(template):
     assert function.get("RecursiveLoop", "Terminate") == "Terminate"
 
 
-@pytest.mark.parametrize(("minutes", "timeout"), [("1", 50), ("4", 230), ("5", 240), ("1440", 240)])
-def test_a_pass_is_over_before_the_next_look_at_an_idle_queue(synth, minutes, timeout):
+@pytest.mark.parametrize("minutes", ["1", "1440"])
+def test_how_long_a_pass_may_take_does_not_depend_on_how_often_an_idle_queue_is_looked_at(
+    synth, minutes
+):
     template = synth(schedule_minutes=minutes)
 
-    assert properties(template, FUNCTION)["Timeout"] == timeout
-    assert timeout < int(minutes) * 60
+    assert properties(template, FUNCTION)["Timeout"] == 240
 
 
 @pytest.mark.parametrize("minutes", ["1", "5", "1440"])

@@ -22,6 +22,11 @@ _AGE = "ApproximateAgeOfOldestMessage"
 _RECEIVED = "NumberOfMessagesReceived"
 
 
+def circuit(*states: str, queue: str = SOURCE) -> dict[str, Any]:
+    """What a report says of the circuit of a source queue that went through these states."""
+    return {"queue": queue, "states": list(states), "window": 5}
+
+
 class Given:
     """What CloudWatch was told from midnight on. A value of None is a minute without data."""
 
@@ -58,8 +63,7 @@ class Given:
         report = Report(queue=SOURCE, mode="automatic")
         idle = {
             "outcome": Outcome.IDLE,
-            "circuit_states": ["CLOSED"],
-            "window": 5,
+            "circuits": [circuit("CLOSED")],
             "depth": 0,
             "parked_depth": 0,
             "parked": Counter(),

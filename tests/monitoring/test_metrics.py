@@ -18,6 +18,7 @@ from redrive.core.triage import ParkReason
 from simulator import scenarios
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.monitoring.given import circuit
 
 #: What AWS reports by itself. Sources: SQS Developer Guide, "Available CloudWatch metrics"; Lambda
 #: Developer Guide, "Types of metrics".
@@ -160,8 +161,40 @@ def test_by_default_every_metric_is_kept() -> None:
 
 
 def test_a_change_of_the_circuit_within_a_pass_is_on_record_twice(capsys) -> None:
-    report = Report(queue=SOURCE, mode="automatic", circuit_states=["OPEN", "HALF_OPEN", "CLOSED"])
+    went = circuit("OPEN", "HALF_OPEN", "CLOSED")
+    report = Report(queue=SOURCE, mode="automatic", circuits=[went])
 
     metrics.emit(report, metrics.Everything())
 
     assert json.loads(capsys.readouterr().out)["CircuitState"] == [1.0, 0.5, 0.0]
+
+
+def test_each_sources_circuit_and_verdicts_are_under_its_own_name_and_all_else_under_the_first() -> (
+    None
+):
+    report = Report(
+        queue=SOURCE,
+        mode="automatic",
+        circuits=[circuit("CLOSED"), circuit("OPEN", queue="refunds")],
+        verdicts=[{"queue": "refunds", "verdict": "FAILURE"}],
+        depth=3,
+    )
+
+    told = metrics.values(report)
+
+    assert told["refunds"] == {
+        metrics.CIRCUIT_STATE: [1.0],
+        metrics.WINDOW: [5],
+        metrics.VERDICTS_SUCCESS: [0],
+        metrics.VERDICTS_FAILURE: [1],
+    }
+    assert told[SOURCE][metrics.CIRCUIT_STATE] == [0.0]
+    assert told[SOURCE][metrics.DEAD_LETTERS] == [3]
+    assert metrics.VERDICTS_FAILURE not in told[SOURCE]
+
+
+def test_a_pass_that_could_not_read_the_circuits_says_nothing_of_them() -> None:
+    [told] = metrics.values(Report(queue=SOURCE, mode="automatic", outcome=Outcome.FAILED)).values()
+
+    assert told[metrics.PASSES_FAILED] == [True]
+    assert not {metrics.CIRCUIT_STATE, metrics.WINDOW} & set(told)

@@ -3,13 +3,14 @@
 import pytest
 
 from redrive.core.report import Outcome
+from tests.monitoring.given import circuit
 
 HOUR = 60
 DAY = 24 * HOUR
 
-OPEN = {"circuit_states": ["OPEN"], "depth": 9}
-TRIAL = {"circuit_states": ["OPEN", "HALF_OPEN"], "depth": 9}
-CLOSED = {"circuit_states": ["CLOSED"], "depth": 9}
+OPEN = {"circuits": [circuit("OPEN")], "depth": 9}
+TRIAL = {"circuits": [circuit("OPEN", "HALF_OPEN")], "depth": 9}
+CLOSED = {"circuits": [circuit("CLOSED")], "depth": 9}
 
 
 # -- circuit -------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ def test_the_page_ends_when_the_circuit_closes(given) -> None:
 def test_the_page_ends_also_where_nobody_looks_for_long_after_the_circuit_closed(
     given, schedule
 ) -> None:
-    closes = {"circuit_states": ["HALF_OPEN", "CLOSED"], "depth": 0}
+    closes = {"circuits": [circuit("HALF_OPEN", "CLOSED")], "depth": 0}
     given.passes(*[OPEN, TRIAL] * 30, closes, every=1)
     given.passes({}, {}, every=schedule, since=60 + schedule)
 
@@ -54,13 +55,13 @@ def test_the_page_ends_also_where_nobody_looks_for_long_after_the_circuit_closed
 
 
 def test_an_open_circuit_over_an_empty_dlq_concerns_nobody(given) -> None:
-    given.passes(*[{"circuit_states": ["OPEN"], "depth": 0}] * 120, every=1)
+    given.passes(*[{"circuits": [circuit("OPEN")], "depth": 0}] * 120, every=1)
 
     assert not given.alarms().fired("CircuitOpen")
 
 
 def test_the_only_letter_may_be_out_on_trial_for_a_quarter_of_an_hour(given) -> None:
-    empty = {"circuit_states": ["HALF_OPEN"], "depth": 0}
+    empty = {"circuits": [circuit("HALF_OPEN")], "depth": 0}
     # By then the cool-down has grown to 960 s.
     given.passes(*[*[OPEN] * 16, TRIAL, *[empty] * 14] * 8, every=1)
 

@@ -10,7 +10,7 @@ from redrive.settings import Settings
 from simulator.world import DLQ, SOURCE
 from smart_redriver.cdk.redriver import SmartRedriver
 from tests.monitoring import reach
-from tests.monitoring.given import Given
+from tests.monitoring.given import Given, circuit
 
 REFUNDS = "refunds"
 
@@ -39,8 +39,8 @@ def resources() -> dict[str, Any]:
 def circuits(given: Given, *, of_first: str, of_second: str) -> None:
     """Half an hour of passes, each with the report of both circuits, while letters wait."""
     for minute in range(40):
-        given.one_pass(minute, circuit_states=[of_first], depth=9)
-        given.one_pass(minute, queue=REFUNDS, circuit_states=[of_second], depth=None)
+        both = [circuit(of_first), circuit(of_second, queue=REFUNDS)]
+        given.one_pass(minute, circuits=both, depth=9)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
@@ -16,7 +17,7 @@ from redrive.core.circuit import State
 from redrive.core.report import Outcome, Report
 
 NAMESPACE = "SmartRedriver"
-#: The only dimension: the source queue's name.
+#: The only dimension: a source queue's name.
 QUEUE = "QueueName"
 #: A second one, of `LettersParked` alone, on top of its sum over all reasons.
 REASON = "Reason"
@@ -74,28 +75,48 @@ def kept_metrics(environment: Mapping[str, str]) -> Container[str]:
 
 
 def emit(report: Report, kept: Container[str]) -> None:
-    """Write the metrics of a pass to the log: one line, and one more for each reason of parking."""
-    _write(values(report), kept, **{QUEUE: report.queue})
+    """Write the metrics of a pass to the log: one line a source queue, and one more for each reason of parking."""
+    for queue, told in values(report).items():
+        _write(told, kept, **{QUEUE: queue})
     for reason, letters in report.parked.items():
         _write({LETTERS_PARKED: [letters]}, kept, **{QUEUE: report.queue, REASON: reason})
 
 
-def values(report: Report) -> dict[Metric, list[float]]:
-    """What a report says, by metric. A gauge that the pass could not read is left out, not zero."""
+def values(report: Report) -> dict[str, dict[Metric, list[float]]]:
+    """What a report says, by source queue and metric. A level that the pass could not read is left out, not zero.
+
+    Each circuit's state, window and verdicts are under its own queue's name, all else under the first one's.
+    """
+    told = {report.queue: _worth_telling(_of_the_dlq(report))}
+    for circuit in report.circuits:
+        told.setdefault(circuit["queue"], {}).update(_of_circuit(report, circuit))
+    return told
+
+
+def _worth_telling(told: Mapping[Metric, list[float]]) -> dict[Metric, list[float]]:
     return {
-        metric: told
-        for metric, told in _told(report).items()
-        if told and (metric.always or metric in _with_verdicts(report) or any(told))
+        metric: numbers
+        for metric, numbers in told.items()
+        if numbers and (metric.always or any(numbers))
     }
 
 
-def _with_verdicts(report: Report) -> tuple[Metric, ...]:
-    """Success and failure come together, or a share of them could not be computed."""
-    return (VERDICTS_SUCCESS, VERDICTS_FAILURE) if report.verdicts else ()
+def _of_circuit(report: Report, circuit: Mapping[str, Any]) -> dict[Metric, list[float]]:
+    verdicts = [one["verdict"] for one in report.verdicts if one["queue"] == circuit["queue"]]
+    told: dict[Metric, list[float]] = {
+        CIRCUIT_STATE: [STATE_VALUES[state] for state in circuit["states"]],
+        WINDOW: [circuit["window"]],
+    }
+    if verdicts:
+        # Success and failure come together, or a share of them could not be computed.
+        told[VERDICTS_SUCCESS] = [verdicts.count(Verdict.SUCCESS.value)]
+        told[VERDICTS_FAILURE] = [verdicts.count(Verdict.FAILURE.value)]
+    return told | _worth_telling(
+        {VERDICTS_NO_EVIDENCE: [verdicts.count(Verdict.NO_EVIDENCE.value)]}
+    )
 
 
-def _told(report: Report) -> dict[Metric, list[float]]:
-    verdicts = [one["verdict"] for one in report.verdicts]
+def _of_the_dlq(report: Report) -> dict[Metric, list[float]]:
     return {
         LETTERS_EXAMINED: [report.examined],
         LETTERS_REDRIVEN: [report.redriven],
@@ -103,13 +124,6 @@ def _told(report: Report) -> dict[Metric, list[float]]:
         LETTERS_PARKED: [report.parked.total()],
         LETTERS_HELD: [report.held.total()],
         LETTERS_FAILED: [report.failed],
-        CIRCUIT_STATE: [
-            STATE_VALUES[state] for one in report.circuits[:1] for state in one["states"]
-        ],
-        WINDOW: _known(report.window),
-        VERDICTS_SUCCESS: [verdicts.count(Verdict.SUCCESS.value)],
-        VERDICTS_FAILURE: [verdicts.count(Verdict.FAILURE.value)],
-        VERDICTS_NO_EVIDENCE: [verdicts.count(Verdict.NO_EVIDENCE.value)],
         OLDEST_LETTER_AGE: _known(report.oldest_letter_seconds),
         LEAST_TIME_TO_EXPIRY: _known(report.least_seconds_to_expiry),
         OLDEST_WAITING_AGE: _known(report.oldest_waiting_seconds),
