@@ -22,6 +22,8 @@ logger = logging.getLogger("overlay.metrics")
 
 #: AWS/SQS reports once a minute; so does a statistic set here.
 RESOLUTION_SECONDS = 60
+#: A minute of AWS/SQS is told only when another one is over: on AWS it takes one to three.
+LAG_SECONDS = 60
 
 #: Gauges, and the queue attribute each is read from.
 _GAUGES = {
@@ -131,10 +133,13 @@ def install() -> None:
     def get_metric_data(
         answer: Any, params: Any, query: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """StartTime is rounded down to the minute; the newest data point comes first."""
+        """StartTime is rounded down to the minute, SQS is late, and the newest data point comes first."""
         token = _newest_first.set(query.get("ScanBy") != "TimestampAscending")
+        stats = [one.get("MetricStat") for one in query.get("MetricDataQueries", ())]
+        is_of_sqs = any(stat and stat["Metric"]["Namespace"] == "AWS/SQS" for stat in stats)
+        asked = _up_to_what_is_known(query) if is_of_sqs else query
         try:
-            return answer(params, _from_whole_minute(query), *args, **kwargs)
+            return answer(params, _from_whole_minute(asked), *args, **kwargs)
         finally:
             _newest_first.reset(token)
 
@@ -150,8 +155,10 @@ def install() -> None:
     def get_metric_statistics(
         answer: Any, params: Any, query: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """StartTime is rounded down to the minute."""
-        return answer(params, _from_whole_minute(query), *args, **kwargs)
+        """StartTime is rounded down to the minute, and SQS is late."""
+        is_of_sqs = query.get("Namespace") == "AWS/SQS"
+        asked = _up_to_what_is_known(query) if is_of_sqs else query
+        return answer(params, _from_whole_minute(asked), *args, **kwargs)
 
 
 def _reverse(results: Iterable[dict[str, Any]]) -> None:
@@ -165,3 +172,9 @@ def _from_whole_minute(query: dict[str, Any]) -> dict[str, Any]:
     if start is None:
         return query
     return {**query, "StartTime": start // RESOLUTION_SECONDS * RESOLUTION_SECONDS}
+
+
+def _up_to_what_is_known(query: dict[str, Any]) -> dict[str, Any]:
+    known = time.time() // RESOLUTION_SECONDS * RESOLUTION_SECONDS - LAG_SECONDS
+    end = cloudwatch._parse_ts(query.get("EndTime"))
+    return {**query, "EndTime": known if end is None else min(end, known)}

@@ -1,14 +1,17 @@
 """The demo's story, looked at closely: an outage of two virtual hours on a deployed stack."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from demo.stack import DeployedStack
 from demo.story import Played
 from demo.summary import Summary
+from redrive.settings import Settings
 from tests.e2e.by_hand import assert_intact
 
 _MINUTE = 60
+_DEFAULTS = Settings()
+_LAST_CHANCE = timedelta(seconds=_DEFAULTS.last_chance_seconds)
 _STEP_SECONDS = 30  # virtual time passes in steps: nothing is later than one
 #: By default settings a queue is looked at this often when there is nothing to look for, and sooner otherwise.
 _LONGEST_LOOK_AWAY = 5 * _MINUTE
@@ -102,17 +105,23 @@ def test_the_first_two_canaries_after_the_recovery_close_the_circuit(played: Pla
     assert [one for one in verdicts if one != "NO_EVIDENCE"] == ["SUCCESS", "SUCCESS"]
 
 
-def test_exactly_the_poison_pills_are_parked_after_five_strikes(
+def test_exactly_the_poison_pills_are_parked_and_none_before_its_last_chance(
     stack: DeployedStack, played: Played, summary: Summary
 ) -> None:
-    parked = {str(e.fields["original_id"]): e.fields for e in played.events("letter.parked")}
-    entries = [stack.state_item(f"MESSAGE#{original_id}") for original_id in parked]
+    parked = {
+        str(event.fields["original_id"]): event.at for event in played.events("letter.parked")
+    }
 
     assert set(parked) == played.poison
     assert summary.parked_for == {"MAX_ATTEMPTS": len(played.poison)}
-    assert [(e["Status"], e["ParkReason"], e["Strikes"]) for e in entries if e] == [
-        ("PARKED", "MAX_ATTEMPTS", 5)
-    ] * len(played.poison)
+    for original_id, parked_at in parked.items():
+        entry = stack.state_item(f"MESSAGE#{original_id}")
+        assert entry is not None
+        assert (entry["Status"], entry["ParkReason"]) == ("PARKED", "MAX_ATTEMPTS")
+        assert entry["Strikes"] >= _DEFAULTS.max_attempts
+        first_strike = datetime.fromisoformat(entry["FirstStrikeTimestamp"])
+        last_try = datetime.fromisoformat(entry["LastRedriveTimestamp"])
+        assert first_strike + _LAST_CHANCE <= last_try < parked_at
 
 
 def test_parked_letters_have_their_body_and_attributes_intact(

@@ -9,6 +9,9 @@ import pytest
 
 from emulator.process import LocalAws
 
+#: A minute, and another in which nobody is told of it.
+_UNTIL_TOLD = 120
+
 
 def _metric(aws: LocalAws, metric: str, stat: str, minutes: int = 5, **of: str) -> list[float]:
     """Its data points of the last minutes, newest first, as a Lambda would ask for them."""
@@ -49,11 +52,28 @@ def test_sent_received_and_deleted_messages_are_counted(
     received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=2)["Messages"]
     sqs.delete_message(QueueUrl=url, ReceiptHandle=received[0]["ReceiptHandle"])
 
-    aws.pass_time(60)
+    aws.pass_time(_UNTIL_TOLD)
 
     assert sum(_metric(aws, "NumberOfMessagesSent", "Sum", QueueName=_name(url))) == 3
     assert sum(_metric(aws, "NumberOfMessagesReceived", "Sum", QueueName=_name(url))) == 2
     assert sum(_metric(aws, "NumberOfMessagesDeleted", "Sum", QueueName=_name(url))) == 1
+
+
+def test_a_minute_of_a_queue_is_told_when_another_one_is_over(
+    aws: LocalAws, sqs: Any, make_queue: Callable[..., str]
+) -> None:
+    url = make_queue()
+    aws.pass_time(60 - aws.clock.now() % 60 + 5)  # early in a minute
+    sqs.send_message(QueueUrl=url, MessageBody="x")
+
+    def sent() -> float:
+        return sum(_metric(aws, "NumberOfMessagesSent", "Sum", QueueName=_name(url)))
+
+    aws.pass_time(60)
+    when_it_is_over = sent()
+    aws.pass_time(60)
+
+    assert (when_it_is_over, sent()) == (0, 1)
 
 
 def test_get_metric_statistics_sees_the_same_counts(
@@ -62,7 +82,7 @@ def test_get_metric_statistics_sees_the_same_counts(
     url = make_queue()
     sqs.send_message(QueueUrl=url, MessageBody="x")
 
-    aws.pass_time(60)
+    aws.pass_time(_UNTIL_TOLD)
 
     points = cloudwatch.get_metric_statistics(
         Namespace="AWS/SQS",
@@ -92,7 +112,7 @@ def test_visible_hidden_and_delayed_messages_and_their_age_are_sampled(
     assert newest("ApproximateNumberOfMessagesVisible") == 2
     assert newest("ApproximateNumberOfMessagesNotVisible") == 1
     assert newest("ApproximateNumberOfMessagesDelayed") == 2
-    assert newest("ApproximateAgeOfOldestMessage") == pytest.approx(120, abs=35)
+    assert newest("ApproximateAgeOfOldestMessage") == pytest.approx(60, abs=65)
 
 
 def test_a_move_to_the_dead_letter_queue_is_no_deletion_and_restarts_the_age(
@@ -106,7 +126,7 @@ def test_a_move_to_the_dead_letter_queue_is_no_deletion_and_restarts_the_age(
     sqs.receive_message(QueueUrl=source, VisibilityTimeout=0)
     sqs.receive_message(QueueUrl=source)
 
-    aws.pass_time(60)
+    aws.pass_time(_UNTIL_TOLD)
 
     deleted = _metric(aws, "NumberOfMessagesDeleted", "Sum", minutes=15, QueueName=_name(source))
     age = _metric(aws, "ApproximateAgeOfOldestMessage", "Maximum", QueueName=_name(dead_letters))
