@@ -129,7 +129,7 @@ def test_it_tells_of_verdicts_and_of_the_circuit_after_them(account: Account) ->
     account.run_pass()
     account.advance(seconds=60)
     account.consumer_fails()
-    account.advance(minutes=3)
+    account.live_messages_stay_away()
     before = items(account)
 
     report = account.run_pass(mode="dry_run", failure_threshold=1)

@@ -55,7 +55,7 @@ def test_a_letter_with_ten_attributes_goes_untouched_and_keeps_its_count_in_the_
     account.run_pass()
     account.advance(seconds=60)
     account.consumer_fails()
-    account.advance(minutes=10)
+    account.live_messages_stay_away()
 
     report = account.run_pass()
 

@@ -113,7 +113,7 @@ def test_a_letter_whose_redrive_could_not_be_recorded_is_deleted_and_known_by_it
     failed = replace(account, dynamodb=ForgetsLetters(account.dynamodb)).run_pass()
     account.advance(seconds=60)
     account.consumer_fails()
-    account.advance(minutes=10)
+    account.live_messages_stay_away()
     report = account.run_pass()
 
     entry = account.entry(message_id)

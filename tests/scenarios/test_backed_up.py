@@ -35,12 +35,12 @@ class Watched:
         self.verdicts = 0
         self.judged_untried: list[str] = []
         self._world = world
-        self._bodies = {
-            letter.message_id: letter.body for letter in world.sqs.inspect.messages(DLQ)
-        }
+        self._bodies: dict[str, str] = {}
         self._batches: dict[int, set[str]] = {}
 
     def tick(self) -> None:
+        # What waited before the letters may have become letters, too.
+        self._bodies |= {one.message_id: one.body for one in self._world.sqs.inspect.messages(DLQ)}
         before = self.policy.redriven_by_id.copy()
         self.policy.tick()
         for verdict in self.policy.reports[-1].verdicts:

@@ -16,6 +16,7 @@ import pytest
 
 from fakes.faults import Wire, at, meanwhile
 from redrive.core.report import Outcome, Report
+from redrive.settings import Settings
 from simulator.consumers import Consumer, down_until
 from simulator.scenarios import HEALTHY
 from simulator.smart_policy import SmartPolicy
@@ -68,6 +69,7 @@ class Kind:
     consumer: Consumer
     is_it: Callable[[Report], bool]
     poison: int = 0
+    settings: Settings = Settings()
 
     def moment(self) -> Moment:
         """A fresh world just before it."""
@@ -85,7 +87,7 @@ class Kind:
     def _new(self) -> Moment:
         world = World(seed=0, consumer=self.consumer)
         world.dead_letters(LETTERS, poison=self.poison)
-        return Moment(world=world, policy=SmartPolicy(world))
+        return Moment(world=world, policy=SmartPolicy(world, self.settings))
 
 
 @cache
@@ -103,6 +105,8 @@ KINDS = [
         consumer=Consumer(),
         is_it=lambda report: report.parked.total() > 0,
         poison=POISON,
+        # Else nothing is parked before six hours, and where only suspects are left, not with every strike.
+        settings=Settings(max_attempts=1, last_chance_seconds=0),
     ),
 ]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
