@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from redrive.core.report import Outcome
+from simulator.world import SOURCE
 from tests.monitoring.given import Given
 
 HOUR = 60
@@ -222,7 +223,9 @@ def test_an_empty_lot_warns_nobody(given) -> None:
 
 
 def verdicts(*, good: int, bad: int) -> list[dict[str, object]]:
-    told = [{"verdict": "SUCCESS"}] * good + [{"verdict": "FAILURE"}] * bad
+    told = [{"queue": SOURCE, "verdict": "SUCCESS"}] * good + [
+        {"queue": SOURCE, "verdict": "FAILURE"}
+    ] * bad
     return [{"verdicts": [one]} for one in told]
 
 
