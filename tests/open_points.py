@@ -1,0 +1,32 @@
+"""What the second edition's judgement does not show yet: tests that are right, and fail or may fail, with what is known.
+
+Each is an open point of the work, not of the test. It is taken off the list with the change that makes it pass.
+"""
+
+_STORM = "a storm of faults beside poison and nothing else: copies of poison wait as in an outage; not tracked down"
+_QUIET = "pills on a quiet queue are at large when the watch ends; a horizon shorter than their last chance, or a breach"
+
+#: By the end of a test's id: why it is open.
+OPEN_POINTS = {
+    "tests/e2e/adoption/test_adoption.py::test_every_message_is_processed_or_parked_and_none_is_lost[mails]": _QUIET,
+    "tests/e2e/adoption/test_adoption.py::test_exactly_the_poison_pills_are_parked[mails]": _QUIET,
+    "tests/e2e/adoption/test_adoption.py::test_a_queues_own_setting_counts_for_that_queue_alone": _QUIET,
+    "tests/e2e/adoption/test_adoption.py::test_a_message_with_ten_attributes_is_redriven_and_parked_untouched": _QUIET,
+    "tests/e2e/test_faults.py::test_nothing_is_lost_in_a_storm": _STORM,
+    "tests/e2e/test_faults.py::test_exactly_the_poison_is_parked_in_a_storm": _STORM,
+    "tests/e2e/test_faults.py::test_every_pass_ends_with_a_report_whatever_befalls_it": _STORM,
+    "test_the_report_tells_that_a_letter_is_near_expiry_a_day_before_it_would_be_late[by-default]": (
+        "the guard parks earlier than the first edition's margin: 6 d 10 h are left"
+    ),
+    "test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day": (
+        "480 letters are received on the first day instead of 240"
+    ),
+    "test_every_run_keeps_the_limits_of_every_run[10-seed2]": _QUIET,
+    "test_every_run_keeps_the_limits_of_every_run[11-seed1]": _QUIET,
+    "test_every_run_keeps_the_limits_of_every_run[12-seed0]": _QUIET,
+    "test_every_run_keeps_the_limits_of_every_run[12-seed1]": _QUIET,
+    "test_every_run_keeps_the_limits_of_every_run[12-seed2]": _QUIET,
+    "test_every_run_keeps_the_limits_of_every_run[22-seed1]": _QUIET,
+    "test_every_run_keeps_the_limits_of_every_run[22-seed2]": _QUIET,
+    "test_the_mean_over_the_seeds_keeps_the_limits_of_the_mean[2]": _QUIET,
+}
