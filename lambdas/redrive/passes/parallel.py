@@ -12,9 +12,8 @@ are workers: that is the backpressure, and the bound on memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from queue import SimpleQueue
-from typing import ParamSpec, Protocol, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from redrive.passes.effects import Effects
 from redrive.passes.read import Read
@@ -56,40 +55,46 @@ class _Runner:
     def __init__(self, rounds: Rounds, pool: Executor) -> None:
         self._rounds = rounds
         self._pool = pool
-        self._under_way = 0
-        self._finished: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._readings: dict[Future[Read], None] = {}
+        self._doings: dict[Future[Effects], None] = {}
         self._error: Exception | None = None
 
     def run(self, first: Read | None) -> None:
         if first is not None:
             self._go_on(lambda: self._decide(first))
-        self._begin()
-        while self._under_way:
-            finish = self._finished.get()
-            self._under_way -= 1
-            self._go_on(finish)
+        while True:
             self._begin()
+            under_way: list[Future[Any]] = [*self._readings, *self._doings]
+            if not under_way:
+                break
+            wait(under_way, return_when=FIRST_COMPLETED)
+            for done in under_way:  # in the order in which they were begun
+                if done.done():
+                    self._go_on(lambda done=done: self._finish(done))  # type: ignore[misc]
         if self._error is not None:
             raise self._error
 
     def _begin(self) -> None:
-        while self._error is None and self._under_way < self._rounds.width():
+        while self._error is None and (
+            len(self._readings) + len(self._doings) < self._rounds.width()
+        ):
             reading = self._rounds.next_reading()
             if reading is None:
                 return
-            self._submit(reading, self._decide)
+            self._readings[self._pool.submit(reading)] = None
+
+    def _finish(self, done: Future[Read] | Future[Effects]) -> None:
+        if done in self._doings:
+            del self._doings[done]  # type: ignore[arg-type]
+            self._rounds.add_up(done.result())  # type: ignore[arg-type]
+        else:
+            del self._readings[done]  # type: ignore[arg-type]
+            self._decide(done.result())  # type: ignore[arg-type]
 
     def _decide(self, read: Read) -> None:
         doing = self._rounds.decide(read)
         if doing is not None:
-            self._submit(doing, self._rounds.add_up)
-
-    def _submit(self, work: Callable[[], T], take_in: Callable[[T], None]) -> None:
-        """Have a worker do it; the thread of the pass takes in what it came to, in the order of completion."""
-        self._under_way += 1
-        self._pool.submit(work).add_done_callback(
-            lambda done: self._finished.put(lambda: take_in(done.result()))
-        )
+            self._doings[self._pool.submit(doing)] = None
 
     def _go_on(self, step: Callable[[], None]) -> None:
         try:
