@@ -21,14 +21,6 @@ OPEN_POINTS = {
     "test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day": (
         "480 letters are received on the first day instead of 240"
     ),
-    "test_every_run_keeps_the_limits_of_every_run[10-seed2]": _QUIET,
-    "test_every_run_keeps_the_limits_of_every_run[11-seed1]": _QUIET,
-    "test_every_run_keeps_the_limits_of_every_run[12-seed0]": _QUIET,
-    "test_every_run_keeps_the_limits_of_every_run[12-seed1]": _QUIET,
-    "test_every_run_keeps_the_limits_of_every_run[12-seed2]": _QUIET,
-    "test_every_run_keeps_the_limits_of_every_run[22-seed1]": _QUIET,
-    "test_every_run_keeps_the_limits_of_every_run[22-seed2]": _QUIET,
-    "test_the_mean_over_the_seeds_keeps_the_limits_of_the_mean[2]": _QUIET,
     "test_poison_that_is_parked_warns_and_wakes_nobody": "cause not known yet; a guess is that the watch ends before poison's last chance",
     "test_a_consumer_that_flaps_is_said_to_make_redriving_pointless[0]": (
         "cause not known yet; a guess is that flapping is now met with batches that succeed"

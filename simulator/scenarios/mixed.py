@@ -80,7 +80,7 @@ SPLIT = Scenario(
     title="a letter is split into 25, one of them poison",
     letters=5,
     consumer=lambda _: Consumer(failure_probability=0.5, splits=Splitting(parts=25, poison=1)),
-    until=hours(48),
+    until=hours(80),  # a few poison parts alone are an outage, until `give_up_seconds`
 )
 COPY = replace(
     SPLIT,

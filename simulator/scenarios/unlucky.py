@@ -19,7 +19,7 @@ TWICE = Scenario(
     letters=200,
     poison=10,
     mishaps=Mishaps(fires_twice=True),
-    until=hours(24),
+    until=hours(80),  # with too many strikes lost, poison is left to `give_up_seconds`
 )
 
 DEATHS = replace(

@@ -25,6 +25,7 @@ FOR_THE_BENCH = {"19", "20:few:deep", "20:flap:deep", "24:1000:3"}
 #: The scenarios of the comparison are played with all of their seeds, of the others those with so many letters
 #: with one, and the rest with three. `python -m bench scenario-matrix` plays each with all.
 MANY = 500
+FEW = 3
 
 #: Cells of the matrix that are played here: schedules and patience on which a rhythm or a verdict could trip.
 CELLS = {
@@ -103,7 +104,11 @@ def seeds_of(scenario: Scenario) -> range:
         return range(scenario.seeds)
     if scenario.seeds == PHASES:
         return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
-    affordable = 1 if scenario.letters >= MANY else 3
+    if scenario.letters == 1 and scenario.seeds > FEW:
+        return range(
+            scenario.seeds
+        )  # chance is all that a mean of few tells, and one letter costs little
+    affordable = 1 if scenario.letters >= MANY else FEW
     return range(min(scenario.seeds, affordable))
 
 

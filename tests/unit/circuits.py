@@ -31,6 +31,17 @@ def all_failed(batch: Batch) -> Evidence:
     return Evidence(failed=batch.size, met=batch.size, were_tried=True, has_books=True)
 
 
+def nearly_half_failed(batch: Batch) -> Evidence:
+    failed = (batch.size - 1) // 2
+    return Evidence(
+        succeeded=batch.size - failed,
+        failed=failed,
+        met=batch.size,
+        were_tried=True,
+        has_books=True,
+    )
+
+
 def all_failed_beside_live_successes(batch: Batch) -> Evidence:
     return beside(WELL, failed=batch.size, ours=batch.size)
 

@@ -5,9 +5,17 @@ from datetime import timedelta
 import pytest
 
 from redrive.core.breaker import FLAPS_THAT_SHOW, FRESH, allow, force, restart_window
-from redrive.core.circuit import State
+from redrive.core.circuit import MOST_FLAPS, State
 from redrive.core.verdict import GROWTH_WHERE_VOUCHED
-from tests.unit.circuits import SETTINGS, all_failed, all_succeeded, failing, judging, succeeding
+from tests.unit.circuits import (
+    SETTINGS,
+    all_failed,
+    all_succeeded,
+    failing,
+    judging,
+    nearly_half_failed,
+    succeeding,
+)
 from tests.unit.examples import NOW, a_circuit, ago
 
 CANARY = SETTINGS.canary_size
@@ -43,13 +51,27 @@ def test_flaps_add_up_over_openings_and_closings() -> None:
     assert counts == [1, 2, 3]
 
 
-def test_flaps_are_forgotten_when_full_batches_have_succeeded_in_a_row() -> None:
+def test_no_more_than_a_few_are_counted() -> None:
+    """Or it would take a consumer that flapped for a day as long to be believed again."""
+    assert failing(a_circuit(probed_at=NOW, flaps=MOST_FLAPS)).flaps == MOST_FLAPS
+
+
+def test_flaps_are_forgotten_when_more_full_batches_have_succeeded_in_a_row() -> None:
     circuit, flaps = a_circuit(flaps=3, is_shaken=True), []
-    for _ in range(SETTINGS.failure_threshold):
+    for _ in range(SETTINGS.failure_threshold + 3):
         circuit = succeeding(circuit)
         flaps.append(circuit.flaps)
 
-    assert flaps == [3] * (SETTINGS.failure_threshold - 1) + [0]
+    assert flaps == [3] * (SETTINGS.failure_threshold + 2) + [0]
+
+
+def test_a_success_in_which_nearly_half_came_back_begins_the_count_anew() -> None:
+    """The consumer may have been up and down within that batch."""
+    nearly_calm = a_circuit(flaps=2, is_shaken=True, success_count=SETTINGS.failure_threshold + 1)
+
+    assert succeeding(nearly_calm).flaps == 0
+    assert judging(nearly_half_failed, size=20)(nearly_calm).flaps == 2
+    assert judging(nearly_half_failed, size=20)(nearly_calm).success_count == 0
 
 
 # What is done about it.
@@ -130,6 +152,25 @@ def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:
 
 
 # While a success is fresh.
+
+
+def test_where_the_consumer_flaps_a_probe_goes_between_any_two_batches() -> None:
+    """When a whole batch has been judged, the next bad phase is near."""
+    flapping = a_circuit(flaps=FLAPS_THAT_SHOW, is_shaken=True, window=8, probed_at=NOW)
+    batch_succeeded = succeeding(flapping)
+
+    assert allow(flapping, SETTINGS, NOW).limit == 8
+    assert allow(batch_succeeded, SETTINGS, NOW).is_probe
+
+
+def test_a_flapping_consumers_large_canary_is_followed_by_a_probe_too() -> None:
+    half_open = a_circuit(
+        state=State.HALF_OPEN, flaps=FLAPS_THAT_SHOW, success_count=1, good_window=10
+    )
+
+    closed = judging(all_succeeded, size=20)(half_open)
+
+    assert allow(closed, SETTINGS, NOW).is_probe
 
 
 def test_a_success_is_fresh_from_its_verdict_on_however_long_ago_its_batch_was_sent() -> None:

@@ -197,11 +197,21 @@ def test_a_return_without_a_verdict_yet_is_no_strike_yet() -> None:
     assert RETURN.strikes(a_circuit(pending=(a_batch(id=7),))) == 0
 
 
-def test_only_the_ledger_makes_a_letter_a_suspect() -> None:
-    """What the batch was charged with was sent before this return's verdict is in."""
-    assert not RETURN.is_suspect
-    assert replace(RETURN, entry=an_entry(strikes=1)).is_suspect
-    assert not LOST_BY_LEDGER.is_suspect
+def test_a_letter_was_a_suspect_where_it_had_a_strike_when_it_was_sent() -> None:
+    """The verdict on the batch that it returns from came later, if at all."""
+    assert not RETURN.was_suspect(STRIKING)
+    assert replace(RETURN, entry=an_entry(strikes=1)).was_suspect(a_circuit())
+    assert not LOST_BY_LEDGER.was_suspect(STRIKING)
+
+
+def test_a_strike_is_not_lost_with_the_record_of_the_redrive_that_followed_it() -> None:
+    """The entry does not hold the verdict on batch 7 yet, and the letter comes back from batch 9."""
+    both = a_circuit(judged=(a_judged(id=7), a_judged(id=9)))
+
+    assert LOST_WRITE.was_suspect(both)
+    assert LOST_WRITE.strikes(both) == 2
+    assert LOST_WRITE.strikes(STRIKING) == 1
+    assert replace(LOST_WRITE, entry=an_entry(settled_batch=7)).strikes(both) == 1
 
 
 # Returns, each charged to the circuit once.

@@ -1,11 +1,14 @@
 """One letter's entry in the ledger, through a life of redrives, returns and a parking."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
 from redrive.core.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
 from tests.unit.examples import NOW, ago, ahead, an_entry
+
+DELAY = timedelta(minutes=10)
 
 
 def redriven(entry: Entry, *, new_id: str = "third", batch: int = 9, strikes: int = 0) -> Entry:
@@ -15,6 +18,7 @@ def redriven(entry: Entry, *, new_id: str = "third", batch: int = 9, strikes: in
         batch=batch,
         generation=3,
         strikes=strikes,
+        delay=DELAY,
         now=NOW,
         note=f"redriven in batch {batch}",
     )
@@ -28,7 +32,7 @@ def test_a_redrive_counts_and_remembers_which_copy_it_replaced() -> None:
     assert entry.current_id == "third"
     assert entry.has_replaced("second")
     assert not entry.has_replaced("third")
-    assert (entry.batch, entry.generation, entry.last_redrive) == (9, 3, NOW)
+    assert (entry.batch, entry.generation, entry.last_redrive) == (9, 3, NOW + DELAY)
 
 
 def test_a_redrive_settles_the_batch_before_it_and_forgets_the_deferral() -> None:

@@ -17,11 +17,9 @@ from redrive.settings import Settings
 CONTROLS = 3
 CONTROLS_AMONG = 8
 
-
 #: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
 #: spread, by so much for each time that happened.
 SPREAD = timedelta(minutes=1)
-MOST_FLAPS = 4
 
 
 class Admission:
@@ -30,8 +28,9 @@ class Admission:
     def __init__(self, circuit: Circuit, permit: Permit, settings: Settings, now: datetime) -> None:
         self.room = permit.limit
         self._is_trial = permit.is_trial
-        self._spread = SPREAD * min(circuit.flaps, MOST_FLAPS)
+        self._spread = SPREAD * circuit.flaps
         self._settings = settings
+        self._has_met_suspects = False
         self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
 
     @property
@@ -83,15 +82,18 @@ class Admission:
         """The last few letters without strikes stay until the batch's verdict, where suspects are about.
 
         Then they go together with the suspects, to be compared with: without, a suspect on a quiet queue can't be
-        told from a letter that met an outage. The suspects wait for that, too.
+        told from a letter that met an outage. The suspects wait for that, too. One control stays once more: what
+        becomes a suspect only now has to be compared, too.
         """
         good = [case.message_id for case, decision in due if not decision.strikes]
-        is_last = is_end and len(due) < self.room
-        is_worth_it = len(good) >= CONTROLS_AMONG or (good and circuit.pending)
-        if self._is_trial or not is_last or not is_worth_it or not circuit.has_suspects:
-            return set()
         suspects = {case.message_id for case, decision in due if decision.strikes}
-        return suspects | set(good[-CONTROLS:])
+        self._has_met_suspects |= bool(suspects) or circuit.has_suspects
+        is_last = is_end and len(due) < self.room
+        if self._is_trial or not is_last or not self._has_met_suspects:
+            return set()
+        if len(good) >= CONTROLS_AMONG or (good and circuit.pending):
+            return suspects | set(good[-CONTROLS:])
+        return set(good[-1:]) if len(good) > 1 else set()
 
     def _order(
         self, case: Case, decision: Redrive, *, urgent_before: datetime

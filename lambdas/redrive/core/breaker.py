@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Judged, Verdict
-from redrive.core.circuit import Circuit, Orders, State
+from redrive.core.circuit import MOST_FLAPS, Circuit, Orders, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence, LiveTraffic
 from redrive.core.verdict import (
     GROWTH_WHERE_SHOWN,
@@ -292,6 +292,7 @@ def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit
         success_count=0,
         is_shaken=False,
         probed_at=None,
+        flaps=0,
         consecutive_opens=1 if state is State.OPEN else 0,
         window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
     )
@@ -338,7 +339,7 @@ def _succeeded(
         if circuit.success_count < settings.success_threshold:
             return circuit
         if batch.size > settings.canary_size:
-            circuit = replace(circuit, good_window=batch.size)
+            circuit = replace(circuit, good_window=batch.size, probed_at=None)
         window = max(restart_window(circuit, settings), vouched)
         reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
@@ -356,9 +357,14 @@ def _succeeded(
     # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
     if 2 * batch.size >= window:
         window, good = _grown(window, judgement, vouched), batch.size
-    is_shaken = circuit.is_shaken and circuit.success_count < settings.failure_threshold
+    # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
+    calming = circuit.success_count if judgement.is_strike else 0
+    is_shaken = circuit.is_shaken and calming < settings.failure_threshold + circuit.flaps
     return replace(
         circuit,
+        success_count=calming,
+        # Where the consumer flaps, its next bad phase is near when a whole batch has been judged.
+        probed_at=now if circuit.flaps < FLAPS_THAT_SHOW else None,
         consecutive_opens=0,
         window=min(max(window, vouched), settings.max_window),
         good_window=good,
@@ -390,7 +396,7 @@ def _failed(
         success_count=0,
         is_shaken=True,
         probed_at=None,
-        flaps=circuit.flaps + is_flap,
+        flaps=min(circuit.flaps + is_flap, MOST_FLAPS),
     )
     if circuit.state is State.CLOSED:
         failures = circuit.failure_count + 1

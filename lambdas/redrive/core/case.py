@@ -68,10 +68,9 @@ class Case:
         """The queue that the letter belongs to, where SQS or the ledger says so."""
         return self.letter.source_arn or (self.entry.source_arn if self.entry else None)
 
-    @property
-    def is_suspect(self) -> bool:
-        """Whether the letter has come back while others succeeded."""
-        return self.entry is not None and self.entry.strikes > 0
+    def was_suspect(self, circuit: Circuit) -> bool:
+        """Whether the letter had come back while others succeeded before it was sent in its last batch."""
+        return self._strikes_before(circuit) > 0
 
     def strikes(self, circuit: Circuit) -> int:
         """The strikes against the letter, the verdict on the batch that it returned from included.
@@ -79,11 +78,20 @@ class Case:
         A strike needs others to have succeeded at the same time: the batch's verdict says so. It is added when
         the verdict is in and not when the letter is seen, since both can come first.
         """
-        strikes = self.entry.strikes if self.entry else 0
-        if self.entry is not None and self.entry.settled_batch == self.batch:
-            return strikes
-        judged = circuit.judged_batch(self.batch)
-        return strikes + 1 if judged is not None and judged.is_strike else strikes
+        return self._strikes_before(circuit) + self._is_strike(self.batch, circuit)
+
+    def _strikes_before(self, circuit: Circuit) -> int:
+        """Where the record of its last redrive was lost, the entry does not hold the verdict before that yet."""
+        if self.entry is None:
+            return 0
+        lost = self.entry.batch if self.entry.batch != self.batch else None
+        return self.entry.strikes + self._is_strike(lost, circuit)
+
+    def _is_strike(self, batch: int | None, circuit: Circuit) -> bool:
+        if self.entry is not None and self.entry.settled_batch == batch:
+            return False
+        judged = circuit.judged_batch(batch)
+        return judged is not None and judged.is_strike
 
     def is_unseen_return(self, circuit_version: int) -> bool:
         """Whether this letter is back from a redrive and has not been charged to the circuit yet."""

@@ -11,6 +11,9 @@ from enum import Enum
 
 from redrive.core.batch import JUDGED_KEPT, Batch, Judged, Verdict
 
+#: More flaps in a row than these say no more.
+MOST_FLAPS = 4
+
 #: The last batches that tell whether suspects are about.
 SUSPECTS_SHOW_IN = 5
 
@@ -75,7 +78,8 @@ class Circuit:
         paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
         is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
         probed_at: when the last verdict fell, if it was a success; None after a failure.
-        flaps: full batches in a row that failed right after a trial had succeeded: the consumer is up and down.
+        flaps: full batches that failed right after a trial had succeeded, up to `MOST_FLAPS`: the consumer is up and
+            down. Forgotten after as many successes in a row, and `failure_threshold` more.
         cools_until: while OPEN, when the cool-down is over.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.

@@ -8,7 +8,7 @@ that an accepted send has already replaced; was this return already counted as e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -41,6 +41,7 @@ class Entry:
         not_before: when a returned letter may be redriven at the earliest.
         source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
         error: what the consumer said when it failed, where an attribute of the letter tells.
+        last_redrive: when the copy that was sent last could be received at the earliest, its delay included.
         first_redrive: the first of its redrives, from which giving up counts. `first_strike`: the first of its
             strikes, from which its last chance counts. A person's replay forgets both.
 
@@ -95,10 +96,11 @@ class Entry:
         batch: int,
         generation: int,
         strikes: int,
+        delay: timedelta,
         now: datetime,
         note: str,
     ) -> Entry:
-        """After a send to the source queue was accepted."""
+        """After a send to the source queue was accepted, to be tried no earlier than in `delay`."""
         return replace(
             self,
             **self._sent_on(replaced_id, new_id, now, note),
@@ -110,7 +112,7 @@ class Entry:
             batch=batch,
             generation=generation,
             first_redrive=self.first_redrive or now,
-            last_redrive=now,
+            last_redrive=now + delay,
             not_before=None,
             seen_in_version=None,
         )

@@ -71,7 +71,9 @@ def weigh(
         _shown_success(batch, evidence, settings)
         or _vouched_success(batch, evidence, settings)
         or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
-        or _nothing_but_failed_tries(batch, evidence, settings, now, visibility_timeout)
+        or _nothing_but_failed_tries(
+            batch, evidence, settings, now, visibility_timeout, is_canary=is_canary
+        )
         or _unknown(batch, evidence, now)
     )
 
@@ -162,10 +164,14 @@ def _nothing_but_failed_tries(
     settings: Settings,
     now: datetime,
     visibility_timeout: timedelta,
+    *,
+    is_canary: bool,
 ) -> Judgement | None:
     """The consumer receives and deletes nothing, whoever's messages they are."""
     if evidence.deleted or not evidence.has_books:
         return None
+    if batch.suspects == batch.size and not is_canary and not _nothing_succeeds(evidence):
+        return None  # of suspects nothing else was to be expected
     is_early = now < batch.tried_by + LIVE_PATIENCE
     if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
         return None  # they may all be tries of our own letters: others are still to speak

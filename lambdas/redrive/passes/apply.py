@@ -190,6 +190,7 @@ class RealHands:
                 batch=batch.id,
                 generation=batch.generation,
                 strikes=decision.strikes,
+                delay=decision.delay,
                 now=now,
                 note=f"redriven in batch {batch.id}",
             )

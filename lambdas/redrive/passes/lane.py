@@ -130,7 +130,7 @@ class Lane:
         returns: Returns = Counter()
         for case in cases:
             if case.batch is not None and case.is_unseen_return(self.keeper.version):
-                returns[case.batch, case.is_suspect] += 1
+                returns[case.batch, case.was_suspect(self.circuit)] += 1
         self.returned += returns.total()
         return returns
 
