@@ -199,6 +199,7 @@ def test_a_return_without_a_verdict_yet_is_no_strike_yet() -> None:
 
 def test_a_letter_was_a_suspect_where_it_had_a_strike_when_it_was_sent() -> None:
     """The verdict on the batch that it returns from came later, if at all."""
+    assert not RETURN.is_suspect
     assert not RETURN.was_suspect(STRIKING)
     assert replace(RETURN, entry=an_entry(strikes=1)).was_suspect(a_circuit())
     assert not LOST_BY_LEDGER.was_suspect(STRIKING)

@@ -101,10 +101,12 @@ def test_a_drain_lasts_until_its_time(orders: Orders, drains: bool) -> None:
     assert orders.drains(NOW) is drains
 
 
-def test_suspects_are_about_while_one_of_the_last_batches_had_a_striking_return() -> None:
+def test_suspects_are_about_while_one_of_the_last_batches_had_a_return_beside_successes() -> None:
     striking, clean = a_judged(returned=1), a_judged(returned=0)
 
     assert a_circuit(judged=(striking, *[clean] * (SUSPECTS_SHOW_IN - 1))).has_suspects
     assert not a_circuit(judged=(striking, *[clean] * SUSPECTS_SHOW_IN)).has_suspects
-    assert not a_circuit(judged=(a_judged(returned=1, is_strike=False),)).has_suspects
+    assert a_circuit(judged=(a_judged(returned=1, is_strike=False),)).has_suspects
+    failed = a_judged(returned=1, verdict=Verdict.FAILURE, is_strike=False)
+    assert not a_circuit(judged=(failed,)).has_suspects
     assert not a_circuit().has_suspects

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from redrive.core.admission import CONTROLS, CONTROLS_AMONG, SPREAD, Admission
+from redrive.core.batch import Verdict
 from redrive.core.breaker import Permit
 from redrive.core.case import Case
 from redrive.core.circuit import MOST_FLAPS, Circuit
@@ -64,10 +65,19 @@ def test_suspects_wait_with_them_to_be_compared() -> None:
     assert sorted(controls([suspect, *ENOUGH])) == sorted([*LAST, suspect.message_id])
 
 
-def test_where_no_return_was_a_strike_lately_nobody_stays() -> None:
+def test_where_nobody_came_back_while_others_succeeded_nobody_stays() -> None:
+    failed = a_judged(returned=1, verdict=Verdict.FAILURE, is_strike=False)
+
     assert controls(ENOUGH, a_circuit()) == []
     assert controls(ENOUGH, a_circuit(judged=(a_judged(returned=0),))) == []
-    assert controls(ENOUGH, a_circuit(judged=(a_judged(returned=1, is_strike=False),))) == []
+    assert controls(ENOUGH, a_circuit(judged=(failed,))) == []
+
+
+def test_what_came_back_already_is_no_control_where_others_were_never_tried() -> None:
+    """It may be what it would be compared with."""
+    returned = a_return(last_redrive=ago(minutes=5))
+
+    assert controls([*ENOUGH, returned]) == LAST
 
 
 def test_nobody_stays_while_the_dlq_shows_more_letters_to_come() -> None:

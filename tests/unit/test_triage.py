@@ -76,6 +76,11 @@ def convict(**changes: Any) -> Case:
     return a_return(**usual | changes)
 
 
+def patiently(strikes: int) -> Hold:
+    """Tried now and then, its last chance being ahead of it, or behind it and no verdict against it."""
+    return held(HoldReason.LAST_CHANCE, BETWEEN_TRIES, strikes=strikes, not_before=BETWEEN_TRIES)
+
+
 SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     # The backoff, counted from the last failure.
     "a letter that just failed waits for half the base delay": (Situation(), redrive(30)),
@@ -155,12 +160,17 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(
             case=a_return(strikes=ONE_SHORT - 1, first_strike=ago(hours=1)), circuit=STRIKING
         ),
-        held(
-            HoldReason.LAST_CHANCE,
-            BETWEEN_TRIES,
-            strikes=ONE_SHORT,
-            not_before=BETWEEN_TRIES,
+        patiently(ONE_SHORT),
+    ),
+    "and so is one that was tried as often with fewer strikes": (
+        Situation(
+            case=a_return(strikes=1, redrive_count=SETTINGS.max_attempts, first_strike=ago(hours=1))
         ),
+        patiently(1),
+    ),
+    "a letter without a strike is not, however often it was tried": (
+        Situation(case=a_return(redrive_count=SETTINGS.max_attempts)),
+        redrive(30),
     ),
     "a backoff beyond the next of these tries is kept": (
         Situation(case=a_return(strikes=ONE_SHORT, first_strike=NOW), settings=SLOW),
@@ -195,7 +205,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(
             case=a_return(strikes=ONE_SHORT, first_strike=LAST_CHANCE_TAKEN), circuit=ACQUITTING
         ),
-        redrive(450, strikes=ONE_SHORT),
+        patiently(ONE_SHORT),
     ),
     "a suspect that keeps returning alone is parked after its last chance": (
         Situation(case=convict(), circuit=ALONE),
@@ -207,7 +217,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     ),
     "nor with one strike, which can be bad luck": (
         Situation(case=convict(strikes=STRIKES_THAT_CONVICT - 1), circuit=ALONE),
-        redrive(450, strikes=STRIKES_THAT_CONVICT - 1),
+        patiently(STRIKES_THAT_CONVICT - 1),
     ),
     "nor after fewer redrives than it has attempts": (
         Situation(case=convict(redrive_count=ONE_SHORT), circuit=ALONE),
@@ -215,7 +225,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     ),
     "nor where its batch failed with others in it": (
         Situation(case=convict(), circuit=ACQUITTING),
-        redrive(450, strikes=STRIKES_THAT_CONVICT),
+        patiently(STRIKES_THAT_CONVICT),
     ),
     # Time, not a count, ends the journey of a letter that never met a working consumer.
     "after three days in vain a letter is given up": (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from redrive.core.batch import Verdict
 from redrive.core.breaker import Permit
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
@@ -79,15 +80,18 @@ class Admission:
     def _controls(
         self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
     ) -> set[str]:
-        """The last few letters without strikes stay until the batch's verdict, where suspects are about.
+        """The last few letters without strikes, of those that were never tried, stay until the batch's verdict, where suspects are about.
 
         Then they go together with the suspects, to be compared with: without, a suspect on a quiet queue can't be
         told from a letter that met an outage. The suspects wait for that, too. One control stays once more: what
         becomes a suspect only now has to be compared, too.
         """
-        good = [case.message_id for case, decision in due if not decision.strikes]
+        unblemished = [case for case, decision in due if not decision.strikes]
+        good = [one.message_id for one in sorted(unblemished, key=lambda one: -one.redrives)]
         suspects = {case.message_id for case, decision in due if decision.strikes}
-        self._has_met_suspects |= bool(suspects) or circuit.has_suspects
+        self._has_met_suspects |= circuit.has_suspects or any(
+            _came_back_from_a_success(case, circuit) for case, _ in due
+        )
         is_last = is_end and len(due) < self.room
         if self._is_trial or not is_last or not self._has_met_suspects:
             return set()
@@ -113,6 +117,11 @@ class Admission:
             return hold_for_now(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
         return decision if slot == decision.delay else replace(decision, delay=slot)
+
+
+def _came_back_from_a_success(case: Case, circuit: Circuit) -> bool:
+    judged = circuit.judged_batch(case.batch)
+    return case.is_suspect or (judged is not None and judged.verdict is Verdict.SUCCESS)
 
 
 def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from redrive.core.batch import Batch
 from redrive.core.circuit import Circuit
@@ -57,6 +58,11 @@ class Case:
         return max(carried, self.entry.redrive_count if self.entry else 0)
 
     @property
+    def last_try(self) -> datetime | None:
+        """When the copy that was sent last could be received at the earliest."""
+        return self.entry.last_redrive if self.entry is not None else None
+
+    @property
     def batch(self) -> int | None:
         """The batch that the letter returns from; None on its first visit."""
         if self.letter.trail is not None:
@@ -67,6 +73,11 @@ class Case:
     def source_arn(self) -> str | None:
         """The queue that the letter belongs to, where SQS or the ledger says so."""
         return self.letter.source_arn or (self.entry.source_arn if self.entry else None)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the ledger has a strike against the letter."""
+        return self.entry is not None and self.entry.is_suspect
 
     def was_suspect(self, circuit: Circuit) -> bool:
         """Whether the letter had come back while others succeeded before it was sent in its last batch."""

@@ -130,7 +130,10 @@ class Circuit:
     @property
     def has_suspects(self) -> bool:
         """Whether letters came back lately from batches in which others succeeded."""
-        return any(one.returned and one.is_strike for one in self.judged[-SUSPECTS_SHOW_IN:])
+        return any(
+            one.returned and one.verdict is Verdict.SUCCESS
+            for one in self.judged[-SUSPECTS_SHOW_IN:]
+        )
 
     def pending_batch(self, batch_id: int | None) -> Batch | None:
         """The batch of this id while it awaits its verdict."""

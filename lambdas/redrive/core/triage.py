@@ -175,11 +175,11 @@ def _has_had_its_last_chance(
     entry = case.entry
     if strikes == 0 or entry is None:
         return False
-    last_try, first_strike = entry.last_redrive, entry.first_strike
+    first_strike = entry.first_strike
     if settings.last_chance_seconds and (
         first_strike is None
-        or last_try is None
-        or last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
+        or case.last_try is None
+        or case.last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
     ):
         return False
     judged = circuit.judged_batch(case.batch)
@@ -199,12 +199,17 @@ def _earliest(
         not_before = entry.not_before
     else:
         not_before = failed_at(case, terms, now) + backoff(_attempts(case, strikes), roll, settings)
-    if strikes and strikes >= settings.max_attempts - 1:
+    if strikes and _attempts(case, strikes) >= settings.max_attempts - 1:
         last_chance = timedelta(seconds=settings.last_chance_seconds)
         chance = ((entry.first_strike if entry else None) or now) + last_chance
         patient = failed_at(case, terms, now) + last_chance / TRIES_BEFORE_LAST_CHANCE
-        if chance > not_before and min(chance, patient) > not_before:
-            return min(chance, patient), HoldReason.LAST_CHANCE
+        if chance > not_before:
+            patient = min(chance, patient)
+        elif case.last_try is None or case.last_try < chance:
+            return not_before, HoldReason.BACKOFF
+        # Else it has had its last chance and is not convicted: the tries go on, and no oftener than before.
+        if patient > not_before:
+            return patient, HoldReason.LAST_CHANCE
     return not_before, HoldReason.BACKOFF
 
 
@@ -219,7 +224,6 @@ def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
     Counted from its first receive, or its redrive, as long as the queue's settings let a message fail. A consumer
     that changes visibility timeouts may take longer; then its backoff is somewhat shorter.
     """
-    entry, letter = case.entry, case.letter
-    last_try = entry.last_redrive if entry is not None else None
-    began = last_try or letter.first_received_at or letter.sent_at
+    letter = case.letter
+    began = case.last_try or letter.first_received_at or letter.sent_at
     return min(now, began + terms.time_to_fail)

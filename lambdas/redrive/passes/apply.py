@@ -290,6 +290,7 @@ class DryHands:
             _count_redrives(effects, name, [(case, decision)])
         effects.parked.update(one.reason.value for _, one in only(decided, Park))
         _count_holds(effects, only(decided, Hold))
+        effects.removed = len(decided) - len(only(decided, Hold))
         effects.events = []
         return effects
 
