@@ -3,7 +3,6 @@
 Each is an open point of the work, not of the test. It is taken off the list with the change that makes it pass.
 """
 
-_STORM = "a storm of faults beside poison and nothing else: not tracked down, and it may be a defect of the product"
 _QUIET = "cause not known yet; a guess is that the watch ends before the last chance of pills on a quiet queue"
 
 #: By the end of a test's id: why it is open.
@@ -12,19 +11,10 @@ OPEN_POINTS = {
     "tests/e2e/adoption/test_adoption.py::test_exactly_the_poison_pills_are_parked[mails]": _QUIET,
     "tests/e2e/adoption/test_adoption.py::test_a_queues_own_setting_counts_for_that_queue_alone": _QUIET,
     "tests/e2e/adoption/test_adoption.py::test_a_message_with_ten_attributes_is_redriven_and_parked_untouched": _QUIET,
-    "tests/e2e/test_faults.py::test_nothing_is_lost_in_a_storm": _STORM,
-    "tests/e2e/test_faults.py::test_exactly_the_poison_is_parked_in_a_storm": _STORM,
-    "tests/e2e/test_faults.py::test_every_pass_ends_with_a_report_whatever_befalls_it": _STORM,
     "test_the_report_tells_that_a_letter_is_near_expiry_a_day_before_it_would_be_late[by-default]": (
         "the guard parks earlier than the first edition's margin: 6 d 10 h are left"
     ),
     "test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day": (
         "480 letters are received on the first day instead of 240"
     ),
-    "test_poison_that_is_parked_warns_and_wakes_nobody": "cause not known yet; a guess is that the watch ends before poison's last chance",
-    "test_a_consumer_that_flaps_is_said_to_make_redriving_pointless[0]": (
-        "cause not known yet; a guess is that flapping is now met with batches that succeed"
-    ),
-    "test_a_dry_run_says_what_the_pass_does_and_changes_nothing[17]": "two sources: circuits differ in one pass",
-    "test_a_dry_run_says_what_the_pass_does_and_changes_nothing[24:20:1]": "oldest_waiting_seconds: 480 said, 0 done",
 }

@@ -53,14 +53,20 @@ def compared(report: Report) -> dict[str, Any]:
     """What two reports have to agree in.
 
     Where several sources share the DLQ, how many letters of others are met before the permit's are found is SQS's
-    own choice, and the fake draws it anew once something was sent.
+    own choice, and the fake draws it anew once something was sent. So is which of a source's last letters come in
+    one round, of which one may stay as a control.
     """
     values = {name: getattr(report, name) for name in COMPARED}
     if len(report.circuits) > 1:
         del values["examined"]
-        values["held"] = {
-            reason: count for reason, count in report.held.items() if reason != "NO_PERMIT"
-        }
+        held = dict(report.held)
+        held.pop("NO_PERMIT", None)
+        values["redriven"] += held.pop("CONTROL", 0)
+        values["held"] = held
+        values["circuits"] = [
+            {name: value for name, value in circuit.items() if name != "awaiting_verdict"}
+            for circuit in report.circuits
+        ]
     return values
 
 
