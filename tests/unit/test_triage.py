@@ -11,6 +11,7 @@ from redrive.core.circuit import State
 from redrive.core.ledger import Status
 from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from redrive.core.triage import (
+    IN_VAIN,
     STRIKES_THAT_CONVICT,
     TRIES_BEFORE_LAST_CHANCE,
     Decision,
@@ -51,6 +52,7 @@ SECOND = timedelta(seconds=1)
 LAST_CHANCE = timedelta(seconds=SETTINGS.last_chance_seconds)
 GIVE_UP = timedelta(seconds=SETTINGS.give_up_seconds)
 AWAITED = a_circuit(pending=(a_batch(id=7, due_at=ahead(minutes=3)),))
+OFTEN = IN_VAIN * SETTINGS.max_attempts
 ONE_SHORT = SETTINGS.max_attempts - 1
 BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 
@@ -162,14 +164,12 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         ),
         patiently(ONE_SHORT),
     ),
-    "and so is one that was tried as often with fewer strikes": (
-        Situation(
-            case=a_return(strikes=1, redrive_count=SETTINGS.max_attempts, first_strike=ago(hours=1))
-        ),
+    "and so is one with fewer strikes that was tried in vain twice as often": (
+        Situation(case=a_return(strikes=1, redrive_count=OFTEN, first_strike=ago(hours=1))),
         patiently(1),
     ),
     "a letter without a strike is not, however often it was tried": (
-        Situation(case=a_return(redrive_count=SETTINGS.max_attempts)),
+        Situation(case=a_return(redrive_count=OFTEN)),
         redrive(30),
     ),
     "a backoff beyond the next of these tries is kept": (
@@ -216,7 +216,9 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         redrive(450, strikes=STRIKES_THAT_CONVICT),
     ),
     "nor with one strike, which can be bad luck": (
-        Situation(case=convict(strikes=STRIKES_THAT_CONVICT - 1), circuit=ALONE),
+        Situation(
+            case=convict(strikes=STRIKES_THAT_CONVICT - 1, redrive_count=OFTEN), circuit=ALONE
+        ),
         patiently(STRIKES_THAT_CONVICT - 1),
     ),
     "nor after fewer redrives than it has attempts": (
@@ -224,7 +226,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         redrive(240, strikes=STRIKES_THAT_CONVICT),
     ),
     "nor where its batch failed with others in it": (
-        Situation(case=convict(), circuit=ACQUITTING),
+        Situation(case=convict(redrive_count=OFTEN), circuit=ACQUITTING),
         patiently(STRIKES_THAT_CONVICT),
     ),
     # Time, not a count, ends the journey of a letter that never met a working consumer.

@@ -16,6 +16,9 @@ from redrive.settings import Settings
 #: A letter that has its strikes is tried so often until its last chance: an outage of what it needs may be over.
 TRIES_BEFORE_LAST_CHANCE = 8
 
+#: So many times the tries that convict, and a suspect with fewer strikes is tried as rarely: it has been alone.
+IN_VAIN = 2
+
 #: One strike can be bad luck, or the first sign of an outage. A letter that failed twice while others succeeded is
 #: parked at its last chance even where nobody is left to compare it with.
 STRIKES_THAT_CONVICT = 2
@@ -199,7 +202,9 @@ def _earliest(
         not_before = entry.not_before
     else:
         not_before = failed_at(case, terms, now) + backoff(_attempts(case, strikes), roll, settings)
-    if strikes and _attempts(case, strikes) >= settings.max_attempts - 1:
+    if strikes and (
+        strikes >= settings.max_attempts - 1 or case.redrives >= IN_VAIN * settings.max_attempts
+    ):
         last_chance = timedelta(seconds=settings.last_chance_seconds)
         chance = ((entry.first_strike if entry else None) or now) + last_chance
         patient = failed_at(case, terms, now) + last_chance / TRIES_BEFORE_LAST_CHANCE
