@@ -7,6 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from redrive.core.report import Outcome
+from redrive.passes.reporting import BUSY_SECONDS
 from tests.integration.conftest import Account
 from tests.integration.wires import Client, Refuses
 
@@ -37,6 +38,7 @@ def test_throttled_sends_keep_every_letter_and_count_against_nobody(account: Acc
     assert sum(account.counts(account.deployment.dlq_url)) == 2
     assert account.circuit is not None
     assert (account.circuit.failure_count, account.circuit.pending) == (0, ())
+    assert report.look_again_seconds == BUSY_SECONDS
 
 
 def test_letters_whose_sends_were_refused_are_back_when_the_pass_is_over(account: Account) -> None:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from redrive.core.batch import Batch
-from redrive.core.breaker import cools_until, force, new_circuit
+from redrive.core.breaker import force, new_circuit
 from redrive.core.circuit import Orders, State
+from redrive.core.permit import cools_until
 from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Mode, Settings
 from smart_redriver.oncall.stack.outlook import looks_every, next_step

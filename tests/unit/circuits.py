@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import allow, charge, judge, register_batch
+from redrive.core.breaker import charge, judge, register_batch
 from redrive.core.circuit import Circuit
 from redrive.core.evidence import Evidence, LiveTraffic
+from redrive.core.permit import allow
 from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch
 from tests.unit.judging import WELL, beside

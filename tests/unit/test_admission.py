@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.admission import Admission
-from redrive.core.breaker import Permit
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit, Orders
 from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.permit import Permit
 from redrive.core.triage import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.settings import Settings
 from tests.unit.examples import (

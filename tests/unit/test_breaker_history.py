@@ -15,23 +15,25 @@ from hypothesis.stateful import (
 
 from redrive.core.batch import Batch, Verdict
 from redrive.core.breaker import (
-    FLAPS_THAT_SHOW,
     SMALLEST_WINDOW,
-    allow,
     charge,
-    cool_down,
-    cools_until,
     force,
-    has_cooled_down,
     judge,
     new_circuit,
     order,
     refuse,
     register_batch,
-    restart_window,
 )
 from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.evidence import Evidence, LiveTraffic
+from redrive.core.permit import (
+    FLAPS_THAT_SHOW,
+    allow,
+    cool_down,
+    cools_until,
+    has_cooled_down,
+    restart_window,
+)
 from redrive.settings import Settings
 from tests.unit.circuits import all_failed, all_succeeded, nothing_known
 from tests.unit.examples import NOW, QUEUE, a_batch

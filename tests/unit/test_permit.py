@@ -1,7 +1,7 @@
 """How many letters the circuit lets through, and for how long it lets none."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -9,19 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.batch import Batch
-from redrive.core.breaker import (
-    DOUBT,
-    FRESH,
-    allow,
-    cool_down,
-    cools_until,
-    has_cooled_down,
-    new_circuit,
-    order,
-    register_batch,
-)
+from redrive.core.breaker import new_circuit, order, register_batch
 from redrive.core.circuit import Orders, State
 from redrive.core.evidence import LiveTraffic
+from redrive.core.permit import DOUBT, FRESH, allow, cool_down, cools_until, has_cooled_down
 from redrive.settings import Settings
 from tests.unit.circuits import SETTINGS, failing, succeeding
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead
@@ -257,11 +248,22 @@ def test_a_drain_beyond_the_maximum_is_let_through_up_to_it() -> None:
 
 @pytest.mark.parametrize("state", [State.OPEN, State.HALF_OPEN])
 def test_a_drain_does_not_overrule_the_breaker(state: State) -> None:
+    """Its window is that of the close."""
     drain = Orders(drain_until=ahead(hours=1), drain_window=12)
 
     ordered = order(a_circuit(state=state, window=8), drain, NOW)
 
     assert (ordered.state, ordered.window, ordered.orders) == (state, 8, drain)
+
+
+@pytest.mark.parametrize(("until", "window"), [(ahead(hours=1), 50), (ago(hours=1), 20)])
+def test_a_circuit_that_closes_during_a_drain_starts_with_its_window(
+    until: datetime, window: int
+) -> None:
+    drain = Orders(drain_until=until, drain_window=50)
+    half_open = a_circuit(state=State.HALF_OPEN, success_count=1, good_window=40, orders=drain)
+
+    assert succeeding(replace(half_open, window=1)).window == window
 
 
 def test_a_success_opens_the_whole_window_again() -> None:

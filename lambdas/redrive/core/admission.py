@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Verdict
-from redrive.core.breaker import Permit
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
 from redrive.core.pacing import Pacer
+from redrive.core.permit import Permit
 from redrive.core.triage import Decision, HoldReason, Redrive, Terms, hold_for_now, triage
 from redrive.settings import Settings
 

@@ -1,4 +1,4 @@
-"""The circuit breaker: what a pass may redrive, and how verdicts move the circuit. Pure.
+"""The circuit breaker: how batches, verdicts and people move the circuit. Pure.
 
                      failure_threshold failures in a row
           ┌────────┐ ───────────────────────────────────► ┌──────┐
@@ -10,7 +10,7 @@
               └────────────────────────────────────────── │ HALF_OPEN │ ──────┘
                                                           └───────────┘
 
-It is two-step, as a redrive is: `allow` gives a permit now, the outcome comes minutes later, in another
+It is two-step, as a redrive is: `permit.allow` gives a permit now, the outcome comes minutes later, in another
 invocation, through `judge`. Every change of state starts a new generation; what returns from an older one
 counts for its letter and moves nothing. No evidence is not success: an empty DLQ changes nothing.
 """
@@ -23,44 +23,16 @@ from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Judged, Verdict
 from redrive.core.circuit import MOST_FLAPS, Circuit, Orders, State
-from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence, LiveTraffic
-from redrive.core.verdict import (
-    GROWTH_WHERE_SHOWN,
-    GROWTH_WHERE_VOUCHED,
-    Judgement,
-    weigh,
-)
+from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
+from redrive.core.permit import FLAPS_THAT_SHOW, Permit, cool_down, restart_window
+from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement, weigh
 from redrive.settings import Settings
 
 #: What a person's close leaves; the window grows from here.
 SMALLEST_WINDOW = 1
 
-#: A verdict of success speaks for the next batch for so long: what it rests on is some minutes old already.
-FRESH = timedelta(minutes=3)
-
-#: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
-DOUBT = timedelta(minutes=5)
-
-#: So many full batches in a row that failed right after a success show that the consumer is up and down.
-FLAPS_THAT_SHOW = 2
-
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
 VOUCHED_MINUTES = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permit:
-    """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay."""
-
-    limit: int
-    reason: str
-    is_canary: bool = False
-    is_probe: bool = False
-
-    @property
-    def is_trial(self) -> bool:
-        """Whether it is sent to see how the consumer is, before more follows."""
-        return self.is_canary or self.is_probe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,114 +49,6 @@ class Ruling:
 def new_circuit(queue: str, settings: Settings, now: datetime) -> Circuit:
     """The circuit of a queue that no pass has written about yet."""
     return Circuit(queue=queue, changed_at=now, window=settings.initial_window)
-
-
-def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timedelta:
-    """How long the circuit stays OPEN: doubles with every consecutive opening up to the maximum, and is jittered.
-
-    Args:
-        consecutive_opens: 1 for the first.
-        roll: uniform in [0, 1). A quarter of the time is left to chance, so that it can't fall into step with
-            a consumer that flaps.
-
-    """
-    doublings = min(max(0, consecutive_opens - 1), 32)
-    seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
-    return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
-
-
-def cools_until(circuit: Circuit, settings: Settings) -> datetime:
-    """When an OPEN circuit may try a canary; a person's opening, or one of the first edition, drew no jitter."""
-    drawn = circuit.cools_until
-    return drawn or circuit.changed_at + cool_down(circuit.consecutive_opens, settings, 1.0)
-
-
-def has_cooled_down(circuit: Circuit, settings: Settings, now: datetime) -> bool:
-    """Whether an OPEN circuit may try a canary."""
-    return now >= cools_until(circuit, settings)
-
-
-def allow(
-    circuit: Circuit,
-    settings: Settings,
-    now: datetime,
-    live: LiveTraffic = LiveTraffic.UNSEEN,
-) -> Permit:
-    """How many letters may be redriven now, with what live traffic shows while the circuit is OPEN."""
-    match circuit.state:
-        case State.CLOSED:
-            return _allow_closed(circuit, settings, now)
-        case State.OPEN:
-            return _allow_open(circuit, settings, now, live)
-        case State.HALF_OPEN if circuit.pending:
-            return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
-        case _:
-            return Permit(limit=_canary(circuit, settings), reason="a canary", is_canary=True)
-
-
-def _canary(circuit: Circuit, settings: Settings) -> int:
-    """Letters in a canary; the next one after a success is a batch where the consumer is known to flap.
-
-    Such a consumer is up for minutes: when two small canaries have been judged, it is down again.
-    """
-    if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0:
-        return settings.canary_size
-    return min(restart_window(circuit, settings), settings.max_window)
-
-
-def restart_window(circuit: Circuit, settings: Settings) -> int:
-    """The window to go on with after an outage: half of the last one that was shown to be good, or the initial one.
-
-    Where the consumer flaps, it is the time that is wrong, and not the window: that may grow.
-    """
-    if circuit.flaps < FLAPS_THAT_SHOW:
-        return max(settings.initial_window, circuit.good_window // 2)
-    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_VOUCHED)
-
-
-def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveTraffic) -> Permit:
-    canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
-    if live is LiveTraffic.SUCCEEDS:
-        return replace(canary, reason="a canary, as live messages succeed")
-    if not has_cooled_down(circuit, settings, now):
-        ends = cools_until(circuit, settings)
-        return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
-    # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
-    spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
-    if live is LiveTraffic.FAILS and now < spared_until:
-        return Permit(limit=0, reason="OPEN, live messages still fail")
-    return canary
-
-
-def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
-    """The window; after a failure one batch at a time, and a probe where no success is fresh.
-
-    A consumer that flaps lets a window that just grew run into its next bad phase. A probe meets that phase
-    with one letter instead.
-    """
-    window = min(circuit.window, settings.max_window)
-    reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
-    probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
-    if circuit.pending and _is_in_doubt(circuit, settings, now):
-        return replace(probe, reason=f"{reason}, nothing known of them: a probe")
-    if not circuit.is_shaken:
-        return Permit(limit=max(0, window - circuit.outstanding), reason=reason)
-    if circuit.pending:
-        return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
-    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
-    if is_fresh or window <= settings.canary_size:
-        return Permit(limit=window, reason=reason)
-    return replace(probe, reason="a probe, as a batch failed lately")
-
-
-def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
-    """Whether nothing is known of the batches that are out although it is time: each further one adds to the evidence."""
-    is_full = circuit.outstanding >= min(circuit.window, settings.max_window) or circuit.is_shaken
-    return (
-        is_full
-        and len(circuit.pending) < settings.failure_threshold
-        and all(not one.seen_again and now >= one.tried_by + DOUBT for one in circuit.pending)
-    )
 
 
 def register_batch(
@@ -301,10 +165,16 @@ def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit
 
 def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
     """After a person paused, resumed or began to drain the queue; a drain raises the window at once."""
-    window = circuit.window
-    if orders.drains(now) and circuit.state is State.CLOSED:
-        window = max(window, orders.drain_window or window)
-    return replace(circuit, orders=orders, window=window)
+    circuit = replace(circuit, orders=orders)
+    if circuit.state is not State.CLOSED:
+        return circuit  # the drain's window is that of the close, see `_succeeded`
+    return replace(circuit, window=max(circuit.window, _drain_window(circuit, now)))
+
+
+def _drain_window(circuit: Circuit, now: datetime) -> int:
+    """The window that a person's drain asks for; 0 without one."""
+    orders = circuit.orders
+    return (orders.drain_window or 0) if orders.drains(now) else 0
 
 
 def _record(
@@ -340,7 +210,7 @@ def _succeeded(
             return circuit
         if batch.size > settings.canary_size:
             circuit = replace(circuit, good_window=batch.size, probed_at=None)
-        window = max(restart_window(circuit, settings), vouched)
+        window = max(restart_window(circuit, settings), vouched, _drain_window(circuit, now))
         reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
             circuit,

@@ -14,11 +14,12 @@ from redrive.core import breaker
 from redrive.core.admission import Admission
 from redrive.core.batch import Batch, Judged
 from redrive.core.books import Books
-from redrive.core.breaker import Permit, Ruling
+from redrive.core.breaker import Ruling
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit, State
 from redrive.core.evidence import gather_evidence, live_traffic
 from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.permit import Permit, allow
 from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import calm_margin, urgent_margin
 from redrive.core.triage import Decision, Terms
@@ -106,7 +107,7 @@ class Lane:
         if self.is_paused:
             return Permit(limit=0, reason="paused")
         live = live_traffic(self.books, self.circuit.last_tried_at)
-        return breaker.allow(self.circuit, self.settings, now, live)
+        return allow(self.circuit, self.settings, now, live)
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""

@@ -71,7 +71,11 @@ def _look_again(state: PassState, report: Report) -> int:
     idle = 60 * state.settings.schedule_minutes
     if state.is_paused:
         return idle
-    is_unsettled = report.outcome not in (Outcome.DONE, Outcome.IDLE, Outcome.WAITING)
+    is_unsettled = report.failed or report.outcome not in (
+        Outcome.DONE,
+        Outcome.IDLE,
+        Outcome.WAITING,
+    )
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
     is_busy = any(
         lane.circuit.pending or (state.dlq.depth and lane.circuit.state is not State.CLOSED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from redrive.core import breaker
 from redrive.core.circuit import Circuit, Orders, State
+from redrive.core.permit import allow, cools_until
 from redrive.core.queue_facts import QueueFacts
 from redrive.passes.reporting import BUSY_SECONDS
 from redrive.settings import Mode, Settings
@@ -36,8 +36,8 @@ def next_step(
         return "nothing: the DLQ is empty", None
     if circuit.state is State.OPEN:
         told = "a canary, once live messages succeed or the cool-down is over"
-        return told, breaker.cools_until(circuit, settings)
-    permit = breaker.allow(circuit, settings, now)
+        return told, cools_until(circuit, settings)
+    permit = allow(circuit, settings, now)
     return f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass", None
 
 

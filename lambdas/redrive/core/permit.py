@@ -1,0 +1,143 @@
+"""How many letters a pass may redrive now: what each state of the circuit lets through, and until when. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from redrive.core.circuit import Circuit, State
+from redrive.core.evidence import LiveTraffic
+from redrive.core.verdict import GROWTH_WHERE_VOUCHED
+from redrive.settings import Settings
+
+#: A verdict of success speaks for the next batch for so long: what it rests on is some minutes old already.
+FRESH = timedelta(minutes=3)
+
+#: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
+DOUBT = timedelta(minutes=5)
+
+#: So many full batches in a row that failed right after a success show that the consumer is up and down.
+FLAPS_THAT_SHOW = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay."""
+
+    limit: int
+    reason: str
+    is_canary: bool = False
+    is_probe: bool = False
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is sent to see how the consumer is, before more follows."""
+        return self.is_canary or self.is_probe
+
+
+def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timedelta:
+    """How long the circuit stays OPEN: doubles with every consecutive opening up to the maximum, and is jittered.
+
+    Args:
+        consecutive_opens: 1 for the first.
+        roll: uniform in [0, 1). A quarter of the time is left to chance, so that it can't fall into step with
+            a consumer that flaps.
+
+    """
+    doublings = min(max(0, consecutive_opens - 1), 32)
+    seconds = min(settings.cool_down_seconds * 2**doublings, settings.max_cool_down_seconds)
+    return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
+
+
+def cools_until(circuit: Circuit, settings: Settings) -> datetime:
+    """When an OPEN circuit may try a canary; a person's opening, or one of the first edition, drew no jitter."""
+    drawn = circuit.cools_until
+    return drawn or circuit.changed_at + cool_down(circuit.consecutive_opens, settings, 1.0)
+
+
+def has_cooled_down(circuit: Circuit, settings: Settings, now: datetime) -> bool:
+    """Whether an OPEN circuit may try a canary."""
+    return now >= cools_until(circuit, settings)
+
+
+def allow(
+    circuit: Circuit,
+    settings: Settings,
+    now: datetime,
+    live: LiveTraffic = LiveTraffic.UNSEEN,
+) -> Permit:
+    """How many letters may be redriven now, with what live traffic shows while the circuit is OPEN."""
+    match circuit.state:
+        case State.CLOSED:
+            return _allow_closed(circuit, settings, now)
+        case State.OPEN:
+            return _allow_open(circuit, settings, now, live)
+        case State.HALF_OPEN if circuit.pending:
+            return Permit(limit=0, reason="HALF_OPEN, the canary awaits its verdict")
+        case _:
+            return Permit(limit=_canary(circuit, settings), reason="a canary", is_canary=True)
+
+
+def _canary(circuit: Circuit, settings: Settings) -> int:
+    """Letters in a canary; the next one after a success is a batch where the consumer is known to flap.
+
+    Such a consumer is up for minutes: when two small canaries have been judged, it is down again.
+    """
+    if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0:
+        return settings.canary_size
+    return min(restart_window(circuit, settings), settings.max_window)
+
+
+def restart_window(circuit: Circuit, settings: Settings) -> int:
+    """The window to go on with after an outage: half of the last one that was shown to be good, or the initial one.
+
+    Where the consumer flaps, it is the time that is wrong, and not the window: that may grow.
+    """
+    if circuit.flaps < FLAPS_THAT_SHOW:
+        return max(settings.initial_window, circuit.good_window // 2)
+    return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_VOUCHED)
+
+
+def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveTraffic) -> Permit:
+    canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
+    if live is LiveTraffic.SUCCEEDS:
+        return replace(canary, reason="a canary, as live messages succeed")
+    if not has_cooled_down(circuit, settings, now):
+        ends = cools_until(circuit, settings)
+        return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
+    # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
+    spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
+    if live is LiveTraffic.FAILS and now < spared_until:
+        return Permit(limit=0, reason="OPEN, live messages still fail")
+    return canary
+
+
+def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit:
+    """The window; after a failure one batch at a time, and a probe where no success is fresh.
+
+    A consumer that flaps lets a window that just grew run into its next bad phase. A probe meets that phase
+    with one letter instead.
+    """
+    window = min(circuit.window, settings.max_window)
+    reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
+    probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
+    if circuit.pending and _is_in_doubt(circuit, settings, now):
+        return replace(probe, reason=f"{reason}, nothing known of them: a probe")
+    if not circuit.is_shaken:
+        return Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+    if circuit.pending:
+        return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
+    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
+    if is_fresh or window <= settings.canary_size:
+        return Permit(limit=window, reason=reason)
+    return replace(probe, reason="a probe, as a batch failed lately")
+
+
+def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
+    """Whether nothing is known of the batches that are out although it is time: each further one adds to the evidence."""
+    is_full = circuit.outstanding >= min(circuit.window, settings.max_window) or circuit.is_shaken
+    return (
+        is_full
+        and len(circuit.pending) < settings.failure_threshold
+        and all(not one.seen_again and now >= one.tried_by + DOUBT for one in circuit.pending)
+    )
