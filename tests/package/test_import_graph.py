@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.package.imports import circle_in, graph_of, read_modules
 MODULES = read_modules()
 EVER = graph_of(MODULES, is_whole=True)
 
+KIT = "smart_redriver.consumer"
 ONCALL = "smart_redriver.oncall."
 #: The rooms of the command, the ground floor first.
 FLOORS = (
@@ -64,6 +66,35 @@ def test_what_others_install_needs_nothing_else_of_this_repository() -> None:
     installed = {name for name in MODULES if name.split(".")[0] in ("redrive", "smart_redriver")}
 
     assert {name: EVER[name] - installed for name in installed if EVER[name] - installed} == {}
+
+
+def test_the_consumers_kit_needs_of_the_function_only_what_a_letter_and_an_outcome_are() -> None:
+    kit = {name for name in MODULES if name.startswith(f"{KIT}.") or name == KIT}
+    leaning = {target for name in kit for target in EVER[name]} - kit
+
+    assert leaning == {"redrive.core.letter", "redrive.core.outcomes"}
+
+
+def test_the_consumers_kit_needs_boto3_and_only_one_module_of_it_powertools() -> None:
+    kit = {name for name in MODULES if name.startswith(f"{KIT}.") or name == KIT}
+    others = {name: roots_of(MODULES[name]) - set(sys.stdlib_module_names) for name in kit}
+
+    ours = {"boto3", "botocore", "redrive", "smart_redriver"}
+    assert {name: roots - ours for name, roots in others.items() if roots - ours} == {
+        f"{KIT}.powertools": {"aws_lambda_powertools"}
+    }
+    assert f"{KIT}.powertools" not in set().union(*(EVER[name] for name in kit))
+
+
+def roots_of(tree: ast.Module) -> set[str]:
+    """The packages that a module imports at any time."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {name.partition(".")[0] for name in names}
 
 
 def test_the_function_needs_nothing_of_what_deploys_and_watches_it() -> None:

@@ -77,6 +77,12 @@ def on_call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environmen
 
 
 @pytest.fixture(scope="module")
+def at_a_consumer(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The package with the extra `consumer` and what that brings."""
+    return install(wheel, tmp_path_factory.mktemp("consumer") / "venv", extra="consumer")
+
+
+@pytest.fixture(scope="module")
 def synthesized(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cloud assembly of an app with a `stacks` folder of its own, and the extra `cdk`."""
     environment = install(wheel, tmp_path_factory.mktemp("cdk") / "venv", extra="cdk")
@@ -149,6 +155,15 @@ def test_the_extra_brings_all_that_any_module_of_the_command_imports(
 
     assert done.returncode == 0, done.stderr
     assert "smart_redriver.oncall.verbs.run" in done.stdout.split()
+
+
+def test_the_consumers_kit_starts_with_its_extra(
+    at_a_consumer: Environment, tmp_path: Path
+) -> None:
+    program = "from smart_redriver.consumer import Reporter; print(Reporter.from_env(env={}).is_on)"
+    done = at_a_consumer.run("python", "-c", program, cwd=tmp_path)
+
+    assert (done.stdout.split(), done.stderr) == (["False"], "")
 
 
 def test_the_construct_reads_its_settings_in_an_app_with_stacks_of_its_own(function: dict) -> None:

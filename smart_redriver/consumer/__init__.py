@@ -1,0 +1,10 @@
+"""The kit for consumers: it tells the re-driver within seconds what became of a message, and why it failed.
+
+`reporter` is what a consumer uses, `powertools` what it uses with Powertools' batch processing. See docs/consumer.md.
+"""
+
+from smart_redriver.consumer.delivery import idempotency_key
+from smart_redriver.consumer.errors import PERMANENT, PermanentError
+from smart_redriver.consumer.reporter import Batch, Reporter
+
+__all__ = ["PERMANENT", "Batch", "PermanentError", "Reporter", "idempotency_key"]

@@ -1,0 +1,105 @@
+"""One message as its consumer got it: from Lambda's event or from `ReceiveMessage`, which spell the same differently."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from redrive.core.letter import TRAIL_ATTRIBUTE, Attribute, Trail, read_trail
+
+#: A record of Lambda's event or a message of `ReceiveMessage`, as a mapping. Powertools' SQSRecord is one, too.
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One message from the queue of this name, with its attributes as boto3 takes them.
+
+    `trail` is None where it was not redriven, or carries the trail of another queue's message.
+    """
+
+    queue: str
+    message_id: str
+    body: str
+    attributes: Mapping[str, Attribute]
+    system: Mapping[str, str]
+    trail: Trail | None
+
+    @property
+    def original_id(self) -> str:
+        """The id that the message had before any redrive."""
+        return self.trail.original_id if self.trail else self.message_id
+
+    @property
+    def receive_count(self) -> int | None:
+        """How often SQS has handed it out; None where the consumer did not ask."""
+        count = self.system.get("ApproximateReceiveCount")
+        return int(count) if count else None
+
+    @property
+    def sent_at(self) -> datetime | None:
+        """When it was sent; None where the consumer did not ask."""
+        millis = self.system.get("SentTimestamp")
+        return datetime.fromtimestamp(int(millis) / 1000, UTC) if millis else None
+
+
+def idempotency_key(message: Message, queue: str | None = None) -> str:
+    """The id by which a message is known however often it is redriven: what to be idempotent by.
+
+    Args:
+        message: a record of Lambda's event, or a message of `ReceiveMessage`, all its attributes asked for.
+        queue: name, URL or ARN of its queue. A record names it itself.
+
+    """
+    return delivery_of(message, queue).original_id if is_carrying_trail(message) else _id(message)
+
+
+def is_carrying_trail(message: Message) -> bool:
+    """Whether it looks redriven: quick, for what every message is asked."""
+    return TRAIL_ATTRIBUTE in (
+        message.get("messageAttributes") or message.get("MessageAttributes") or ()
+    )
+
+
+def delivery_of(message: Message, queue: str | None = None) -> Delivery:
+    """The delivery that `message` is. Raises ValueError where nothing says of which queue."""
+    is_record = "messageId" in message
+    named = queue or message.get("eventSourceARN")
+    if not named:
+        raise ValueError("a message of ReceiveMessage does not name its queue: give it")
+    name = str(named).replace("/", ":").rpartition(":")[2]
+    if is_record:
+        given = message.get("messageAttributes") or {}
+        attributes = {key: _of_lambda(value) for key, value in given.items()}
+    else:
+        given = message.get("MessageAttributes") or {}
+        attributes = {key: _sendable(value) for key, value in given.items()}
+    trail, _ = read_trail(attributes, {name})
+    return Delivery(
+        queue=name,
+        message_id=_id(message),
+        body=message["body" if is_record else "Body"],
+        attributes=attributes,
+        system=message.get("attributes" if is_record else "Attributes") or {},
+        trail=trail,
+    )
+
+
+def _id(message: Message) -> str:
+    return str(message["messageId"] if "messageId" in message else message["MessageId"])
+
+
+def _of_lambda(attribute: Mapping[str, Any]) -> Attribute:
+    kept = {"DataType": attribute["dataType"]}
+    if attribute.get("stringValue") is not None:
+        return kept | {"StringValue": attribute["stringValue"]}
+    return kept | {"BinaryValue": b64decode(attribute.get("binaryValue") or "")}
+
+
+def _sendable(attribute: Mapping[str, Any]) -> Attribute:
+    """Without the empty lists that an answer of SQS has and a request must not have."""
+    known = ("DataType", "StringValue", "BinaryValue")
+    return {name: attribute[name] for name in known if name in attribute}

@@ -1,0 +1,77 @@
+"""Powertools' batch processors for SQS, which report outcomes and park what can never succeed.
+
+In a handler they take the place of Powertools' own: `process_partial_response(event, work, processor, context)`.
+Only this module needs Powertools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    SqsFifoPartialProcessor,
+)
+from aws_lambda_powertools.utilities.batch.base import BasePartialBatchProcessor
+from aws_lambda_powertools.utilities.batch.exceptions import (
+    ExceptionInfo,
+    SQSFifoCircuitBreakerError,
+    SQSFifoMessageGroupCircuitBreakerError,
+)
+
+from smart_redriver.consumer.reporter import Batch, Reporter
+
+#: What Powertools says of messages that it hands back untried, behind one that failed.
+_UNTRIED = (SQSFifoCircuitBreakerError, SQSFifoMessageGroupCircuitBreakerError)
+
+
+class _Reporting(BasePartialBatchProcessor):
+    """To be put before a processor of Powertools', which stays as it is but for what is parked."""
+
+    reporter: Reporter
+    _batch: Batch
+    #: The record as Lambda gave it; Powertools hands on what a model made of it.
+    _record: Mapping[str, Any]
+
+    def _prepare(self) -> None:
+        self._batch = self.reporter.batch()
+        super()._prepare()  # type: ignore[no-untyped-call]
+
+    def _process_record(self, record: dict[str, Any]) -> Any:
+        self._record = record
+        return super()._process_record(record)  # type: ignore[safe-super]
+
+    def success_handler(self, record: Any, result: Any) -> Any:
+        self._batch.succeeded(self._record)
+        return super().success_handler(record, result)
+
+    def failure_handler(self, record: Any, exception: ExceptionInfo) -> Any:
+        error = exception[1]
+        if error and not isinstance(error, _UNTRIED) and self._batch.failed(self._record, error):
+            return super().success_handler(self._record, None)
+        return super().failure_handler(record, exception)
+
+    def __exit__(self, exception_type: Any, exception_value: Any, traceback: Any) -> None:
+        # An invocation that ends in an error brings back all of its messages, whatever became of them.
+        if exception_type is None:
+            context = getattr(self, "lambda_context", None)
+            self._batch.send(getattr(context, "aws_request_id", None))
+        super().__exit__(exception_type, exception_value, traceback)  # type: ignore[no-untyped-call]
+
+
+class ReportingProcessor(_Reporting, BatchProcessor):
+    """Powertools' `BatchProcessor` for a standard queue; `options` are its own, less the event type."""
+
+    def __init__(self, reporter: Reporter | None = None, **options: Any) -> None:
+        super().__init__(event_type=EventType.SQS, **options)
+        self.reporter = reporter or Reporter.from_env()
+
+
+class ReportingFifoProcessor(_Reporting, SqsFifoPartialProcessor):
+    """Powertools' `SqsFifoPartialProcessor`, for a FIFO queue; `options` are its own."""
+
+    def __init__(self, reporter: Reporter | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.reporter = reporter or Reporter.from_env()

@@ -1,0 +1,104 @@
+"""What is told of an error: enough to group and to find it, and no body."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.core.outcomes import MAX_FIRST_LINE, MAX_TRACEBACK
+from smart_redriver.consumer.failure import Failure, failure_of
+
+
+class OutOfStock(Exception):  # noqa: N818
+    pass
+
+
+def raised(error: Exception, cause: BaseException | None = None) -> Exception:
+    try:
+        raise error from cause  # noqa: TRY301 - a traceback is wanted
+    except Exception as caught:
+        return caught
+
+
+def told(error: Exception, body: str = "a body") -> Failure:
+    return failure_of(error, body)
+
+
+def test_an_error_is_named_with_its_module_unless_it_is_pythons_own() -> None:
+    assert told(KeyError("x")).error_class == "KeyError"
+    assert told(OutOfStock()).error_class == "tests.consumer.test_failure.OutOfStock"
+
+
+def test_a_message_is_told_by_its_first_line() -> None:
+    assert told(ValueError("\n one \n two")).first_line == "one"
+    assert told(ValueError()).first_line == ""
+    assert len(told(ValueError("x" * 10_000)).first_line) == MAX_FIRST_LINE
+
+
+def test_a_traceback_ends_with_the_error_and_begins_with_what_caused_it() -> None:
+    cause = raised(OSError("connection refused"))
+    text = told(raised(OutOfStock("none left\nsecond line"), cause)).traceback
+
+    first, second = text.split("\n\n")
+    assert first.endswith("OSError: connection refused")
+    assert second.endswith("OutOfStock: none left")
+    assert "in raised" in first
+    assert "in raised" in second
+
+
+def test_what_was_going_on_is_told_unless_it_was_suppressed() -> None:
+    error = raised(OutOfStock())
+    error.__context__, error.__suppress_context__ = raised(OSError("connection refused")), False
+
+    assert "connection refused" in told(error).traceback
+    error.__suppress_context__ = True
+    assert "connection refused" not in told(error).traceback
+
+
+def test_a_long_traceback_is_its_last_four_kilobytes() -> None:
+    def dig(depth: int) -> None:
+        if depth == 0:
+            raise OutOfStock("größe " * 50)
+        dig(depth - 1)
+
+    with pytest.raises(OutOfStock) as caught:
+        dig(200)
+    chained = raised(ValueError("end"), raised(OutOfStock("ü" * 300), caught.value))
+
+    text = told(chained).traceback
+    assert len(text.encode()) <= MAX_TRACEBACK
+    assert text.endswith("ValueError: end")
+
+
+def test_an_error_that_causes_itself_is_told() -> None:
+    one, other = OutOfStock("one"), OutOfStock("other")
+    one.__cause__, other.__cause__ = other, one
+
+    assert told(one).traceback.endswith("OutOfStock: one")
+
+
+def test_an_error_that_can_not_be_printed_is_told_by_its_class() -> None:
+    class Shy(Exception):  # noqa: N818
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    failure = told(Shy())
+
+    assert failure.error_class.endswith("Shy")
+    assert failure.first_line == ""
+
+
+BODIES = st.text(min_size=8, max_size=60)
+
+
+@given(BODIES, st.sampled_from(["{body}", "bad order {body}!", "bad order {body!r}", "a\n{body}"]))
+def test_no_body_is_told_however_an_error_quotes_it(body: str, message: str) -> None:
+    # In a traceback are lines of this file; what they have in common with a body is not from it.
+    marked = f"<{body}>"
+    error = raised(ValueError(message.format(body=marked)), raised(KeyError(marked)))
+
+    failure = told(error, marked)
+
+    for text in (failure.first_line, failure.traceback):
+        assert marked not in text
+        assert repr(marked)[1:-1] not in text
+        text.encode()

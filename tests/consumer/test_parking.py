@@ -1,0 +1,245 @@
+"""Permanent errors: which they are, and that the message is in the parking lot before it is done."""
+
+import json
+from random import Random
+from typing import Any
+
+import pydantic
+import pytest
+from botocore.exceptions import ClientError
+
+from fakes.faults import Crash, die_after, die_before, lose_answer, nth, on, refuse
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.outcomes import Result
+from smart_redriver.consumer import PERMANENT, PermanentError, Reporter
+from smart_redriver.consumer.errors import is_permanent
+from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, a_trail
+
+DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
+ATTRIBUTES = {
+    "payload": {"DataType": "String.json", "StringValue": "{}"},
+    "image": {"DataType": "Binary.gif", "BinaryValue": b"GIF89a\x00"},
+    "price": {"DataType": "Number.eur", "StringValue": "12.5"},
+}
+MIB = 1_048_576
+
+
+class Order(pydantic.BaseModel):
+    quantity: int
+
+
+def error_of(act: Any) -> Exception:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - which one is what is asked
+        act()
+    return caught.value
+
+
+def give_up(reporter: Reporter, message: Message) -> None:
+    with reporter.message(message, QUEUE):
+        raise PermanentError("no such product")
+
+
+def parked(scene: Scene) -> Message:
+    [message] = scene.receive(LOT)
+    return message
+
+
+def test_a_permanent_failure_is_parked_and_done(scene: Scene) -> None:
+    message = scene.message("a body", trail=a_trail(), attributes=ATTRIBUTES, MessageGroupId="7")
+
+    give_up(scene.reporter(), message)
+
+    there = parked(scene)
+    trail = there["MessageAttributes"].pop(TRAIL_ATTRIBUTE)["StringValue"]
+    assert (there["Body"], there["MessageAttributes"]) == ("a body", ATTRIBUTES)
+    assert there["Attributes"]["MessageGroupId"] == "7"
+    assert Trail.decode(trail) == a_trail()
+    assert json.loads(trail)["why"].startswith("PERMANENT: smart_redriver.consumer.errors.Perm")
+    assert json.loads(trail)["why"].endswith(": no such product")
+    [outcome] = scene.outcomes()
+    assert (outcome.result, outcome.permanent) == (Result.PERMANENT, True)
+    assert (outcome.parked_id, outcome.original_id) == (there["MessageId"], "first")
+    assert outcome.first_line == "no such product"
+
+
+def test_a_message_that_was_never_redriven_gets_a_trail_of_its_own(scene: Scene) -> None:
+    message = scene.message()
+
+    give_up(scene.reporter(), message)
+
+    trail = Trail.decode(parked(scene)["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"])
+    assert (trail.queue, trail.original_id) == (QUEUE, message["MessageId"])
+    assert (trail.redrive_count, trail.batch, trail.generation) == (0, 0, 0)
+    assert trail.first_seen == scene.clock.now()
+
+
+@pytest.mark.parametrize(
+    ("body", "attributes"),
+    [
+        ("a body", {f"a{n}": {"DataType": "String", "StringValue": "x"} for n in range(10)}),
+        ("x" * (MIB - 40), {}),
+    ],
+    ids=["ten attributes", "no bytes left"],
+)
+def test_a_message_without_room_for_a_trail_is_parked_without(
+    scene: Scene, body: str, attributes: dict[str, Any]
+) -> None:
+    give_up(scene.reporter(), scene.message(body, attributes=attributes))
+
+    there = parked(scene)
+    assert (there["Body"], there.get("MessageAttributes", {})) == (body, attributes)
+
+
+def test_the_trace_goes_on_without_the_count_of_hops(scene: Scene) -> None:
+    header = {"DataType": "String", "StringValue": "Root=1-5;Sampled=1;Lineage=a:16"}
+    message = scene.message(MessageSystemAttributes={"AWSTraceHeader": header})
+
+    give_up(scene.reporter(), message)
+
+    assert parked(scene)["Attributes"]["AWSTraceHeader"] == "Root=1-5;Sampled=1"
+
+
+@pytest.mark.parametrize("group", [None, "customer-7"])
+def test_in_a_fifo_parking_lot_a_message_keeps_its_group_and_is_there_once(
+    group: str | None,
+) -> None:
+    sent: list[dict[str, Any]] = []
+
+    class Fifo:
+        def send_message(self, **request: Any) -> dict[str, str]:
+            sent.append(request)
+            return {"MessageId": "parked"}
+
+    reporter = Reporter(parking_lot_url="https://sqs/1/lot.fifo", client=Fifo())
+    give_up(
+        reporter,
+        {
+            "MessageId": "m1",
+            "Body": "a body",
+            "Attributes": {"MessageGroupId": group} if group else {},
+        },
+    )
+
+    assert (sent[0]["MessageGroupId"], sent[0]["MessageDeduplicationId"]) == (group or QUEUE, "m1")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [nth("SendMessage", 0, refuse(DENIED)), nth("SendMessage", 0, refuse(OSError("odd")))],
+    ids=["refused", "unreachable"],
+)
+def test_what_can_not_be_parked_fails_like_any_other_message_and_is_told_to_be_permanent(
+    scene: Scene, script: Any
+) -> None:
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(script), scene.message())
+
+    assert scene.receive(LOT) == []
+    [outcome] = scene.outcomes()
+    assert (outcome.result, outcome.permanent, outcome.parked_id) == (Result.FAILED, True, None)
+
+
+def test_a_parking_lot_that_refuses_is_asked_once_for_a_batch(scene: Scene) -> None:
+    messages = [scene.message() for _ in range(3)]
+
+    with scene.reporter(nth("SendMessage", 0, refuse(DENIED))).batch() as batch:
+        assert [batch.failed(one, PermanentError(), QUEUE) for one in messages] == [False] * 3
+
+    assert scene.calls == [LOT, OUTCOMES]
+    assert [one.permanent for one in scene.outcomes()] == [True] * 3
+
+
+def test_without_a_parking_lot_a_permanent_failure_is_one_like_others(scene: Scene) -> None:
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(parking_lot_url=""), scene.message())
+
+    assert scene.calls == [OUTCOMES]
+
+
+def test_a_message_whose_parking_was_not_answered_fails_and_is_there_twice_at_worst(
+    scene: Scene,
+) -> None:
+    message = scene.message()
+    lost = nth("SendMessage", 0, lose_answer(OSError("no answer")))
+
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(lost), message)
+    give_up(scene.reporter(), message)
+
+    assert len(scene.receive(LOT)) == 2
+
+
+@pytest.mark.parametrize("mishap", [die_before, die_after])
+@pytest.mark.parametrize("call", [0, 1])
+def test_a_consumer_that_dies_at_any_of_its_calls_loses_nothing(
+    scene: Scene, mishap: Any, call: int
+) -> None:
+    """The poller deletes after the kit is done, and so not here: the message comes back."""
+    message = scene.message(trail=a_trail())
+
+    with pytest.raises(Crash):
+        give_up(scene.reporter(nth("SendMessage", call, mishap)), message)
+
+    give_up(scene.reporter(), message)
+    copies = scene.receive(LOT)
+    assert {one["Body"] for one in copies} == {"a body"}
+    assert len(copies) == (1 if (call, mishap) == (0, die_before) else 2)
+    assert scene.outcomes()[-1].parked_id in {one["MessageId"] for one in copies}
+
+
+def test_an_error_by_its_class_is_permanent_or_not() -> None:
+    class NoSuchProductError(PermanentError):
+        pass
+
+    body = '{"quantity": "many"'
+    not_json = error_of(lambda: json.loads(body))
+    not_text = error_of(lambda: b"\xff".decode())
+    no_order = error_of(lambda: Order.model_validate({"quantity": "many"}))
+
+    assert is_permanent(NoSuchProductError(), body)
+    assert is_permanent(not_json, body)
+    assert is_permanent(not_text, body)
+    assert is_permanent(no_order, body)
+    assert not is_permanent(ValueError("declined"), body)
+    assert not is_permanent(OSError("down"), body)
+
+
+def test_an_answer_that_is_no_json_is_not_the_messages_fault() -> None:
+    """A service that is down answers with a page of HTML: good messages would be parked for it."""
+    error = error_of(lambda: json.loads("<h1>502 Bad Gateway</h1>"))
+
+    assert not is_permanent(error, '{"quantity": 1}')
+
+
+def test_a_consumer_says_itself_what_is_permanent(scene: Scene) -> None:
+    class Declined(Exception):  # noqa: N818
+        pass
+
+    reporter = scene.reporter(permanent=(*PERMANENT, Declined, "tests.NoName"))
+    for error in (Declined(), PermanentError()):
+        with reporter.message(scene.message(), QUEUE):
+            raise error
+
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(permanent=(Declined,)), scene.message())
+    assert len(scene.receive(LOT)) == 2
+
+
+def test_a_batch_of_permanent_failures_is_parked_message_by_message(scene: Scene) -> None:
+    messages = [scene.message(f"body {n}") for n in range(10)]
+    Random(1).shuffle(messages)
+
+    with scene.reporter().batch() as batch:
+        assert all(batch.failed(one, PermanentError(), QUEUE) for one in messages)
+
+    assert scene.calls == [LOT] * 10 + [OUTCOMES]
+    assert {one["Body"] for one in scene.receive(LOT)} == {f"body {n}" for n in range(10)}
+
+
+def test_a_parking_lot_over_a_wire_that_is_always_bad_never_takes_a_message_from_its_queue(
+    scene: Scene,
+) -> None:
+    with pytest.raises(PermanentError):
+        give_up(scene.reporter(on("SendMessage", refuse(DENIED))), scene.message())
+
+    assert (scene.receive(LOT), scene.outcomes()) == ([], [])
