@@ -157,13 +157,18 @@ def test_the_extra_brings_all_that_any_module_of_the_command_imports(
     assert "smart_redriver.oncall.verbs.run" in done.stdout.split()
 
 
-def test_the_consumers_kit_starts_with_its_extra(
+def test_the_consumers_kit_starts_with_its_extra_and_has_its_schema_with_it(
     at_a_consumer: Environment, tmp_path: Path
 ) -> None:
-    program = "from smart_redriver.consumer import Reporter; print(Reporter.from_env(env={}).is_on)"
+    program = (
+        "from importlib.resources import files\n"
+        "from smart_redriver.consumer import Reporter\n"
+        "schema = files('smart_redriver.consumer') / 'outcomes.schema.json'\n"
+        "print(Reporter.from_env(env={}).is_on, schema.is_file())"
+    )
     done = at_a_consumer.run("python", "-c", program, cwd=tmp_path)
 
-    assert (done.stdout.split(), done.stderr) == (["False"], "")
+    assert (done.stdout.split(), done.stderr) == (["False", "True"], "")
 
 
 def test_the_construct_reads_its_settings_in_an_app_with_stacks_of_its_own(function: dict) -> None:
