@@ -17,11 +17,14 @@ from stacks.settings import read_context
 
 CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
+OUTCOMES = "outcomes"
+
 #: The outputs that name what a simulated world has, and how it is called there.
 _NAMED = {
     "SourceQueueUrl": SOURCE,
     "DeadLetterQueueUrl": DLQ,
     "ParkingLotQueueUrl": PARKING_LOT,
+    "OutcomeQueueUrl": OUTCOMES,
     "RedriveFunctionName": FUNCTION,
 }
 

@@ -37,11 +37,14 @@ def acknowledge_queues(queues: NewQueues) -> None:
 
 def acknowledge_redriver(redriver: SmartRedriver) -> None:
     """Accept the wildcards that can't be narrowed, and that the last stations lead nowhere."""
-    end_of_line = "The end of the line: nothing consumes it, its letters wait for a person."
-    _acknowledge(
-        redriver.parking_lot,
-        {"AwsSolutions-SQS3": end_of_line, "Serverless-SQSRedrivePolicy": end_of_line},
-    )
+    last_stations = {
+        redriver.parking_lot: "The end of the line: nothing consumes it, its letters wait for a "
+        "person.",
+        redriver.outcome_queue: "Hints about messages, none of which is in it: a report that can't "
+        "be read is told by the pass and deleted.",
+    }
+    for queue, reason in last_stations.items():
+        _acknowledge(queue, {"AwsSolutions-SQS3": reason, "Serverless-SQSRedrivePolicy": reason})
     _acknowledge(
         redriver,
         {

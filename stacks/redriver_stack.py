@@ -1,6 +1,7 @@
 """The stack ``SmartRedriver``: composes the constructs and publishes where things are."""
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
@@ -121,6 +122,8 @@ class RedriverStack(cdk.Stack):
             "SourceQueueUrl": first.queue_url,
             "DeadLetterQueueUrl": redriver.dead_letter_queue.queue_url,
             "ParkingLotQueueUrl": redriver.parking_lot.queue_url,
+            "OutcomeQueueUrl": redriver.outcome_queue.queue_url,
+            "ReportPolicyArn": _report_policy(redriver).managed_policy_arn,
             "RedriveFunctionName": redriver.function.function_name,
         }
         if further:
@@ -144,6 +147,17 @@ class RedriverStack(cdk.Stack):
     def _publish(self, **outputs: str) -> None:
         for name, value in outputs.items():
             cdk.CfnOutput(self, name, value=value)
+
+
+def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
+    """For the roles of consumers that are deployed elsewhere; nobody has it yet."""
+    policy = iam.ManagedPolicy(
+        redriver,
+        "ReportPolicy",
+        description="Consumers of the smart re-driver: reports outcomes, parks what can't succeed",
+    )
+    redriver.grant_report(policy)
+    return policy
 
 
 def make_stack(scope: Construct, context: Context) -> RedriverStack:

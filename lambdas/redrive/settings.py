@@ -183,7 +183,8 @@ class Deployment:
     """Where the function's queues and table are.
 
     ``queue_name`` is the source queue's name. ``further_source_urls`` are other source queues that
-    share its DLQ; in the environment they are one text, separated by spaces.
+    share its DLQ; in the environment they are one text, separated by spaces. ``outcome_queue_url``
+    is where consumers report, empty where there is no such queue.
     """
 
     queue_name: str = field(metadata={"variable": "QUEUE_NAME"})
@@ -192,6 +193,7 @@ class Deployment:
     source_queue_url: str = field(metadata={"variable": "SOURCE_QUEUE_URL"})
     parking_lot_url: str = field(metadata={"variable": "PARKING_LOT_URL"})
     further_source_urls: tuple[str, ...] = ()
+    outcome_queue_url: str = ""
 
     @property
     def source_urls(self) -> tuple[str, ...]:
@@ -211,7 +213,7 @@ class Deployment:
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Read the variables. Raises SettingsError listing all that are missing or empty.
 
-        Only ``SOURCE_QUEUE_URLS`` may be: most DLQs have one source.
+        Only ``SOURCE_QUEUE_URLS`` may be, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``.
         """
         variables = _variables(cls)
         faults = [
@@ -222,17 +224,24 @@ class Deployment:
         if faults:
             raise SettingsError(faults)
         places = {name: env[variable] for name, variable in variables.items()}
-        return cls(**places, further_source_urls=tuple(env.get(_FURTHER_SOURCES, "").split()))
+        return cls(
+            **places,
+            further_source_urls=tuple(env.get(_FURTHER_SOURCES, "").split()),
+            outcome_queue_url=env.get(_OUTCOMES, ""),
+        )
 
     def to_env(self) -> dict[str, str]:
         """The variables: the inverse of ``from_env``."""
         env = {variable: str(getattr(self, name)) for name, variable in _variables(self).items()}
         if self.further_source_urls:
             env[_FURTHER_SOURCES] = " ".join(self.further_source_urls)
+        if self.outcome_queue_url:
+            env[_OUTCOMES] = self.outcome_queue_url
         return env
 
 
 _FURTHER_SOURCES = "SOURCE_QUEUE_URLS"
+_OUTCOMES = "OUTCOME_QUEUE_URL"
 
 
 def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:

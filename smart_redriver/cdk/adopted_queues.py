@@ -15,10 +15,10 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN, clashes
 #: The context key, and the name of the array of tables in a TOML file.
 QUEUES = "queues"
 
-#: A stack has at most 200 outputs. Five are of each queue, three are shared. The next limit, 500 resources of
-#: which a queue takes eleven, is near. Alarms are in nested stacks and count there.
+#: A stack has at most 200 outputs. Seven are of each queue, three are shared. The next limit, 500 resources of
+#: which a queue takes fourteen, is near. Alarms are in nested stacks and count there.
 #: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
-MAX_QUEUES = (200 - 3) // 5
+MAX_QUEUES = (200 - 3) // 7
 
 #: As many as a DLQ can name in its redrive allow policy. Their URLs share the function's environment of 4 KB.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html

@@ -35,6 +35,7 @@ class QueueMonitoring(Construct):
         source_queues: Sequence[sqs.IQueue],
         dead_letter_queue: sqs.IQueue,
         parking_lot: sqs.IQueue,
+        outcome_queue: sqs.IQueue,
         function: lambda_.Function,
         settings: Settings,
         monitoring: MonitoringSettings,
@@ -46,6 +47,7 @@ class QueueMonitoring(Construct):
             source_queue=first,
             dead_letter_queue=dead_letter_queue,
             parking_lot=parking_lot,
+            outcome_queue=outcome_queue,
             function=function,
         )
         every = [metrics, *(metrics.of(one) for one in further)]
@@ -58,7 +60,7 @@ class QueueMonitoring(Construct):
         if monitoring.alarms is Alarms.PAGING:
             function.add_environment(KEPT_VARIABLE, ",".join(sorted(one.name for one in OWN)))
             return
-        WarningAlarms(make, every, monitoring=monitoring, topic=topics.warning)
+        WarningAlarms(make, every, settings=settings, monitoring=monitoring, topic=topics.warning)
         finest, coarsest = _GRAPH_PERIOD_MINUTES
         QueueDashboard(
             self,

@@ -96,6 +96,9 @@ class MonitoringSettings:
     alarm_source_age_seconds: int = setting(
         300, whole(1, 1_209_600), "seconds, age of the source queue's oldest message"
     )
+    alarm_unread_reports_seconds: int = setting(
+        3600, whole(300, 345_600), "seconds, age of the oldest report that nobody has read"
+    )
     alarm_silent_minutes: int = setting(10, whole(3, 60), "minutes without an invocation that page")
     alarm_expiry_hours: int = setting(
         48, whole(1, 336), "hours to the first expiry, fewer of which page"

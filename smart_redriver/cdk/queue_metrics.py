@@ -26,7 +26,7 @@ _UNITS = {
 
 
 class QueueMetrics:
-    """Makes metrics of a source queue, its DLQ, its parking lot and its re-driver.
+    """Makes metrics of a source queue, its DLQ, its parking lot, its outcome queue and its re-driver.
 
     What is told of a DLQ, its letters and its passes is told under the name of its first source;
     circuit, window and verdicts under that of each.
@@ -38,11 +38,13 @@ class QueueMetrics:
         source_queue: sqs.IQueue,
         dead_letter_queue: sqs.IQueue,
         parking_lot: sqs.IQueue,
+        outcome_queue: sqs.IQueue,
         function: lambda_.IFunction,
     ) -> None:
         self._source_queue = source_queue
         self._dead_letter_queue = dead_letter_queue
         self._parking_lot = parking_lot
+        self._outcome_queue = outcome_queue
         self._function = function
 
     @property
@@ -56,6 +58,7 @@ class QueueMetrics:
             source_queue=source_queue,
             dead_letter_queue=self._dead_letter_queue,
             parking_lot=self._parking_lot,
+            outcome_queue=self._outcome_queue,
             function=self._function,
         )
 
@@ -107,6 +110,10 @@ class QueueMetrics:
     ) -> cloudwatch.Metric:
         """One of SQS's metrics of the parking lot."""
         return _of_sqs(self._parking_lot, name, statistic, period, label)
+
+    def reports(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
+        """One of SQS's metrics of the outcome queue."""
+        return _of_sqs(self._outcome_queue, name, statistic, period, None)
 
     def redriver(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
         """One of Lambda's metrics of the re-driver."""

@@ -1,4 +1,4 @@
-"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot."""
+"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot; and where consumers report."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
@@ -8,6 +8,8 @@ from constructs import Construct
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 _LONGEST_RETENTION = cdk.Duration.days(14)
+#: Of a report. What a verdict waits for is minutes old; days are for a re-driver that is out of order.
+_REPORTS_KEPT = cdk.Duration.days(4)
 #: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
 _LONG_POLL = cdk.Duration.seconds(20)
 
@@ -62,14 +64,32 @@ def make_parking_lot(
     scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy
 ) -> sqs.Queue:
     """Create ``ParkingLot`` in ``scope``, encrypted by ``key``, or else by SQS's own."""
+    return _last_queue(scope, "ParkingLot", _LONGEST_RETENTION, key, removal_policy)
+
+
+def make_outcome_queue(
+    scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy
+) -> sqs.Queue:
+    """Create ``Outcomes`` in ``scope``, encrypted like the parking lot: errors may quote messages."""
+    return _last_queue(scope, "Outcomes", _REPORTS_KEPT, key, removal_policy)
+
+
+def _last_queue(
+    scope: Construct,
+    construct_id: str,
+    retention: cdk.Duration,
+    key: kms.IKey | None,
+    removal_policy: cdk.RemovalPolicy,
+) -> sqs.Queue:
+    """A queue without a dead-letter queue behind it."""
     encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
     return sqs.Queue(
         scope,
-        "ParkingLot",
+        construct_id,
         encryption=encryption,
         encryption_master_key=key,
         enforce_ssl=True,
-        retention_period=_LONGEST_RETENTION,
+        retention_period=retention,
         removal_policy=removal_policy,
     )
 

@@ -3,7 +3,7 @@
 It stands alone, so another CDK app can use it for queues of its own; `docs/deploy.md` shows how.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -22,7 +22,7 @@ from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.owners import tell_owners
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.queues import make_parking_lot
+from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.state_table import shared_state_table
 from smart_redriver.cdk.topics import Topics
 
@@ -47,6 +47,9 @@ _EMPTY = (
 )
 #: A parked letter near its expiry is renewed: received, sent again, deleted.
 _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage")
+_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage")
+#: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
+_REPORT = ("sqs:SendMessage",)
 #: What SQS does with a queue's key for those who receive, and for those who send.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 _DECRYPT = ("kms:Decrypt",)
@@ -68,6 +71,9 @@ class SmartRedriver(Construct):
     its own. Without a ``parking_lot`` one is made, encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
     share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here.
+
+    The consumers of all its sources may report to the one ``outcome_queue``: grant it to them by
+    ``grant_report``, and give them ``report_environment``.
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class SmartRedriver(Construct):
         self.parking_lot = parking_lot or make_parking_lot(
             self, key=key, removal_policy=removal_policy
         )
+        self.outcome_queue = make_outcome_queue(self, key=key, removal_policy=removal_policy)
         self.table = table or shared_state_table(self, removal_policy=removal_policy)
         deployment = Deployment(
             queue_name=source_queue.queue_name,
@@ -103,6 +110,7 @@ class SmartRedriver(Construct):
             source_queue_url=source_queue.queue_url,
             parking_lot_url=self.parking_lot.queue_url,
             further_source_urls=tuple(queue.queue_url for queue in further_sources),
+            outcome_queue_url=self.outcome_queue.queue_url,
         )
         self.function = python_function(
             self,
@@ -122,11 +130,30 @@ class SmartRedriver(Construct):
             source_queues=self.source_queues,
             dead_letter_queue=dead_letter_queue,
             parking_lot=self.parking_lot,
+            outcome_queue=self.outcome_queue,
             function=self.function,
             settings=settings,
             monitoring=monitoring or MonitoringSettings(),
             topics=self.topics,
         )
+
+    @property
+    def report_environment(self) -> Mapping[str, str]:
+        """The variables by which a consumer with the kit knows where to report and to park."""
+        return {
+            "OUTCOME_QUEUE_URL": self.outcome_queue.queue_url,
+            "PARKING_LOT_URL": self.parking_lot.queue_url,
+        }
+
+    def grant_report(self, consumer: iam.IGrantable) -> None:
+        """Let a consumer report outcomes, and park what can never succeed."""
+        keys = {}
+        for queue in (self.outcome_queue, self.parking_lot):
+            queue.grant(consumer, *_REPORT)
+            if key := queue.encryption_master_key:
+                keys[key.key_arn] = key
+        for key in keys.values():
+            key.grant(consumer, *_ENCRYPT)
 
     def _grant(self) -> None:
         queues, keys = list(self._queue_actions()), list(self._key_actions())
@@ -146,13 +173,14 @@ class SmartRedriver(Construct):
             yield queue, _SEND
         yield self.dead_letter_queue, _EMPTY
         yield self.parking_lot, _PARK
+        yield self.outcome_queue, _HEAR
 
     def _key_actions(self) -> Iterator[tuple[kms.IKey, Sequence[str]]]:
         """Each key once, with all that any of its queues needs."""
         keys: dict[str, tuple[kms.IKey, set[str]]] = {}
-        for queue, _ in self._queue_actions():
+        for queue, done in self._queue_actions():
             if key := queue.encryption_master_key:
-                actions = _DECRYPT if queue is self.dead_letter_queue else _ENCRYPT
+                actions = _ENCRYPT if "sqs:SendMessage" in done else _DECRYPT
                 keys.setdefault(key.key_arn, (key, set()))[1].update(actions)
         for key, together in keys.values():
             yield key, sorted(together)

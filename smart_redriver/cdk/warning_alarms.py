@@ -7,6 +7,7 @@ from aws_cdk import aws_sns as sns
 
 from redrive.aws import metrics as own
 from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.settings import Settings
 from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Missing, numbered
 from smart_redriver.cdk.evaluation import LEVEL, NEWEST_LOOK, Evaluation
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
@@ -30,17 +31,20 @@ class WarningAlarms:
         make: AlarmMaker,
         metrics: Sequence[QueueMetrics],
         *,
+        settings: Settings,
         monitoring: MonitoringSettings,
         topic: sns.ITopic,
     ) -> None:
         self._make = make
         self._metrics = metrics[0]
+        self._settings = settings
         self._monitoring = monitoring
         self._topic = topic
         self._present()
         self._suspects()
         self._parked()
         self._too_many_failures(metrics[:_MOST_SOURCES_IN_SUM])
+        self._reports_unread()
         for number, one in enumerate(metrics, 1):
             self._not_working(one, number)
             self._source_old(one, number)
@@ -158,6 +162,24 @@ class WarningAlarms:
                 meaning=f"More than {percent:g} % of what the consumer receives ends in the DLQ.",
                 first="look at the consumer's errors, the re-driver only sees their outcome.",
                 section="too-many-failures",
+            ),
+            topic=self._topic,
+        )
+
+    def _reports_unread(self) -> None:
+        """An idle queue is looked at every ``schedule_minutes``, and what consumers report waits until then."""
+        two_looks = 2 * 60 * self._settings.schedule_minutes
+        limit = max(self._monitoring.alarm_unread_reports_seconds, two_looks)
+        self._make.alarm(
+            "ReportsUnread",
+            self._metrics.reports(AGE, "Maximum", _FIVE_MINUTES),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            LEVEL,
+            Advice(
+                meaning=f"What consumers report has not been read for more than {limit} seconds.",
+                first="see with `redrive status` whether passes are made.",
+                section="reports-unread",
             ),
             topic=self._topic,
         )

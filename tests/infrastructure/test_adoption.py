@@ -59,12 +59,13 @@ def _listed(one_or_several):
     return one_or_several if isinstance(one_or_several, list) else [one_or_several]
 
 
-def test_no_queue_is_made_but_the_parking_lots(template):
-    lots = template.find_resources("AWS::SQS::Queue")
+def test_no_queue_is_made_but_the_parking_lots_and_the_outcome_queues(template):
+    made = template.find_resources("AWS::SQS::Queue")
 
-    assert len(lots) == 3
-    assert all("ParkingLot" in logical_id for logical_id in lots)
-    assert {lot["DeletionPolicy"] for lot in lots.values()} == {"Retain"}
+    assert len(made) == 6
+    assert sum("RedriverParkingLot" in logical_id for logical_id in made) == 3
+    assert sum("RedriverOutcomes" in logical_id for logical_id in made) == 3
+    assert {queue["DeletionPolicy"] for queue in made.values()} == {"Retain"}
     template.resource_count_is("AWS::DynamoDB::GlobalTable", 1)
     template.resource_count_is("AWS::SNS::Topic", 2)
 
@@ -123,15 +124,18 @@ def test_every_source_has_its_own_key_and_those_without_take_the_last():
          {"KmsMasterKeyId": LOT_KEY}),
     ],
 )  # fmt: skip
-def test_a_parking_lot_is_encrypted_no_less_than_its_dead_letter_queue(more, expected):
-    [lot] = (
+def test_a_parking_lot_is_encrypted_no_less_than_its_dead_letter_queue_and_so_are_reports(
+    more, expected
+):
+    lot, outcomes = (
         Template.from_stack(adopt(entry("orders", **more)))
         .find_resources("AWS::SQS::Queue")
         .values()
     )
 
-    encryption = {key: lot["Properties"].get(key) for key in expected}
-    assert encryption == expected
+    for queue in (lot, outcomes):
+        encryption = {key: queue["Properties"].get(key) for key in expected}
+        assert encryption == expected
 
 
 def test_a_function_knows_its_queues_and_its_own_settings(template):
@@ -163,6 +167,8 @@ def test_outputs_are_per_queue_and_those_of_what_is_shared_have_no_prefix(templa
         "SourceQueueUrl",
         "DeadLetterQueueUrl",
         "ParkingLotQueueUrl",
+        "OutcomeQueueUrl",
+        "ReportPolicyArn",
         "RedriveFunctionName",
     )
 
@@ -301,16 +307,19 @@ def environment_bytes(variables: dict) -> int:
     )
 
 
-def test_parking_lots_table_and_logs_keep_their_logical_ids(template):
+def test_queues_table_and_logs_keep_their_logical_ids(template):
     # Another id is another resource: the letters would stay behind in the old one.
     kinds = ("AWS::SQS::Queue", "AWS::DynamoDB::GlobalTable", "AWS::Logs::LogGroup")
 
     assert {logical_id for kind in kinds for logical_id in template.find_resources(kind)} == {
         "StateTable962DE04C",
         "AdoptedOrdersRedriverParkingLot0AD7894D",
+        "AdoptedOrdersRedriverOutcomes7AD18501",
         "AdoptedOrdersRedriverLogs4D890624",
         "AdoptedRefundsRedriverParkingLotB29133A9",
+        "AdoptedRefundsRedriverOutcomes6CC0AD82",
         "AdoptedRefundsRedriverLogsF431044E",
         "AdoptedMailsRedriverParkingLot4C1B2AC2",
+        "AdoptedMailsRedriverOutcomes8A118EA9",
         "AdoptedMailsRedriverLogsA49CB4DB",
     }

@@ -32,7 +32,7 @@ def test_the_example_synthesizes_from_anywhere_with_nothing_but_the_path_to_this
     kinds = [resource["Type"] for resource in template["Resources"].values()]
     assert kinds.count("AWS::Lambda::Function") == 1
     assert kinds.count("AWS::Scheduler::Schedule") == 1
-    assert kinds.count("AWS::SQS::Queue") == 1  # the parking lot
+    assert kinds.count("AWS::SQS::Queue") == 2  # parking lot and outcome queue
     assert kinds.count("AWS::DynamoDB::GlobalTable") == 1
     assert kinds.count("AWS::CloudWatch::Dashboard") == 1
     [function] = [r for r in template["Resources"].values() if r["Type"] == "AWS::Lambda::Function"]

@@ -10,6 +10,7 @@ from redrive.settings import Deployment, Mode, Settings
 SOURCE = "QueuesSource074CB5B2"
 DEAD_LETTER = "QueuesDeadLetterA4947A69"
 PARKING_LOT = "QueuesParkingLotF16E5B7E"
+OUTCOMES = "RedriverOutcomes79C9044D"
 TABLE = "StateTable962DE04C"
 FUNCTION = "RedriverFunctionDAE1334E"
 
@@ -57,6 +58,7 @@ def test_the_function_may_do_exactly_what_a_pass_does(template):
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
         },
+        OUTCOMES: {"sqs:ReceiveMessage", "sqs:DeleteMessage"},
         TABLE: {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
@@ -197,4 +199,5 @@ def test_the_function_reads_where_its_queues_and_table_are(template):
         dlq_url={"Ref": DEAD_LETTER},
         source_queue_url={"Ref": SOURCE},
         parking_lot_url={"Ref": PARKING_LOT},
+        outcome_queue_url={"Ref": OUTCOMES},
     )

@@ -6,6 +6,7 @@ from aws_cdk.assertions import Match, Template
 SOURCE = "QueuesSource074CB5B2"
 DEAD_LETTER = "QueuesDeadLetterA4947A69"
 PARKING_LOT = "QueuesParkingLotF16E5B7E"
+OUTCOMES = "RedriverOutcomes79C9044D"
 TABLE = "StateTable962DE04C"
 FOURTEEN_DAYS = 14 * 24 * 3600
 
@@ -20,11 +21,12 @@ def properties(template: Template, logical_id: str) -> dict:
 
 def test_stateful_resources_keep_their_logical_ids(template):
     # Another id is another resource: the letters would stay behind in the old one.
-    assert set(template.find_resources("AWS::SQS::Queue")) == {SOURCE, DEAD_LETTER, PARKING_LOT}
+    queues = {SOURCE, DEAD_LETTER, PARKING_LOT, OUTCOMES}
+    assert set(template.find_resources("AWS::SQS::Queue")) == queues
     assert set(template.find_resources("AWS::DynamoDB::GlobalTable")) == {TABLE}
 
 
-@pytest.mark.parametrize("logical_id", [SOURCE, DEAD_LETTER, PARKING_LOT, TABLE])
+@pytest.mark.parametrize("logical_id", [SOURCE, DEAD_LETTER, PARKING_LOT, OUTCOMES, TABLE])
 def test_stateful_resources_outlive_the_stack_and_their_own_replacement(template, logical_id):
     found = resource(template, logical_id)
 
@@ -88,7 +90,7 @@ def test_no_queue_refers_to_the_queue_that_refers_to_it(template):
     assert SOURCE not in str(properties(template, DEAD_LETTER))
 
 
-@pytest.mark.parametrize("logical_id", [SOURCE, DEAD_LETTER, PARKING_LOT])
+@pytest.mark.parametrize("logical_id", [SOURCE, DEAD_LETTER, PARKING_LOT, OUTCOMES])
 def test_every_queue_is_encrypted_and_refuses_plain_http(template, logical_id):
     assert properties(template, logical_id)["SqsManagedSseEnabled"] is True
     template.has_resource_properties(

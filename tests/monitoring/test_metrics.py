@@ -9,7 +9,7 @@ import pytest
 
 from bench.alarm_states import metric_id
 from bench.metric_record import FUNCTION, Emitted, MetricId, emitted_by
-from bench.synthesized import of_cloudwatch
+from bench.synthesized import OUTCOMES, of_cloudwatch
 from emulator.alarm_evaluation import queries_of
 from fakes.faults import Wire, fail_entries, on
 from redrive.aws import metrics
@@ -107,7 +107,7 @@ def test_every_other_metric_is_one_of_aws_about_our_queues_and_function(resource
             assert metric.namespace == "AWS/SQS"
             assert metric.name in _SQS
             assert metric.dimensions in [
-                {("QueueName", name)} for name in (SOURCE, DLQ, PARKING_LOT)
+                {("QueueName", name)} for name in (SOURCE, DLQ, PARKING_LOT, OUTCOMES)
             ]
 
 

@@ -70,6 +70,7 @@ def test_what_pages_and_what_warns_is_as_the_table_says() -> None:
         "RedriveNotWorking",
         "TooManyFailures",
         "SourceQueueOld",
+        "ReportsUnread",
     }
 
 

@@ -311,6 +311,16 @@ def test_further_source_queues_are_one_variable_that_may_be_missing():
     assert deployment.to_env() == env
 
 
+@pytest.mark.parametrize("reports", [{}, {"OUTCOME_QUEUE_URL": "https://sqs/outcomes"}])
+def test_where_consumers_report_is_a_variable_that_may_be_missing(reports):
+    env = {**DEPLOYMENT, **reports}
+
+    deployment = Deployment.from_env(env)
+
+    assert deployment.outcome_queue_url == reports.get("OUTCOME_QUEUE_URL", "")
+    assert deployment.to_env() == env
+
+
 def test_all_missing_and_empty_variables_of_a_deployment_are_told_at_once():
     with pytest.raises(SettingsError) as caught:
         Deployment.from_env({"QUEUE_NAME": "orders", "DLQ_URL": "", "PARKING_LOT_URL": "p"})
