@@ -91,7 +91,7 @@ class RedriverStack(cdk.Stack):
         )
         self._publish_redriver("", redriver)
         if self._settings.with_sample_consumer:
-            self._consume(queues, visibility_timeout)
+            self._consume(queues, redriver, visibility_timeout)
 
     def _adopt(self, scope: Construct, adopted: AdoptedQueue) -> None:
         here = Construct(scope, adopted.id)
@@ -130,13 +130,18 @@ class RedriverStack(cdk.Stack):
             outputs["FurtherSourceQueueUrls"] = " ".join(queue.queue_url for queue in further)
         self._publish(**{prefix + name: value for name, value in outputs.items()})
 
-    def _consume(self, queues: NewQueues, visibility_timeout: cdk.Duration) -> None:
+    def _consume(
+        self, queues: NewQueues, redriver: SmartRedriver, visibility_timeout: cdk.Duration
+    ) -> None:
         consumer = SampleConsumer(
             self,
             "SampleConsumer",
             source_queue=queues.source_queue,
             visibility_timeout=visibility_timeout,
         )
+        for name, url in redriver.report_environment.items():
+            consumer.function.add_environment(name, url)
+        redriver.grant_report(consumer.function)
         acknowledge_sample_consumer(consumer)
         self._publish(
             SampleConsumerFunctionName=consumer.function.function_name,

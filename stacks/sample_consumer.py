@@ -10,8 +10,18 @@ from constructs import Construct
 
 from smart_redriver.cdk.python_function import python_function
 
+_ROOT = Path(__file__).resolve().parents[1]
 #: The example is this repository's own: who installs the construct has consumers already.
-_CONSUMER = Path(__file__).resolve().parents[1] / "lambdas" / "consumer"
+_CONSUMER = _ROOT / "lambdas" / "consumer"
+#: The kit and what it needs of the re-driver, as others install them with `smart-redriver[consumer]`.
+KIT = {
+    "smart_redriver/__init__.py": _ROOT / "smart_redriver" / "__init__.py",
+    "smart_redriver/consumer": _ROOT / "smart_redriver" / "consumer",
+    **{
+        f"redrive/{name}": _ROOT / "lambdas" / "redrive" / name
+        for name in ("__init__.py", "core/__init__.py", "core/letter.py", "core/outcomes.py")
+    },
+}
 
 #: AWS advises a visibility timeout of six times the function's timeout, so that a throttled batch
 #: is tried again before it becomes visible.
@@ -41,6 +51,7 @@ class SampleConsumer(Construct):
         self.function = python_function(
             self,
             package=_CONSUMER,
+            beside=KIT,
             description="Example consumer, may be told to fail",
             memory_mib=256,
             timeout=_timeout(visibility_timeout),

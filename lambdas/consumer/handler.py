@@ -1,6 +1,7 @@
 """The Lambda shell of the example consumer: an SQS batch in, the ids of its failures out.
 
-It owns the environment, the two tables and the log. The work of a message is done once, however
+It owns the environment, the two tables and the log. What becomes of messages the kit reports to the
+re-driver, and parks those that can never succeed. The work of a message is done once, however
 often the message comes back: success leaves a COMPLETED record in the idempotency table (key `id`,
 TTL attribute `expiration`), failure leaves none. What the work itself is, `work` knows.
 """
@@ -11,11 +12,7 @@ from typing import Any
 
 import boto3
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
+from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.idempotency import (
@@ -25,7 +22,9 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from consumer.work import Message, read_message, work
+from consumer.work import Message, work
+from smart_redriver.consumer import idempotency_key
+from smart_redriver.consumer.powertools import ReportingProcessor
 
 MESSAGE_PROCESSED = "message.processed"
 MESSAGE_ALREADY_PROCESSED = "message.already_processed"
@@ -52,7 +51,7 @@ idempotency_table, control_table = _read_environment("IDEMPOTENCY_TABLE_NAME", "
 logger = Logger(service="consumer")
 dynamodb = boto3.client("dynamodb")
 # A batch of nothing but failures is still answered in full: raising would hide which they were.
-processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+processor = ReportingProcessor(raise_on_entire_batch_failure=False)
 idempotency = IdempotencyConfig(
     event_key_jmespath="original_id",
     # A redrive keeps the body. A known id over another body is a trail that was copied on to a new
@@ -77,7 +76,7 @@ def work_once(*, message: Message, dependency_is_down: bool) -> dict[str, str]:
 
 
 def handle_record(record: SQSRecord, *, dependency_is_down: bool) -> None:
-    message = read_message(record)
+    message = Message(original_id=idempotency_key(record), body=record.body)
     with logger.append_context_keys(message_id=record.message_id, original_id=message.original_id):
         try:
             work_once(message=message, dependency_is_down=dependency_is_down)

@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aws_cdk as cdk
@@ -31,12 +33,17 @@ _NOISE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"
 _LEFT_OUT = ("__pycache__", "*.py[co]", ".*")
 
 
+#: Files and folders by where they are to be in a bundle.
+Sources = Mapping[str, Path]
+_NONE: Sources = MappingProxyType({})
+
+
 class BundlingError(Exception):
     """Raised when a function's code can't be put together; says what to do about it."""
 
 
-def package_code(scope: Construct, package: Path) -> lambda_.Code:
-    """Code asset of the package in the folder ``package``, with its dependencies beside it.
+def package_code(scope: Construct, package: Path, beside: Sources = _NONE) -> lambda_.Code:
+    """Code asset of the package in the folder ``package``, with its dependencies and ``beside`` next to it.
 
     boto3 is not in it: the Lambda runtime brings its own. Raises BundlingError if uv is missing or
     can't install.
@@ -51,7 +58,7 @@ def package_code(scope: Construct, package: Path) -> lambda_.Code:
         asset_hash_type=cdk.AssetHashType.OUTPUT,
         bundling=cdk.BundlingOptions(
             image=RUNTIME.bundling_image,  # required by the type, never used
-            local=_UvBundling(package),
+            local=_UvBundling(package, beside),
         ),
     )
 
@@ -74,14 +81,19 @@ def find_uv() -> str:
     )
 
 
-def bundle(package: Path, output: Path) -> None:
-    """Write the package in this folder and its dependencies into ``output``, an empty directory.
+def bundle(package: Path, output: Path, beside: Sources = _NONE) -> None:
+    """Write the package in this folder, its dependencies and ``beside`` into ``output``, an empty directory.
 
     Raises BundlingError with uv's own words if the dependencies can't be installed.
     """
     shutil.copytree(install_dependencies(LOCK_FILE), output, dirs_exist_ok=True)
     ignore = shutil.ignore_patterns(*_LEFT_OUT)
-    shutil.copytree(package, output / package.name, ignore=ignore)
+    for place, source in {package.name: package, **beside}.items():
+        (output / place).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, output / place, ignore=ignore)
+        else:
+            shutil.copyfile(source, output / place)
     for path in output.rglob("*"):
         if path.name in _NOISE:
             path.unlink()
@@ -117,11 +129,12 @@ def install_dependencies(lock_file: Path) -> Path:
 
 @jsii.implements(cdk.ILocalBundling)
 class _UvBundling:
-    def __init__(self, package: Path) -> None:
+    def __init__(self, package: Path, beside: Sources) -> None:
         self._package = package
+        self._beside = beside
 
     # jsii passes the options as keywords only to a method that names one of them.
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002
         """Bundle or raise; never False, which would make the CDK turn to Docker."""
-        bundle(self._package, Path(output_dir))
+        bundle(self._package, Path(output_dir), self._beside)
         return True

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -9,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from smart_redriver.cdk.bundling import ARCHITECTURE, RUNTIME, package_code
+from smart_redriver.cdk.bundling import ARCHITECTURE, RUNTIME, Sources, package_code
 
 
 def python_function(
@@ -21,8 +22,11 @@ def python_function(
     timeout: cdk.Duration,
     environment: Mapping[str, str],
     removal_policy: cdk.RemovalPolicy,
+    beside: Sources = MappingProxyType({}),
 ) -> lambda_.Function:
     """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
+
+    ``beside`` is code of ours that the package imports, by where it has to be in the bundle.
 
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
@@ -37,7 +41,7 @@ def python_function(
         scope,
         "Function",
         description=description,
-        code=package_code(scope, package),
+        code=package_code(scope, package, beside),
         handler=f"{package.name}.handler.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,

@@ -5,13 +5,16 @@ Needs what a deployment needs: uv, and its cache or a package index.
 
 import json
 import os
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
+from stacks.sample_consumer import KIT
 from tests.infrastructure.app_process import ROOT, run_app
 
 LAMBDAS = ROOT / "lambdas"
@@ -64,6 +67,62 @@ def test_bundled_files_can_be_read_by_everyone_whatever_the_umask(tmp_path):
 
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")} == {0o644, 0o755}
     assert (tmp_path / "consumer" / "handler.py").exists()
+
+
+#: What Lambda has beside the bundle.
+RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six.py")
+
+COLD_START = """
+import sys
+sys.path += sys.argv[1:]
+import consumer.handler
+assert consumer.handler.processor.reporter.is_on
+print(*{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)}, sep="\\n")
+"""
+
+
+def test_the_example_consumer_starts_from_its_bundle_with_the_kit_in_it(tmp_path):
+    bundled, runtime = tmp_path / "bundle", tmp_path / "runtime"
+    bundle(LAMBDAS / "consumer", bundled, KIT)
+    runtime.mkdir()
+    for name in RUNTIME:
+        (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
+    variables = {
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "IDEMPOTENCY_TABLE_NAME": "idempotency",
+        "CONTROL_TABLE_NAME": "control",
+        "OUTCOME_QUEUE_URL": "https://sqs/outcomes",
+        "PARKING_LOT_URL": "https://sqs/parking-lot",
+    }
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", COLD_START, bundled, runtime],
+        env=variables, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    loaded = {path for path in done.stdout.splitlines() if path.startswith(str(bundled))}
+    ours = {Path(path).relative_to(bundled).as_posix() for path in loaded}
+    assert {"smart_redriver/consumer/powertools.py", "redrive/core/outcomes.py"} <= ours
+    assert not [path for path in done.stdout.splitlines() if path.startswith(str(ROOT / "smart"))]
+
+
+def test_the_kit_in_a_bundle_is_the_kit_and_what_it_imports_and_no_more(tmp_path):
+    bundle(LAMBDAS / "consumer", tmp_path, KIT)
+
+    ours = {name for name in contents(tmp_path) if name.startswith(("redrive/", "smart_redriver/"))}
+    kit = {
+        f"smart_redriver/consumer/{path.name}"
+        for path in (ROOT / "smart_redriver" / "consumer").iterdir()
+        if path.is_file()
+    }
+    assert ours == kit | {
+        "smart_redriver/__init__.py",
+        "redrive/__init__.py",
+        "redrive/core/__init__.py",
+        "redrive/core/letter.py",
+        "redrive/core/outcomes.py",
+    }
 
 
 def synth_in_its_own_process(outdir: Path) -> dict[str, str]:

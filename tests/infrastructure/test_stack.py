@@ -147,7 +147,11 @@ def test_the_sample_consumer_has_its_tables_and_no_more(sample_template):
         for policy in sample_template.find_resources("AWS::IAM::Policy").values()
         if policy["Properties"]["Roles"] == [{"Ref": role}]
     ]
-    actions = {statement["Resource"]["Fn::GetAtt"][0]: statement["Action"] for statement in policy}
+    actions = {
+        resource["Fn::GetAtt"][0]: statement["Action"]
+        for statement in policy
+        for resource in _listed(statement["Resource"])
+    }
     assert actions[found["SampleControlTableName"]] == "dynamodb:GetItem"
     assert set(actions[found["SampleIdempotencyTableName"]]) == {
         "dynamodb:GetItem",
@@ -162,7 +166,15 @@ def test_the_sample_consumer_has_its_tables_and_no_more(sample_template):
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
     }
-    assert len(actions) == 4
+    assert actions[found["OutcomeQueueUrl"]] == "sqs:SendMessage"
+    assert actions[found["ParkingLotQueueUrl"]] == "sqs:SendMessage"
+    assert len(actions) == 6
+    assert variables["OUTCOME_QUEUE_URL"] == {"Ref": found["OutcomeQueueUrl"]}
+    assert variables["PARKING_LOT_URL"] == {"Ref": found["ParkingLotQueueUrl"]}
+
+
+def _listed(one_or_several):
+    return one_or_several if isinstance(one_or_several, list) else [one_or_several]
 
 
 def test_the_sample_consumers_tables_go_with_the_stack(sample_template):

@@ -1,4 +1,4 @@
-"""The example consumer, driven through its Lambda handler over moto's DynamoDB."""
+"""The example consumer, driven through its Lambda handler over moto's DynamoDB and SQS."""
 
 import importlib
 import io
@@ -16,13 +16,18 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from redrive.core.outcomes import Outcome, parse_outcomes
 
 QUEUE = "orders"
 IDEMPOTENCY_TABLE = "idempotency"
 CONTROL_TABLE = "control"
+QUEUES = "https://sqs.eu-west-1.amazonaws.com/123456789012"
+OUTCOME_QUEUE = "outcomes"
+PARKING_LOT = "parking-lot"
 DAY_SECONDS = 24 * 60 * 60
 
 POISON = '{"poison": true}'
+PERMANENT = '{"permanent": true}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +53,9 @@ class Consumer:
 
     def __init__(self) -> None:
         self.dynamodb = boto3.client("dynamodb")
+        self.sqs = boto3.client("sqs")
+        for name in (OUTCOME_QUEUE, PARKING_LOT):
+            self.sqs.create_queue(QueueName=name)
         self.create_table(IDEMPOTENCY_TABLE, key="id")
         self.create_table(CONTROL_TABLE, key="PK")
         self.module: Any = importlib.import_module("consumer.handler")
@@ -82,6 +90,17 @@ class Consumer:
         done = [record for record in self.records() if record["status"]["S"] == "COMPLETED"]
         return sorted(json.loads(record["data"]["S"])["original_id"] for record in done)
 
+    def reported(self) -> list[Outcome]:
+        """What the re-driver hears of it."""
+        bodies = [message["Body"] for message in self.received(OUTCOME_QUEUE)]
+        return [outcome for body in bodies for outcome in parse_outcomes(body).outcomes]
+
+    def received(self, queue: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.sqs.receive_message(
+            QueueUrl=f"{QUEUES}/{queue}", MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        ).get("Messages", [])
+        return found
+
     def log(self) -> list[tuple[str, str]]:
         """Each log line's event name and original id."""
         lines = [json.loads(line) for line in self.log_stream.getvalue().splitlines()]
@@ -95,6 +114,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("IDEMPOTENCY_TABLE_NAME", IDEMPOTENCY_TABLE)
     monkeypatch.setenv("CONTROL_TABLE_NAME", CONTROL_TABLE)
+    monkeypatch.setenv("OUTCOME_QUEUE_URL", f"{QUEUES}/{OUTCOME_QUEUE}")
+    monkeypatch.setenv("PARKING_LOT_URL", f"{QUEUES}/{PARKING_LOT}")
     # Importing the handler is its cold start, and every test has its own.
     monkeypatch.delitem(sys.modules, "consumer.handler", raising=False)
     return monkeypatch
@@ -284,6 +305,40 @@ def test_an_invocation_that_was_killed_blocks_its_message_for_no_longer_than_it_
             consumer.failures(message("a"), remaining_millis=remaining_millis)
 
     assert consumer.failures(message("a")) == failures
+
+
+def test_what_becomes_of_messages_is_reported(consumer: Consumer) -> None:
+    consumer.failures(message("a"), message("a2", trail=trail_of("b")), message("bad", POISON))
+
+    redriven, failed = consumer.reported()
+    assert (redriven.original_id, redriven.result, redriven.batch) == ("b", "succeeded", 1)
+    assert (failed.original_id, failed.result) == ("bad", "failed")
+    assert failed.error_class == "consumer.work.PoisonMessageError"
+    assert failed.consumer.request_id == "request"
+
+
+def test_a_permanent_failure_is_parked_and_not_tried_again(consumer: Consumer) -> None:
+    failures = consumer.failures(message("a"), message("bad2", PERMANENT, trail=trail_of("bad")))
+
+    assert failures == []
+    assert consumer.processed() == ["a"]
+    [parked] = consumer.received(PARKING_LOT)
+    trail = Trail.decode(parked["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"])
+    assert (parked["Body"], trail.original_id) == (PERMANENT, "bad")
+    [outcome] = consumer.reported()
+    assert (outcome.result, outcome.parked_id) == ("permanent", parked["MessageId"])
+
+
+def test_an_example_that_is_told_no_queues_reports_nothing_and_parks_nothing(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    environment.delenv("OUTCOME_QUEUE_URL")
+    environment.delenv("PARKING_LOT_URL")
+    with mock_aws():
+        consumer = Consumer()
+
+        assert consumer.failures(message("bad", PERMANENT)) == ["bad"]
+        assert (consumer.received(PARKING_LOT), consumer.reported()) == ([], [])
 
 
 def test_the_control_item_is_read_once_for_the_whole_batch(consumer: Consumer) -> None:
