@@ -30,6 +30,7 @@ OUTCOME_QUEUE_URL = "OUTCOME_QUEUE_URL"
 PARKING_LOT_URL = "PARKING_LOT_URL"
 
 NOT_REPORTED = "outcomes.not_reported"
+PARKED = "message.parked"
 NOT_PARKED = "message.not_parked"
 SWITCHED_OFF = "outcomes.switched_off"
 
@@ -192,6 +193,10 @@ class Batch:
                 parked_id = self._reporter.park(delivery, failure)
                 # A queue that refuses or hangs would do so for every message of the batch.
                 self._may_park = parked_id is not None
+            if parked_id:
+                # Nobody else will: to its consumer the message is a success.
+                what = (delivery.message_id, failure.error_class, failure.first_line)
+                _log.warning("%s: %s: %s: %s", PARKED, *what)
             self._note_failure(delivery, failure, permanent=permanent, parked_id=parked_id)
         except Exception as fault:
             _log.warning("%s: %s", NOT_REPORTED, _told(fault))

@@ -62,6 +62,19 @@ def test_a_permanent_failure_is_parked_and_done(scene: Scene) -> None:
     assert outcome.first_line == "no such product"
 
 
+def test_a_parked_message_is_in_the_consumers_log(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = scene.message()
+
+    give_up(scene.reporter(), message)
+
+    assert caplog.messages == [
+        f"message.parked: {message['MessageId']}: "
+        "smart_redriver.consumer.errors.PermanentError: no such product"
+    ]
+
+
 def test_a_message_that_was_never_redriven_gets_a_trail_of_its_own(scene: Scene) -> None:
     message = scene.message()
 
