@@ -121,15 +121,19 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     window = min(circuit.window, settings.max_window)
     reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
+    free = Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
+    has_only_probes_out = all(one.is_probe for one in circuit.pending)
+    if circuit.is_shaken and is_fresh and has_only_probes_out:
+        return free
     if circuit.pending and _is_in_doubt(circuit, settings, now):
         return replace(probe, reason=f"{reason}, nothing known of them: a probe")
     if not circuit.is_shaken:
-        return Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+        return free
     if circuit.pending:
         return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
-    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
-    if is_fresh or window <= settings.canary_size:
-        return Permit(limit=window, reason=reason)
+    if window <= settings.canary_size:
+        return free
     return replace(probe, reason="a probe, as a batch failed lately")
 
 
