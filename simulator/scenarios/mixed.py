@@ -88,7 +88,7 @@ SLOW = Scenario(
     calm_at=hours(6),
     lasts=hours(6),
     until=hours(80),
-    limits=Limits(drained=120),
+    limits=Limits(drained=180),  # a verdict takes eight minutes
 )
 
 #: Receives fail by chance, so that parts of one letter fail beside parts that succeed.
