@@ -90,6 +90,11 @@ STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {
         True,
     ),
     "this is the copy that was sent last": (a_returned_letter(), an_entry(), False),
+    "the answer to a send was lost, and the letter was sent again in another batch": (
+        a_returned_letter(message_id="unknown", batch=6, trail=a_trail(batch=6)),
+        an_entry(),
+        False,
+    ),
     "a write was lost: the trail is ahead of the ledger": (
         LOST_WRITE.letter,
         LOST_WRITE.entry,

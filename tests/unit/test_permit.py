@@ -127,6 +127,18 @@ def test_a_shaken_circuit_probes_beside_any_batch_of_which_nothing_is_known() ->
     assert (permit.limit, permit.is_probe) == (CANARY, True)
 
 
+def test_a_full_batch_follows_a_fresh_success_although_younger_probes_are_out() -> None:
+    """Or a slow consumer, of which a probe is always out, would get nothing but probes."""
+    probe = a_batch(
+        id=8, size=CANARY, is_probe=True, first_try_at=ago(minutes=6), due_at=ahead(hours=1)
+    )
+    shaken = a_circuit(window=8, is_shaken=True, probed_at=NOW, pending=(probe,))
+
+    assert allow(shaken, SETTINGS, NOW).limit == 8 - CANARY
+    assert allow(replace(shaken, probed_at=None), SETTINGS, NOW).is_probe
+    assert allow(replace(shaken, pending=(replace(probe, is_probe=False),)), SETTINGS, NOW).is_probe
+
+
 def test_a_window_that_is_not_used_up_needs_no_probe_beside_it() -> None:
     permit = allow(a_circuit(window=8, pending=(doubtful(1, size=3),)), SETTINGS, NOW)
 

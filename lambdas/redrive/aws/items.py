@@ -109,6 +109,7 @@ _CIRCUIT = Record(
         "lot_sweep_at": "LotSweepTimestamp",
         "urgent_sweep_at": "UrgentSweepTimestamp",
         "probed_at": "ProbedTimestamp",
+        "up_since": "UpSinceTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",
     },

@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from redrive.core.batch import Batch, Judged, Verdict
 from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
-from redrive.core.permit import FLAPS_THAT_SHOW, Permit, cool_down, restart_window
+from redrive.core.permit import Permit, cool_down, is_likely_up, restart_window
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement, weigh
 from redrive.settings import Settings
 
@@ -166,7 +166,14 @@ def _record(
         case Verdict.FAILURE:
             if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
                 circuit = replace(circuit, good_window=batch.size // 4)
-            return _failed(circuit, judgement.reason, settings, now, roll, is_probe=batch.is_probe)
+            return _failed(
+                _up_until(circuit, batch.sent_at),
+                judgement.reason,
+                settings,
+                now,
+                roll,
+                is_probe=batch.is_probe,
+            )
         case _:
             return circuit
 
@@ -175,14 +182,21 @@ def _succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
     vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
-    circuit = replace(circuit, success_count=circuit.success_count + 1, probed_at=now)
+    circuit = replace(
+        circuit,
+        success_count=circuit.success_count + 1,
+        up_since=circuit.up_since or batch.sent_at,
+    )
+    # Where the consumer flaps and its next bad phase is near, a probe goes before the next batch.
+    is_trial = batch.is_probe or batch.size <= settings.canary_size
+    circuit = replace(circuit, probed_at=now if is_trial or is_likely_up(circuit, now) else None)
     if circuit.state is State.HALF_OPEN:
         # Whatever opens the circuit next is another outage: its cool-down begins anew.
         circuit = replace(circuit, consecutive_opens=0)
         if circuit.success_count < settings.success_threshold:
             return circuit
         if batch.size > settings.canary_size:
-            circuit = replace(circuit, good_window=batch.size, probed_at=None)
+            circuit = replace(circuit, good_window=batch.size)
         window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
         reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
@@ -206,8 +220,6 @@ def _succeeded(
     return replace(
         circuit,
         success_count=calming,
-        # Where the consumer flaps, its next bad phase is near when a whole batch has been judged.
-        probed_at=now if circuit.flaps < FLAPS_THAT_SHOW else None,
         consecutive_opens=0,
         window=min(max(window, vouched), settings.max_window),
         good_window=good,
@@ -222,6 +234,13 @@ def _grown(window: int, judgement: Judgement, vouched: int) -> int:
     if judgement.growth >= GROWTH_WHERE_SHOWN:
         return grown
     return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+
+
+def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:
+    """The circuit that knows for how long the consumer was up, after the failure of a batch sent then."""
+    if circuit.up_since is None or sent_at <= circuit.up_since:
+        return circuit
+    return replace(circuit, up_seconds=int((sent_at - circuit.up_since).total_seconds()))
 
 
 def _failed(
@@ -239,6 +258,7 @@ def _failed(
         success_count=0,
         is_shaken=True,
         probed_at=None,
+        up_since=None,
         flaps=min(circuit.flaps + is_flap, MOST_FLAPS),
     )
     if circuit.state is State.CLOSED:

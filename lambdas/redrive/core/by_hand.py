@@ -17,6 +17,7 @@ def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit
         success_count=0,
         is_shaken=False,
         probed_at=None,
+        up_since=None,
         flaps=0,
         consecutive_opens=1 if state is State.OPEN else 0,
         window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,

@@ -117,11 +117,11 @@ def gather_evidence(
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     others_met = max(0, account.met - batch.size)
     others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
-    deleted = max(0, account.deleted - max(0, others_met - others_failed))
+    done = max(0, account.done - max(0, others_met - others_failed))
     has_books = account.until >= batch.tried_by + PERIOD
     moved = max(0, account.moved - others_met) if has_books else 0
     return Evidence(
-        succeeded=min(deleted, batch.size - batch.seen_again),
+        succeeded=min(done, batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
         live=_live(ours, account, sent_before, start),
@@ -141,12 +141,12 @@ def _live(ours: list[Batch | Judged], account: Account, sent_before: int, start:
     size = sum(one.size for one in ours)
     met = max(0, account.met - size)
     may_be_ours = size - sum(one.seen_again for one in ours)
-    succeeded = min(met, max(0, account.deleted - may_be_ours))
+    succeeded = min(met, max(0, account.done - may_be_ours))
     minutes = max(1.0, (account.until - start) / PERIOD)
     return Live(
         met=met,
         succeeded=succeeded,
-        finished=max(succeeded, min(met, account.deleted + account.moved - size)),
+        finished=max(succeeded, min(met, account.done + account.moved - size)),
         per_minute=succeeded / minutes,
         is_expected=account.sent > size or sent_before > 0,
     )
