@@ -169,7 +169,7 @@ class Scene:
             redrive_count=count,
             strikes=strikes,
             batch=batch,
-            settled_batch=EARLIER_BATCH,
+            counted_batch=EARLIER_BATCH,
             generation=2,
             first_redrive=first,
             last_redrive=self.now,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from redrive.core.admission import Admission
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit, Orders
+from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit
-from redrive.core.triage import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,

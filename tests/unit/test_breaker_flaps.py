@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.breaker import force
+from redrive.core.by_hand import force
 from redrive.core.circuit import MOST_FLAPS, State
 from redrive.core.permit import FLAPS_THAT_SHOW, FRESH, LATE_SHARE, allow, restart_window
 from redrive.core.verdict import GROWTH_WHERE_VOUCHED

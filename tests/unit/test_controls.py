@@ -11,8 +11,8 @@ from redrive.core.admission import CONTROLS, CONTROLS_AMONG, SPREAD, Admission
 from redrive.core.batch import Verdict
 from redrive.core.case import Case
 from redrive.core.circuit import MOST_FLAPS, Circuit
+from redrive.core.decision import Hold, HoldReason, Redrive
 from redrive.core.permit import Permit
-from redrive.core.triage import Hold, HoldReason, Redrive
 from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, ago
 from tests.unit.situations import TERMS, a_return

@@ -127,6 +127,7 @@ _ENTRY = Record(
         "first_strike": "FirstStrikeTimestamp",
         "current_id": "CurrentMessageId",
         "replaced_ids": "ReplacedMessageIds",
+        "counted_batch": "SettledBatch",
         "not_before": "NotBeforeTimestamp",
         "source_arn": "SourceQueueArn",
         "parked_at": "ParkedTimestamp",

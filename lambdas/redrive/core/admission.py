@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from redrive.core.batch import Verdict
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
+from redrive.core.decision import Decision, HoldReason, Redrive
 from redrive.core.pacing import Pacer
 from redrive.core.permit import Permit
-from redrive.core.triage import Decision, HoldReason, Redrive, Terms, hold_for_now, triage
+from redrive.core.triage import Terms, hold_unless_expiring, triage
 from redrive.settings import Settings
 
 #: Letters that stay as controls, and among how many at least.
@@ -71,7 +72,7 @@ class Admission:
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
-                what = hold_for_now(case, decision.strikes, HoldReason.CONTROL, terms, now)
+                what = hold_unless_expiring(case, decision.strikes, HoldReason.CONTROL, terms, now)
             else:
                 what = self._admit(case, decision, terms, now, spread=self._spread * roll)
             decided.append((case, what))
@@ -114,7 +115,7 @@ class Admission:
         slot = self._pacer.slot(wanted, now) if self.room > 0 else None
         if slot is None:
             self.room = 0
-            return hold_for_now(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
+            return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
         return decision if slot == decision.delay else replace(decision, delay=slot)
 

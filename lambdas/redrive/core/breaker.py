@@ -1,4 +1,4 @@
-"""The circuit breaker: how batches, verdicts and people move the circuit. Pure.
+"""The circuit breaker: how batches and verdicts move the circuit. What people do to it is in `by_hand`. Pure.
 
                      failure_threshold failures in a row
           ┌────────┐ ───────────────────────────────────► ┌──────┐
@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Judged, Verdict
-from redrive.core.circuit import MOST_FLAPS, Circuit, Orders, State
+from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
 from redrive.core.permit import Permit, cool_down, is_likely_up, restart_window
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement, weigh
 from redrive.settings import Settings
 
-#: What a person's close leaves; the window grows from here.
+#: What failures and a person's close leave at the least; the window grows from here.
 SMALLEST_WINDOW = 1
 
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
@@ -59,7 +59,9 @@ def register_batch(
     An OPEN circuit turns HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
     """
     if circuit.state is State.OPEN:
-        circuit = _changed(replace(circuit, success_count=0), State.HALF_OPEN, permit.reason, now)
+        circuit = change_state(
+            replace(circuit, success_count=0), State.HALF_OPEN, permit.reason, now
+        )
     batch = Batch(
         id=circuit.version + 1,
         generation=circuit.generation,
@@ -128,7 +130,7 @@ def judge(
         )
         after = circuit
         if judgement.verdict is not None:
-            after = circuit.settled(
+            after = circuit.with_verdict(
                 batch,
                 judgement.verdict,
                 is_strike=judgement.is_strike,
@@ -146,36 +148,6 @@ def refuse(
 ) -> Circuit:
     """After the destination refused sends (access, KMS, throttling): a failure at once."""
     return _failed(circuit, reason, settings, now, roll)
-
-
-def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
-    """After a person opened or closed the circuit by hand."""
-    counted = replace(
-        circuit,
-        failure_count=0,
-        success_count=0,
-        is_shaken=False,
-        probed_at=None,
-        up_since=None,
-        flaps=0,
-        consecutive_opens=1 if state is State.OPEN else 0,
-        window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
-    )
-    return _changed(counted, state, reason, now)
-
-
-def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
-    """After a person paused, resumed or began to drain the queue; a drain raises the window at once."""
-    circuit = replace(circuit, orders=orders)
-    if circuit.state is not State.CLOSED:
-        return circuit  # the drain's window is that of the close, see `_succeeded`
-    return replace(circuit, window=max(circuit.window, _drain_window(circuit, now)))
-
-
-def _drain_window(circuit: Circuit, now: datetime) -> int:
-    """The window that a person's drain asks for; 0 without one."""
-    orders = circuit.orders
-    return (orders.drain_window or 0) if orders.drains(now) else 0
 
 
 def _record(
@@ -225,7 +197,7 @@ def _succeeded(
             return circuit
         if batch.size > settings.canary_size:
             circuit = replace(circuit, good_window=batch.size)
-        window = max(restart_window(circuit, settings), vouched, _drain_window(circuit, now))
+        window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
         reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
             circuit,
@@ -234,7 +206,7 @@ def _succeeded(
             window=min(window, settings.max_window),
             is_shaken=True,
         )
-        return _changed(closed, State.CLOSED, reason, now)
+        return change_state(closed, State.CLOSED, reason, now)
     circuit = replace(circuit, failure_count=0)
     if batch.is_probe:
         return replace(circuit, success_count=circuit.success_count - 1)
@@ -299,19 +271,19 @@ def _failed(
         reason = f"{failures} failed batches in a row, the last: {reason}"
     opens = circuit.consecutive_opens + 1
     opened = replace(circuit, consecutive_opens=opens)
-    return _changed(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
+    return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
 
 
-def _changed(
+def change_state(
     circuit: Circuit,
     state: State,
     reason: str,
     now: datetime,
     cools_for: timedelta | None = None,
 ) -> Circuit:
-    """A new state and generation; what still awaited a verdict no longer has one to wait for."""
+    """The circuit in a new state and generation; what still awaited a verdict no longer has one to wait for."""
     for batch in circuit.pending:
-        circuit = circuit.settled(batch, Verdict.NO_EVIDENCE, is_strike=False)
+        circuit = circuit.with_verdict(batch, Verdict.NO_EVIDENCE, is_strike=False)
     return replace(
         circuit,
         state=state,

@@ -98,7 +98,7 @@ class Case:
         return self.entry.strikes + self._is_strike(lost, circuit)
 
     def _is_strike(self, batch: int | None, circuit: Circuit) -> bool:
-        if self.entry is not None and self.entry.settled_batch == batch:
+        if self.entry is not None and self.entry.counted_batch == batch:
             return False
         judged = circuit.judged_batch(batch)
         return judged is not None and judged.is_strike

@@ -55,6 +55,10 @@ class Orders:
         """Whether the drain is on now."""
         return self.drain_until is not None and now < self.drain_until
 
+    def window(self, now: datetime) -> int:
+        """The window that the drain asks for; 0 without one."""
+        return (self.drain_window or 0) if self.drains(now) else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSuspects:
@@ -156,7 +160,7 @@ class Circuit:
         """This circuit with the pending batch of this id dropped, as if it had never been registered."""
         return replace(self, pending=tuple(b for b in self.pending if b.id != batch_id))
 
-    def settled(
+    def with_verdict(
         self,
         batch: Batch,
         verdict: Verdict,

@@ -24,7 +24,7 @@ FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
 
 
-class LiveTraffic(str, Enum):
+class LiveOutcome(str, Enum):
     """What producers' own messages have met in the last minutes."""
 
     UNSEEN = "UNSEEN"
@@ -118,8 +118,8 @@ def gather_evidence(
     others_met = max(0, account.met - batch.size)
     others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
     done = max(0, account.done - max(0, others_met - others_failed))
-    is_settled = account.until >= batch.tried_by + PERIOD
-    moved = max(0, account.moved - others_met) if is_settled else 0
+    has_books = account.until >= batch.tried_by + PERIOD
+    moved = max(0, account.moved - others_met) if has_books else 0
     return Evidence(
         succeeded=min(done, batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
@@ -133,7 +133,7 @@ def gather_evidence(
         ),
         were_tried=_were_tried(batch, account),
         is_still_there=account.left > 0,
-        has_books=is_settled,
+        has_books=has_books,
     )
 
 
@@ -169,7 +169,7 @@ def _enough(failed: int) -> int:
     return max(FEWEST_LIVE_SUCCESSES, math.ceil(failed / FAILURES_PER_LIVE_SUCCESS))
 
 
-def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
+def live_outcome(books: Books | None, since: datetime) -> LiveOutcome:
     """What the consumer has made of messages in the last minutes, whoever's they are.
 
     Args:
@@ -180,7 +180,7 @@ def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
 
     """
     if books is None or not books.minutes:
-        return LiveTraffic.UNSEEN
+        return LiveOutcome.UNSEEN
     end = books.minutes[-1].at + PERIOD
     for span in (timedelta(minutes=3), LIVE_LOOKBACK):
         account = books.account(max(since + PERIOD, end - span))
@@ -188,7 +188,7 @@ def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
             continue
         failed = max(0, account.failed_tries - account.present)
         if account.deleted >= FEWEST_LIVE_SUCCESSES and account.deleted > failed:
-            return LiveTraffic.SUCCEEDS
+            return LiveOutcome.SUCCEEDS
         if not account.deleted and account.failed_tries >= FEWEST_LIVE_SUCCESSES:
-            return LiveTraffic.FAILS
-    return LiveTraffic.UNSEEN
+            return LiveOutcome.FAILS
+    return LiveOutcome.UNSEEN

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import LiveTraffic
+from redrive.core.evidence import LiveOutcome
 from redrive.core.verdict import GROWTH_WHERE_VOUCHED
 from redrive.settings import Settings
 
@@ -69,7 +69,7 @@ def allow(
     circuit: Circuit,
     settings: Settings,
     now: datetime,
-    live: LiveTraffic = LiveTraffic.UNSEEN,
+    live: LiveOutcome = LiveOutcome.UNSEEN,
 ) -> Permit:
     """How many letters may be redriven now, with what live traffic shows while the circuit is OPEN."""
     match circuit.state:
@@ -110,16 +110,16 @@ def is_likely_up(circuit: Circuit, now: datetime) -> bool:
     return now - circuit.up_since <= TRUSTED_SHARE * timedelta(seconds=circuit.up_seconds)
 
 
-def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveTraffic) -> Permit:
+def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveOutcome) -> Permit:
     canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
-    if live is LiveTraffic.SUCCEEDS:
+    if live is LiveOutcome.SUCCEEDS:
         return replace(canary, reason="a canary, as live messages succeed")
     if not has_cooled_down(circuit, settings, now):
         ends = cools_until(circuit, settings)
         return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
     # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
     spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
-    if live is LiveTraffic.FAILS and now < spared_until:
+    if live is LiveOutcome.FAILS and now < spared_until:
         return Permit(limit=0, reason="OPEN, live messages still fail")
     return canary
 
