@@ -12,12 +12,14 @@ from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, HoldReason, Redrive
 from redrive.core.pacing import Pacer
 from redrive.core.permit import Permit
-from redrive.core.triage import Terms, hold_unless_expiring, triage
+from redrive.core.triage import Terms, failed_at, hold_unless_expiring, triage
 from redrive.settings import Settings
 
 #: Letters that stay as controls, and among how many at least.
 CONTROLS = 3
 CONTROLS_AMONG = 8
+#: Suspects wait no longer to be compared: where producers' messages keep coming, some batch is always out.
+CONTROLS_PATIENCE = timedelta(hours=1)
 
 #: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
 #: spread, by so much for each time that happened.
@@ -68,7 +70,7 @@ class Admission:
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
         in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
-        controls = self._controls(in_no_hurry, circuit, is_end=is_end)
+        controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_end)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
@@ -79,7 +81,13 @@ class Admission:
         return decided
 
     def _controls(
-        self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
+        self,
+        due: Sequence[tuple[Case, Redrive]],
+        circuit: Circuit,
+        terms: Terms,
+        now: datetime,
+        *,
+        is_end: bool,
     ) -> set[str]:
         """The last few letters without strikes, of those that were never tried, stay until the batch's verdict, where suspects are about.
 
@@ -89,7 +97,11 @@ class Admission:
         """
         unblemished = [case for case, decision in due if not decision.strikes]
         good = [one.message_id for one in sorted(unblemished, key=lambda one: -one.redrives)]
-        suspects = {case.message_id for case, decision in due if decision.strikes}
+        suspects = {
+            case.message_id
+            for case, decision in due
+            if decision.strikes and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
+        }
         self._has_met_suspects |= circuit.has_suspects or any(
             _came_back_from_a_success(case, circuit) for case, _ in due
         )
