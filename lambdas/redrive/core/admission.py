@@ -21,6 +21,10 @@ CONTROLS_AMONG = 8
 #: Suspects wait no longer to be compared: where producers' messages keep coming, some batch is always out.
 CONTROLS_PATIENCE = timedelta(hours=1)
 
+#: A suspect is tried in a trial when the others have been so much oftener. Never would be wrong: what has no strike
+#: can be poison, too, and what has one a good letter whose downstream is up again.
+SUSPECTS_TURN = 2
+
 #: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
 #: spread, by so much for each time that happened.
 SPREAD = timedelta(minutes=1)
@@ -55,8 +59,8 @@ class Admission:
         """What becomes of each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
 
         What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
-        of them first. For a trial it is the least redriven: were it always the same, and poison, no canary would ever
-        succeed. The first letter that finds no second within the rate, at most 15 minutes ahead, ends the room: the
+        of them first. For a trial it is the least redriven, a suspect two redrives later: were it always the same, and
+        poison, no canary would ever succeed. The first letter that finds no second within the rate, at most 15 minutes ahead, ends the room: the
         next pass goes on.
         """
         decided: list[tuple[Case, Decision]] = []
@@ -114,10 +118,12 @@ class Admission:
 
     def _order(
         self, case: Case, decision: Redrive, *, urgent_before: datetime
-    ) -> tuple[bool, bool, int, timedelta, datetime]:
-        sent_at = case.letter.sent_at
-        redrives = case.redrives if self._is_trial else 0
-        return sent_at >= urgent_before, decision.strikes > 0, redrives, decision.delay, sent_at
+    ) -> tuple[bool, int, bool, timedelta, datetime]:
+        sent_at, is_suspect = case.letter.sent_at, decision.strikes > 0
+        if self._is_trial:
+            turn = case.redrives + SUSPECTS_TURN * is_suspect
+            return sent_at >= urgent_before, turn, is_suspect, decision.delay, sent_at
+        return sent_at >= urgent_before, int(is_suspect), False, decision.delay, sent_at
 
     def _admit(
         self, case: Case, decision: Redrive, terms: Terms, now: datetime, *, spread: timedelta
