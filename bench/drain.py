@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.request import Request
 from bench.results import Results, Table
-from redrive.core import breaker
+from redrive.core import breaker, by_hand
 from redrive.core.circuit import Orders
 from redrive.settings import Settings
 from simulator.consumers import Consumer
@@ -93,7 +93,7 @@ def play(letters: int, *, drains: bool) -> dict[str, Any]:
             by="bench",
         )
         circuit = breaker.new_circuit("orders", settings, now)
-        policy.store.save_circuit(breaker.order(circuit, orders, now))
+        policy.store.save_circuit(by_hand.order(circuit, orders, now))
     world.run(policy, until=timedelta(days=30), stop=lambda: world.is_drained)
     return {
         "letters": letters,

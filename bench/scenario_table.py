@@ -50,7 +50,7 @@ time is that of the slowest seed.
 | lost, repeated | messages in no queue and not done; messages done more than once |
 | stripped | deliveries without the attributes that the producer gave the message |
 
-The policies are described, with their sources, in `simulator/rivals.py`; each has its source's defaults. *Smart
+The policies are described, with their sources, in `simulator/rivals/`; each has its source's defaults. *Smart
 re-driver* is the very pass that the Lambda runs, with the default settings.
 
 What the table does not flatter: ours is never the fastest. It waits for verdicts, so a healthy consumer gets its letters

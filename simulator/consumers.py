@@ -95,6 +95,8 @@ class Consumer:
         polls: when it polls at all; one that is switched off sees nothing, and fails nothing.
         backoff_seconds: after a failed delivery it hides the message for so long (`ChangeMessageVisibility`); 0 to
             leave it to its visibility timeout.
+        deletes: how often it deletes a message that it is done with: a Lambda that does so by itself, and its event
+            source mapping again.
         processing_seconds: it deletes a message so long after it was received.
         splits: what becomes of a redriven letter; None when it is just done.
 
@@ -107,6 +109,7 @@ class Consumer:
     capacity_per_second: float = 0.0
     polls: Health = healthy
     backoff_seconds: int = 0
+    deletes: int = 1
     processing_seconds: int = 0
     splits: Splitting | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 
-from redrive.core import breaker
+from redrive.core import breaker, by_hand
 from redrive.core.circuit import Circuit, Orders, State
 from simulator.smart_policy import SmartPolicy
 from simulator.world import SOURCE, World
@@ -23,12 +23,12 @@ class Order(str, Enum):
 
 
 _CHANGES: dict[Order, Callable[[Circuit, datetime], Circuit]] = {
-    Order.CLOSE: lambda circuit, now: breaker.force(circuit, State.CLOSED, "by a person", now),
-    Order.OPEN: lambda circuit, now: breaker.force(circuit, State.OPEN, "by a person", now),
-    Order.PAUSE: lambda circuit, now: breaker.order(
+    Order.CLOSE: lambda circuit, now: by_hand.force(circuit, State.CLOSED, "by a person", now),
+    Order.OPEN: lambda circuit, now: by_hand.force(circuit, State.OPEN, "by a person", now),
+    Order.PAUSE: lambda circuit, now: by_hand.order(
         circuit, Orders(is_paused=True, by="a person"), now
     ),
-    Order.RESUME: lambda circuit, now: breaker.order(
+    Order.RESUME: lambda circuit, now: by_hand.order(
         circuit, replace(circuit.orders, is_paused=False, by="a person"), now
     ),
 }

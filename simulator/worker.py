@@ -114,13 +114,14 @@ class Worker:
                 self._split(message)
             saw.done[body] += 1
             saw.done_at.setdefault(body, elapsed)
-        self._sqs.delete_message_batch(
-            QueueUrl=self._url,
-            Entries=[
-                {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
-                for index, message in enumerate(messages)
-            ],
-        )
+        for _ in range(self.consumer.deletes):
+            self._sqs.delete_message_batch(
+                QueueUrl=self._url,
+                Entries=[
+                    {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
+                    for index, message in enumerate(messages)
+                ],
+            )
 
     def _split(self, message: Message) -> None:
         splits = self.consumer.splits

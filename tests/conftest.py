@@ -25,6 +25,9 @@ TOGETHER = {
 }
 BY_FILE = ("e2e", "infrastructure", "monitoring")
 
+#: Here all tests that look at the same run share a process, and so the run: it goes by their parameter, seed aside.
+BY_RUN = "scenarios/"
+
 #: What runs first, so that no process is left alone with something long at the end: the largest pieces.
 FIRST = (
     "e2e/adoption",
@@ -48,7 +51,10 @@ class Scheduler(LoadScopeScheduling):
     """Hands out groups. xdist's own marks for them get lost on the way to pytest 9.2's node ids."""
 
     def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0].removeprefix(f"{HERE.name}/")
+        path, _, name = nodeid.removeprefix(f"{HERE.name}/").partition("::")
+        if path.startswith(BY_RUN) and "[" in name:
+            run = name.partition("[")[2].rstrip("]")
+            return BY_RUN + run.partition("-seed")[0]
         return _group(path) or nodeid
 
 

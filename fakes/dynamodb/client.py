@@ -75,9 +75,9 @@ class FakeDynamoDb(FakeClient):
         ExpressionAttributeValues: Typed | None = None,
     ) -> Response:
         """Replace an item if the condition holds."""
-        expressions = Expressions(ExpressionAttributeNames, ExpressionAttributeValues)
-        condition = expressions.condition(ConditionExpression)
-        expressions.check_all_used()
+        condition = _condition(
+            ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues
+        )
         table, new = self._table(TableName), copied(Item)
         self._require(condition, table, table.key_of(new))
         table.write(new, self._clock.time())
@@ -94,9 +94,9 @@ class FakeDynamoDb(FakeClient):
         ExpressionAttributeValues: Typed | None = None,
     ) -> Response:
         """Delete an item, if there is one, if the condition holds."""
-        expressions = Expressions(ExpressionAttributeNames, ExpressionAttributeValues)
-        condition = expressions.condition(ConditionExpression)
-        expressions.check_all_used()
+        condition = _condition(
+            ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues
+        )
         table = self._table(TableName)
         key = table.key(Key)
         self._require(condition, table, key)
@@ -176,9 +176,7 @@ class FakeDynamoDb(FakeClient):
         ConsistentRead: bool = False,
     ) -> Response:
         """Read a page of the table: 1 MB of it, before the filter."""
-        expressions = Expressions(ExpressionAttributeNames, ExpressionAttributeValues)
-        passes = expressions.condition(FilterExpression)
-        expressions.check_all_used()
+        passes = _condition(FilterExpression, ExpressionAttributeNames, ExpressionAttributeValues)
         table = self._table(TableName)
         after = table.key(ExclusiveStartKey) if ExclusiveStartKey else None
         lag = 0.0 if ConsistentRead else self._eventual_read_lag_seconds
@@ -202,6 +200,16 @@ class FakeDynamoDb(FakeClient):
         if not condition(old or {}):
             raise Fault("ConditionalCheckFailedException", "The conditional request failed")
         return old
+
+
+def _condition(
+    expression: str | None, names: Mapping[str, str] | None, values: Typed | None
+) -> Condition:
+    """A request's only expression, which has to use all of its placeholders."""
+    expressions = Expressions(names, values)
+    condition = expressions.condition(expression)
+    expressions.check_all_used()
+    return condition
 
 
 def _check_batch(size: int, limit: int) -> None:

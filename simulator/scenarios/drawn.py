@@ -86,6 +86,7 @@ def _consumer(rng: Random, conditions: Conditions) -> Consumer:
         backoff_seconds=rng.choice((0, 0, 60, 300, 900)),
         processing_seconds=int(delay),
         capacity_per_second=rng.choice((0, 0, 0, 5)),
+        deletes=rng.choice((1, 1, 1, 2)),
     )
 
 

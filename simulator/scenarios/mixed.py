@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from simulator.conditions import Conditions
 from simulator.consumers import Consumer, Splitting, flapping, well_from
 from simulator.limits import Limits
 from simulator.person import Order
@@ -74,6 +75,22 @@ ALL_WELL_AFTER = (
     ),
 )
 
+#: Verdicts take longer than a probe is waited for: there is always one out of which nothing is known.
+SLOW = Scenario(
+    name="20:slow",
+    title="takes 4 min for a message, 10 min up, 13 down for 6 h, 6 live a minute",
+    letters=600,
+    consumer=lambda _: Consumer(
+        health=well_from(hours(6), flapping(minutes(10), minutes(13))), processing_seconds=240
+    ),
+    traffic=LiveTraffic(per_minute=6),
+    conditions=Conditions(visibility_timeout=300),
+    calm_at=hours(6),
+    lasts=hours(6),
+    until=hours(80),
+    limits=Limits(drained=180),  # a verdict takes eight minutes
+)
+
 #: Receives fail by chance, so that parts of one letter fail beside parts that succeed.
 SPLIT = Scenario(
     name="22",
@@ -123,4 +140,4 @@ PILLS = (
     ),
 )
 
-MIXED = (*ALL_WELL_AFTER, SPLIT, COPY, *PILLS)
+MIXED = (*ALL_WELL_AFTER, SLOW, SPLIT, COPY, *PILLS)

@@ -66,7 +66,7 @@ class AlarmMaker:
             treat_missing_data=missing,
             alarm_description=self._text(advice, queue_name or self._queue_name),
         )
-        return self._told(alarm, topic)
+        return self._with_topic(alarm, topic)
 
     def composite(
         self,
@@ -85,9 +85,9 @@ class AlarmMaker:
         )
         # Named by CloudFormation, like every other resource: the CDK's own name knows no stack.
         cast("cloudwatch.CfnCompositeAlarm", composite.node.default_child).alarm_name = None
-        return self._told(composite, topic)
+        return self._with_topic(composite, topic)
 
-    def _told(self, alarm: A, topic: sns.ITopic | None) -> A:
+    def _with_topic(self, alarm: A, topic: sns.ITopic | None) -> A:
         if topic is not None:
             alarm.add_alarm_action(actions.SnsAction(topic))
             alarm.add_ok_action(actions.SnsAction(topic))

@@ -10,7 +10,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from redrive.aws import metrics as own
-from redrive.core.triage import ParkReason
+from redrive.core.decision import ParkReason
 from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
 
 _WIDTH, _HEIGHT = 24, 6

@@ -46,23 +46,26 @@ class Rehearsed:
     def differences(self) -> dict[str, tuple[Any, Any]]:
         """What the dry run said and the pass did not do, by the report's field."""
         said, did = compared(self.said), compared(self.did)
-        return {name: (said[name], did[name]) for name in said if said[name] != did[name]}
+        both = said.keys() & did.keys()
+        return {name: (said[name], did[name]) for name in both if said[name] != did[name]}
 
 
 def compared(report: Report) -> dict[str, Any]:
     """What two reports have to agree in.
 
-    Where several sources share the DLQ, how many letters of others are met before the permit's are found is SQS's
-    own choice, and the fake draws it anew once something was sent. So is which of a source's last letters come in
-    one round, of which one may stay as a control.
+    Which letters a pass meets that does not come to all of them is SQS's own choice, and the fake draws it anew once
+    something was sent: how many suspects, or letters of other sources, before the permit's are found. So is which of
+    a source's last letters come in one round, of which one may stay as a control.
     """
     values = {name: getattr(report, name) for name in COMPARED}
+    held = values["held"] = dict(report.held)
+    if report.examined < report.depth:
+        del values["examined"], values["suspects_waiting"]
+        held.pop("LAST_CHANCE", None)
     if len(report.circuits) > 1:
-        del values["examined"]
-        held = dict(report.held)
+        values.pop("examined", None)
         held.pop("NO_PERMIT", None)
         values["redriven"] += held.pop("CONTROL", 0)
-        values["held"] = held
         values["circuits"] = [
             {name: value for name, value in circuit.items() if name != "awaiting_verdict"}
             for circuit in report.circuits

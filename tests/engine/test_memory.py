@@ -9,7 +9,7 @@ from fakes.faults import Wire
 from redrive.aws import clients
 from redrive.core.circuit import State
 from redrive.core.report import Report
-from redrive.passes.outflow import COPIES, ROUND_BYTES, bytes_in_hand
+from redrive.passes.in_hand import COPIES, ROUND_BYTES, bytes_in_hand
 from redrive.passes.read import LETTERS_A_RECEIVE
 from redrive.settings import Settings
 from simulator.world import DLQ

@@ -24,7 +24,7 @@ from fakes.faults import (
     nth,
     refuse,
 )
-from redrive.core import breaker
+from redrive.core import by_hand
 from redrive.core.batch import Verdict
 from redrive.core.circuit import Circuit, State
 from redrive.core.report import Outcome, Report
@@ -243,7 +243,7 @@ class Story(RuleBasedStateMachine):
     def force(self, state: State) -> None:
         circuit = self.redriver.circuit
         if circuit is not None:
-            forced = breaker.force(circuit, state, "by hand", self.world.clock.now())
+            forced = by_hand.force(circuit, state, "by hand", self.world.clock.now())
             self.redriver.store.save_circuit(forced)
 
     def copies(self) -> Counter[str]:

@@ -24,7 +24,7 @@ class Shows:
 
 SHOWN = {
     "fresh_letters": Shows(redriven=12),
-    "a_good_batch_and_its_returns": Shows(redriven=4, verdicts=("SUCCESS",)),
+    "a_good_batch_and_its_returns": Shows(redriven=3, held={"CONTROL": 1}, verdicts=("SUCCESS",)),
     "a_failed_batch": Shows(redriven=1, held={"NO_PERMIT": 2}, verdicts=("FAILURE",)),
     "a_batch_awaiting_its_verdict": Shows(),
     "the_first_canary": Shows(redriven=1, held={"NO_PERMIT": 2}, states=("OPEN", "HALF_OPEN")),
@@ -44,7 +44,7 @@ SHOWN = {
     "letters_without_room_for_a_trail": Shows(
         redriven=2, parked={"MAX_ATTEMPTS": 1}, verdicts=("SUCCESS",)
     ),
-    "a_strangers_copy": Shows(redriven=3, verdicts=("SUCCESS",)),
+    "a_strangers_copy": Shows(redriven=2, held={"CONTROL": 1}, verdicts=("SUCCESS",)),
     "copies_left_behind": Shows(held={"NO_PERMIT": 2}, discarded=3),
     "letters_near_expiry_in_an_outage": Shows(parked={"EXPIRING": 1}, states=("OPEN",)),
     "letters_near_expiry_while_letters_flow": Shows(redriven=1, parked={"EXPIRING": 3}),

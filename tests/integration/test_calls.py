@@ -9,7 +9,8 @@ from unittest.mock import patch
 import pytest
 from botocore.client import BaseClient
 
-from redrive.core.breaker import force, new_circuit
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
 from redrive.core.circuit import Circuit, State
 from redrive.core.report import Outcome
 from redrive.settings import Settings

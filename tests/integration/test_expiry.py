@@ -1,6 +1,7 @@
 """Letters near their expiry get a new clock, whatever the circuit and people say."""
 
-from redrive.core.breaker import force, new_circuit
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
 from redrive.core.circuit import State
 from redrive.core.ledger import Status
 from redrive.settings import Settings

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from redrive.core.breaker import new_circuit, order
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import order
 from redrive.core.circuit import Orders
 from redrive.core.lease import Lease
 from redrive.core.report import Outcome

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from redrive.core.breaker import force, new_circuit
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
 from redrive.core.circuit import State
 from redrive.core.ledger import Status
 from redrive.core.report import Outcome

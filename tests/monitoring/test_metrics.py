@@ -13,8 +13,8 @@ from bench.synthesized import OUTCOMES, of_cloudwatch
 from emulator.alarm_evaluation import queries_of
 from fakes.faults import Wire, fail_entries, on
 from redrive.aws import metrics
+from redrive.core.decision import ParkReason
 from redrive.core.report import Outcome, Report
-from redrive.core.triage import ParkReason
 from simulator import scenarios
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE

@@ -12,8 +12,8 @@ from fakes.sqs import Rest
 from redrive.aws.sources import owner_of
 from redrive.aws.state_table import StateStore
 from redrive.core.case import Case
+from redrive.core.decision import Park, ParkReason
 from redrive.core.ledger import Entry, Status
-from redrive.core.triage import Park, ParkReason
 from redrive.passes.apply import RealHands
 from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings

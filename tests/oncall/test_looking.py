@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import Wire, on, refuse
-from redrive.core.breaker import force, new_circuit
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
 from redrive.core.circuit import State
-from redrive.core.triage import ParkReason
+from redrive.core.decision import ParkReason
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.letters.presentation import PARKED
 from smart_redriver.oncall.letters.shapes import shape_of

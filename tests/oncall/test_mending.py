@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import fail_entries, meanwhile, nth, on, refuse
+from redrive.core.decision import ParkReason
 from redrive.core.lease import Lease
 from redrive.core.ledger import Status
 from redrive.core.letter import TRAIL_ATTRIBUTE
-from redrive.core.triage import ParkReason
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN

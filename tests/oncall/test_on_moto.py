@@ -18,7 +18,7 @@ from moto import mock_aws
 from moto.sqs.models import Queue
 
 from redrive.aws.state_table import StateStore
-from redrive.core.triage import ParkReason
+from redrive.core.decision import ParkReason
 from redrive.settings import Deployment, Settings
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from redrive.core.batch import Batch
-from redrive.core.breaker import force, new_circuit
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
 from redrive.core.circuit import Orders, State
 from redrive.core.permit import cools_until
 from redrive.core.queue_facts import QueueFacts

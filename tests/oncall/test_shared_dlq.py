@@ -8,7 +8,7 @@ from fakes.faults import Crash, Wire, die_before, nth
 from redrive.aws.state_table import StateStore
 from redrive.core.breaker import new_circuit
 from redrive.core.circuit import Circuit
-from redrive.core.triage import ParkReason
+from redrive.core.decision import ParkReason
 from simulator.sources import Source
 from simulator.world import DLQ, SOURCE, TABLE
 from tests.oncall.desk import Desk, park_all

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import meanwhile, nth
-from redrive.core.triage import HoldReason
+from redrive.core.decision import HoldReason
 from redrive.settings import Mode, Settings
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.letters.presentation import HELD

@@ -28,6 +28,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circle_in(graph_of(MODULES, is_whole=False)) == []
 
 
+def test_not_even_imports_that_wait_for_a_call_or_are_for_types_make_a_circle() -> None:
+    assert circle_in(EVER) == []
+
+
 def test_a_circle_would_be_found() -> None:
     modules = {
         "shop": ast.parse(""),

@@ -131,7 +131,7 @@ def test_row_9_fewer_deliveries_are_wasted_than_without_a_breaker(scenario: Scen
     )
 
 
-@pytest.mark.parametrize("letters", [1, 10_000])
+@pytest.mark.parametrize("letters", [1, 10_000], ids=["15", "15:10000"])
 def test_row_15_vague_counts_take_at_most_twice_as_long_as_exact_ones(letters: int) -> None:
     vague = named("15" if letters == 1 else f"15:{letters}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from redrive.core.batch import Batch, Verdict
 from redrive.core.breaker import charge, judge, register_batch
 from redrive.core.circuit import Circuit
-from redrive.core.evidence import Evidence, LiveTraffic
+from redrive.core.evidence import Evidence, LiveOutcome
 from redrive.core.permit import allow
 from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch
@@ -93,7 +93,7 @@ def judging(
 succeeding, failing = judging(all_succeeded), judging(all_failed)
 
 
-def sending(now: datetime, live: LiveTraffic = LiveTraffic.UNSEEN) -> Event:
+def sending(now: datetime, live: LiveOutcome = LiveOutcome.UNSEEN) -> Event:
     """The event that a pass has a letter to send, and sends it where the circuit lets it."""
 
     def happen(circuit: Circuit) -> Circuit:
@@ -118,7 +118,7 @@ def overturning(generations_ago: int = 0) -> Event:
 
     def happen(circuit: Circuit) -> Circuit:
         batch = a_batch(id=7, size=1, generation=circuit.generation - generations_ago)
-        success = circuit.settled(batch, Verdict.SUCCESS, is_strike=True, overturned_at=1)
+        success = circuit.with_verdict(batch, Verdict.SUCCESS, is_strike=True, overturned_at=1)
         return judged(charge(success, {(batch.id, False): 1}), lambda _: Evidence())
 
     return happen

@@ -9,8 +9,9 @@ from typing import Any
 from redrive.core.batch import Judged, Verdict
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
+from redrive.core.decision import Decision, Park, ParkReason, Redrive
 from redrive.core.retention import calm_margin
-from redrive.core.triage import Decision, Park, ParkReason, Redrive, Terms, triage
+from redrive.core.triage import Terms, triage
 from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.admission import Admission
+from redrive.core.admission import SUSPECTS_TURN, Admission
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit, Orders
+from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit
-from redrive.core.triage import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,
@@ -99,7 +99,7 @@ OFTEN_SUSPECTED = returned(
 SUSPECT = returned("a suspect", strikes=1, sent_at=ago(hours=1))
 
 IN_ORDER = [NEAR_EXPIRY, OLDEST, OFTEN, YOUNGER, ONCE, OFTEN_SUSPECTED, SUSPECT]
-IN_A_TRIALS_ORDER = [NEAR_EXPIRY, OLDEST, YOUNGER, ONCE, OFTEN, SUSPECT, OFTEN_SUSPECTED]
+IN_A_TRIALS_ORDER = [NEAR_EXPIRY, OLDEST, YOUNGER, ONCE, SUSPECT, OFTEN, OFTEN_SUSPECTED]
 
 
 def names(cases: Sequence[Case]) -> list[str]:
@@ -115,11 +115,22 @@ def test_what_is_near_expiry_goes_first_then_what_has_no_strikes_the_oldest_firs
 
 @pytest.mark.parametrize("trial", ["is_canary", "is_probe"])
 @given(cases=st.permutations(IN_ORDER))
-def test_in_a_trial_the_least_redriven_goes_first(trial: str, cases: list[Case]) -> None:
+def test_in_a_trial_the_least_redriven_goes_first_and_a_suspect_has_its_turn_later(
+    trial: str, cases: list[Case]
+) -> None:
     """Were it always the same letter, and poison, no canary would ever succeed."""
     permit = Permit(limit=len(cases), reason="a trial", **{trial: True})
 
     assert admitted(admission(permit), cases) == names(IN_A_TRIALS_ORDER)
+
+
+def test_a_suspect_has_its_turn_when_the_others_were_tried_in_vain_so_much_oftener() -> None:
+    """What has no strike can be poison, too, and what has one a good letter whose downstream is up again."""
+    trial = Permit(limit=1, reason="a canary", is_canary=True)
+    often, oftener = (returned(str(n), redrives=1 + SUSPECTS_TURN + n) for n in (0, 1))
+
+    assert admitted(admission(trial), [SUSPECT, often]) == [often.message_id]
+    assert admitted(admission(trial), [SUSPECT, oftener]) == [SUSPECT.message_id]
 
 
 @given(st.permutations(IN_ORDER), st.integers(0, len(IN_ORDER)))

@@ -1,12 +1,13 @@
 """A consumer that is up and down: how the circuit notices it, and what it does to use the time when it is up."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from redrive.core.breaker import force
+from redrive.core.by_hand import force
 from redrive.core.circuit import MOST_FLAPS, State
-from redrive.core.permit import FLAPS_THAT_SHOW, FRESH, allow, restart_window
+from redrive.core.permit import FLAPS_THAT_SHOW, FRESH, LATE_SHARE, allow, restart_window
 from redrive.core.verdict import GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (
     SETTINGS,
@@ -45,7 +46,7 @@ def test_a_probe_that_fails_is_none() -> None:
 def test_flaps_add_up_over_openings_and_closings() -> None:
     circuit, counts = a_circuit(state=State.HALF_OPEN), []
     for _ in range(3):
-        circuit = failing(succeeding(circuit))
+        circuit = failing(judging(all_succeeded, size=CANARY)(circuit))
         counts.append(circuit.flaps)
         circuit = a_circuit(state=State.HALF_OPEN, flaps=circuit.flaps)
 
@@ -155,13 +156,37 @@ def test_a_small_canary_that_fails_says_nothing_about_the_window() -> None:
 # While a success is fresh.
 
 
-def test_where_the_consumer_flaps_a_probe_goes_between_any_two_batches() -> None:
-    """When a whole batch has been judged, the next bad phase is near."""
-    flapping = a_circuit(flaps=FLAPS_THAT_SHOW, is_shaken=True, window=8, probed_at=NOW)
-    batch_succeeded = succeeding(flapping)
+def test_where_the_consumer_flaps_it_is_trusted_for_a_part_of_the_time_for_which_it_was_up() -> (
+    None
+):
+    """Its next bad phase is near then: a probe goes first, and a small batch after it."""
+    began = a_circuit(flaps=FLAPS_THAT_SHOW, is_shaken=True, window=40, probed_at=ago(minutes=1))
+    flapping = replace(began, up_since=ago(minutes=1), up_seconds=600)
+    early = succeeding(flapping)
+    late = succeeding(replace(flapping, up_since=ago(minutes=7)))
+    probed = judging(all_succeeded, size=CANARY, is_probe=True)(replace(late, window=40))
 
-    assert allow(flapping, SETTINGS, NOW).limit == 8
-    assert allow(batch_succeeded, SETTINGS, NOW).is_probe
+    assert allow(early, SETTINGS, NOW).limit == early.window
+    assert allow(late, SETTINGS, NOW).is_probe
+    assert allow(probed, SETTINGS, NOW).limit == 40 // LATE_SHARE
+
+
+def test_the_first_batch_since_a_failure_is_a_full_one_however_short_it_was_up() -> None:
+    failed = failing(a_circuit(flaps=FLAPS_THAT_SHOW, window=40, up_since=ago(minutes=3)))
+    probed = judging(all_succeeded, size=CANARY, is_probe=True)(replace(failed, window=40))
+
+    assert allow(probed, SETTINGS, NOW).limit == 40
+
+
+def test_a_failure_tells_for_how_long_the_consumer_was_up() -> None:
+    up = a_circuit(up_since=ago(minutes=12), probed_at=ago(minutes=2))
+
+    down = judging(all_failed, sent_at=ago(minutes=4))(up)
+    again = judging(all_failed, sent_at=ago(minutes=1))(down)
+
+    assert (down.up_since, down.up_seconds) == (None, 480)
+    assert again.up_seconds == 480
+    assert succeeding(again).up_since is not None
 
 
 def test_a_flapping_consumers_large_canary_is_followed_by_a_probe_too() -> None:

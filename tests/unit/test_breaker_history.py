@@ -14,18 +14,10 @@ from hypothesis.stateful import (
 )
 
 from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import (
-    SMALLEST_WINDOW,
-    charge,
-    force,
-    judge,
-    new_circuit,
-    order,
-    refuse,
-    register_batch,
-)
+from redrive.core.breaker import SMALLEST_WINDOW, charge, judge, new_circuit, refuse, register_batch
+from redrive.core.by_hand import force, order
 from redrive.core.circuit import Circuit, Orders, State
-from redrive.core.evidence import Evidence, LiveTraffic
+from redrive.core.evidence import Evidence, LiveOutcome
 from redrive.core.permit import (
     FLAPS_THAT_SHOW,
     allow,
@@ -41,7 +33,7 @@ from tests.unit.judging import WELL, beside
 
 SHARES = st.integers(0, 100)
 ROLLS = st.floats(0, 1, exclude_max=True)
-LIVE = st.sampled_from(LiveTraffic)
+LIVE = st.sampled_from(LiveOutcome)
 MINUTE = timedelta(minutes=1)
 
 
@@ -77,7 +69,7 @@ class History(RuleBasedStateMachine):
         self.now += minutes * MINUTE
 
     @rule(used=SHARES, live=LIVE, dies=st.booleans(), probes=st.integers(1, 40))
-    def a_pass_sends(self, used: int, live: LiveTraffic, dies: bool, probes: int) -> None:
+    def a_pass_sends(self, used: int, live: LiveOutcome, dies: bool, probes: int) -> None:
         before, permit = self.circuit, allow(self.circuit, self.settings, self.now, live)
         if not permit.limit:
             return
@@ -178,15 +170,15 @@ class History(RuleBasedStateMachine):
         if self.circuit.state is State.OPEN:
             assert not self.circuit.pending
             if not has_cooled_down(self.circuit, self.settings, self.now):
-                assert self.limit(LiveTraffic.UNSEEN) == self.limit(LiveTraffic.FAILS) == 0
-                assert self.limit(LiveTraffic.SUCCEEDS) == self.settings.canary_size
+                assert self.limit(LiveOutcome.UNSEEN) == self.limit(LiveOutcome.FAILS) == 0
+                assert self.limit(LiveOutcome.SUCCEEDS) == self.settings.canary_size
 
     @invariant()
     def a_circuit_that_is_not_closed_lets_through_canaries_only(self) -> None:
         if self.circuit.state is State.OPEN:
-            assert all(self.limit(live) <= self.settings.canary_size for live in LiveTraffic)
+            assert all(self.limit(live) <= self.settings.canary_size for live in LiveOutcome)
         if self.circuit.state is State.HALF_OPEN:
-            assert all(self.limit(live) <= self.largest_canary for live in LiveTraffic)
+            assert all(self.limit(live) <= self.largest_canary for live in LiveOutcome)
 
     @invariant()
     def no_cool_down_is_longer_than_the_longest(self) -> None:
@@ -237,7 +229,7 @@ class History(RuleBasedStateMachine):
             return settings.canary_size
         return min(restart_window(circuit, settings), settings.max_window)
 
-    def limit(self, live: LiveTraffic) -> int:
+    def limit(self, live: LiveOutcome) -> int:
         return allow(self.circuit, self.settings, self.now, live).limit
 
     def judged(self, circuit: Circuit, evidence: dict[int, Evidence], roll: float) -> Circuit:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from redrive.core.batch import Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, force, refuse
+from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, refuse
+from redrive.core.by_hand import force
 from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import LiveTraffic
+from redrive.core.evidence import LiveOutcome
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit import circuits
 from tests.unit.circuits import (
@@ -89,9 +90,9 @@ HAPPENS: dict[Event, circuits.Event] = {
     Event.COOLED_DOWN: waiting(ahead(days=1)),
     Event.LETTER_TOO_EARLY: sending(COOL_DOWN_ENDS - timedelta(seconds=1)),
     Event.LETTER_AFTER_COOL_DOWN: sending(COOL_DOWN_ENDS),
-    Event.LETTER_AS_LIVE_SUCCEEDS: sending(NOW, LiveTraffic.SUCCEEDS),
-    Event.LETTER_AS_LIVE_FAILS: sending(COOL_DOWN_ENDS, LiveTraffic.FAILS),
-    Event.LETTER_AS_LIVE_FAILS_FOR_LONG: sending(NOW + LONG_COOL_DOWN, LiveTraffic.FAILS),
+    Event.LETTER_AS_LIVE_SUCCEEDS: sending(NOW, LiveOutcome.SUCCEEDS),
+    Event.LETTER_AS_LIVE_FAILS: sending(COOL_DOWN_ENDS, LiveOutcome.FAILS),
+    Event.LETTER_AS_LIVE_FAILS_FOR_LONG: sending(NOW + LONG_COOL_DOWN, LiveOutcome.FAILS),
     Event.FORCED_OPEN: lambda circuit: force(circuit, OPEN, "by hand", NOW),
     Event.FORCED_CLOSED: lambda circuit: force(circuit, CLOSED, "by hand", NOW),
 }

@@ -90,6 +90,11 @@ STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {
         True,
     ),
     "this is the copy that was sent last": (a_returned_letter(), an_entry(), False),
+    "the answer to a send was lost, and the letter was sent again in another batch": (
+        a_returned_letter(message_id="unknown", batch=6, trail=a_trail(batch=6)),
+        an_entry(),
+        False,
+    ),
     "a write was lost: the trail is ahead of the ledger": (
         LOST_WRITE.letter,
         LOST_WRITE.entry,
@@ -112,7 +117,7 @@ def test_a_copied_trail_is_known_by_a_message_id_that_was_never_sent(
 
 def test_a_strangers_copy_becomes_a_letter_of_its_own_and_inherits_no_strike() -> None:
     copied = a_returned_letter(message_id="stranger")
-    suspect = Case(letter=copied, entry=an_entry(strikes=4, settled_batch=5))
+    suspect = Case(letter=copied, entry=an_entry(strikes=4, counted_batch=5))
 
     own = Case(letter=copied.without_trail())
 
@@ -161,7 +166,7 @@ def test_a_strike_needs_a_batch_that_says_so() -> None:
 
 
 def test_a_strike_adds_to_those_before_it() -> None:
-    suspect = replace(RETURN, entry=an_entry(strikes=2, settled_batch=5))
+    suspect = replace(RETURN, entry=an_entry(strikes=2, counted_batch=5))
 
     assert suspect.strikes(STRIKING) == 3
     assert suspect.strikes(ACQUITTING) == 2
@@ -177,7 +182,7 @@ def test_a_verdict_gives_its_strike_once() -> None:
 def test_a_strike_that_is_known_by_the_trail_alone_is_counted_once_across_a_deferral() -> None:
     """The write of the last redrive was lost, so the entry names an older batch than the trail."""
     circuit = a_circuit(judged=(a_judged(id=9),))
-    stale = an_entry(batch=7, settled_batch=7)
+    stale = an_entry(batch=7, counted_batch=7)
     case = replace(LOST_WRITE, entry=stale)
     strikes = case.strikes(circuit)
 
@@ -212,7 +217,7 @@ def test_a_strike_is_not_lost_with_the_record_of_the_redrive_that_followed_it() 
     assert LOST_WRITE.was_suspect(both)
     assert LOST_WRITE.strikes(both) == 2
     assert LOST_WRITE.strikes(STRIKING) == 1
-    assert replace(LOST_WRITE, entry=an_entry(settled_batch=7)).strikes(both) == 1
+    assert replace(LOST_WRITE, entry=an_entry(counted_batch=7)).strikes(both) == 1
 
 
 # Returns, each charged to the circuit once.

@@ -47,7 +47,7 @@ def test_a_circuit_finds_its_batches_by_id_and_counts_their_letters() -> None:
 def test_a_judged_batch_is_remembered_with_what_it_showed() -> None:
     batch = a_batch(id=1, size=5, returned=1)
 
-    circuit = a_circuit(pending=(batch,)).settled(
+    circuit = a_circuit(pending=(batch,)).with_verdict(
         batch, Verdict.SUCCESS, is_strike=True, was_alone=True, overturned_at=2
     )
 
@@ -69,7 +69,7 @@ def test_a_judged_batch_is_remembered_with_what_it_showed() -> None:
 def test_only_the_newest_judged_batches_are_remembered() -> None:
     circuit = a_circuit()
     for number in range(JUDGED_KEPT + 5):
-        circuit = circuit.settled(a_batch(id=number), Verdict.SUCCESS, is_strike=True)
+        circuit = circuit.with_verdict(a_batch(id=number), Verdict.SUCCESS, is_strike=True)
 
     assert len(circuit.judged) == JUDGED_KEPT
     assert circuit.judged_batch(4) is None

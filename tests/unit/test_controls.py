@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from redrive.core.admission import CONTROLS, CONTROLS_AMONG, SPREAD, Admission
+from redrive.core.admission import CONTROLS, CONTROLS_AMONG, CONTROLS_PATIENCE, SPREAD, Admission
 from redrive.core.batch import Verdict
 from redrive.core.case import Case
 from redrive.core.circuit import MOST_FLAPS, Circuit
+from redrive.core.decision import Hold, HoldReason, Redrive
 from redrive.core.permit import Permit
-from redrive.core.triage import Hold, HoldReason, Redrive
 from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, ago
 from tests.unit.situations import TERMS, a_return
@@ -112,6 +112,15 @@ def test_a_suspect_that_was_met_in_this_pass_is_about_although_no_verdict_knows_
     unaware = a_circuit()
 
     assert len(controls([a_suspect(), *ENOUGH], unaware)) == CONTROLS + 1
+
+
+def test_suspects_wait_for_an_hour_to_be_compared_and_no_longer() -> None:
+    """Where producers' messages keep coming some batch is always out, and they would wait for ever."""
+    patient = a_return(strikes=1, last_redrive=ago(minutes=30))
+    tired = a_return(strikes=1, last_redrive=NOW - CONTROLS_PATIENCE - TERMS.time_to_fail)
+
+    assert patient.message_id in controls([patient, *FEW], AWAITING)
+    assert tired.message_id not in controls([tired, *FEW], AWAITING)
 
 
 def test_suspects_alone_wait_for_nobody() -> None:

@@ -6,16 +6,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.core.decision import Hold, HoldReason, ParkReason, Redrive
 from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
-from redrive.core.triage import (
-    TRIES_BEFORE_LAST_CHANCE,
-    Hold,
-    HoldReason,
-    ParkReason,
-    Redrive,
-    hold,
-    hold_for_now,
-)
+from redrive.core.triage import TRIES_BEFORE_LAST_CHANCE, hold_unless_expiring
 from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,
@@ -42,13 +35,13 @@ ONE_SHORT = SETTINGS.max_attempts - 1
 def test_a_due_letter_without_a_permit_is_released_at_once_and_keeps_its_strikes() -> None:
     released = Hold(reason=HoldReason.NO_PERMIT, until=NOW, strikes=2)
 
-    assert hold_for_now(a_case(), 2, HoldReason.NO_PERMIT, TERMS, NOW) == released
+    assert hold_unless_expiring(a_case(), 2, HoldReason.NO_PERMIT, TERMS, NOW) == released
 
 
 def test_an_expiring_letter_without_a_permit_is_parked_whatever_the_circuit_says() -> None:
     case = a_case(sent_at=EXPIRING)
 
-    without_permit = hold_for_now(case, 1, HoldReason.NO_PERMIT, TERMS, NOW)
+    without_permit = hold_unless_expiring(case, 1, HoldReason.NO_PERMIT, TERMS, NOW)
 
     assert without_permit == park(ParkReason.EXPIRING, strikes=1)
 
@@ -64,7 +57,7 @@ def test_no_hold_hides_a_letter_beyond_its_margin_nor_longer_than_sqs_can(
     case = a_case(sent_at=NOW - RETENTION + left)
     terms = replace(TERMS, margin=margin)
 
-    kept = hold(case, 0, HoldReason.BACKOFF, terms, NOW + until, NOW)
+    kept = hold_unless_expiring(case, 0, HoldReason.BACKOFF, terms, NOW, until=NOW + until)
 
     if left < margin:
         assert kept == park(ParkReason.EXPIRING)

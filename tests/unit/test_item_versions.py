@@ -44,7 +44,7 @@ FULL_CIRCUIT = a_circuit(
 )
 FULL_ENTRY = an_entry(
     strikes=1,
-    settled_batch=6,
+    counted_batch=6,
     last_redrive=NOW,
     not_before=ahead(hours=1),
     seen_in_version=3,

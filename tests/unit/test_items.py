@@ -141,6 +141,12 @@ def test_a_circuit_with_all_that_it_may_remember_stays_far_below_dynamodbs_item_
     circuit = a_circuit(pending=tuple(a_batch(id=10**6 + n) for n in range(20)))
     for number in range(300):
         batch = a_batch(id=10**6 + number, generation=10**4, returned=10**4)
-        circuit = circuit.settled(batch, Verdict.SUCCESS, is_strike=True, overturned_at=10**4)
+        circuit = circuit.with_verdict(batch, Verdict.SUCCESS, is_strike=True, overturned_at=10**4)
 
     assert len(str(circuit_to_item(circuit))) < 40_000
+
+
+def test_an_entry_is_kept_under_the_attributes_that_tables_in_use_have() -> None:
+    item = entry_to_item(an_entry(counted_batch=6), NOW)
+
+    assert item["SettledBatch"] == {"N": "6"}

@@ -93,7 +93,7 @@ def after_sending(lane: Lane, *sendings: Sending) -> Circuit:
     lane.open_gate(NOW)
     lane.destination(NOW, ahead(minutes=4), lane.keeper.save)
     lane.sent(sendings)
-    return lane.settled(lane.circuit, NOW)
+    return lane.after_sending(lane.circuit, NOW)
 
 
 # What it asks for.
@@ -228,7 +228,7 @@ def test_a_person_who_forces_the_circuit_while_letters_go_out_is_not_overruled()
 
     theirs = a_circuit(state=State.OPEN, generation=9)
 
-    assert lane.settled(theirs, NOW) == theirs
+    assert lane.after_sending(theirs, NOW) == theirs
 
 
 # Returns.
@@ -253,7 +253,7 @@ def test_returns_that_were_met_while_letters_went_out_are_charged_in_the_end() -
     lane.charge_later(Counter({(7, False): 1}))
     lane.charge_later(Counter({(7, False): 1, (7, True): 1}))
 
-    batch = lane.settled(lane.circuit, NOW).pending_batch(7)
+    batch = lane.after_sending(lane.circuit, NOW).pending_batch(7)
 
     assert batch is not None
     assert (batch.returned, batch.suspects_returned) == (2, 1)

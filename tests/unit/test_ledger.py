@@ -38,7 +38,7 @@ def test_a_redrive_counts_and_remembers_which_copy_it_replaced() -> None:
 def test_a_redrive_settles_the_batch_before_it_and_forgets_the_deferral() -> None:
     entry = redriven(an_entry(batch=7, not_before=ahead(hours=1), seen_in_version=4))
 
-    assert entry.settled_batch == 7
+    assert entry.counted_batch == 7
     assert entry.not_before is None
     assert entry.seen_in_version is None
 
@@ -77,7 +77,7 @@ def test_a_return_counts_as_evidence_until_a_write_of_the_circuit_has_charged_it
 def test_a_deferral_keeps_the_strikes_and_settles_the_batch_that_gave_them() -> None:
     entry = an_entry().deferred(not_before=ahead(hours=2), strikes=1, batch=7, now=NOW)
 
-    assert (entry.not_before, entry.strikes, entry.settled_batch) == (ahead(hours=2), 1, 7)
+    assert (entry.not_before, entry.strikes, entry.counted_batch) == (ahead(hours=2), 1, 7)
     assert entry.redrive_count == 1
 
 
@@ -88,7 +88,7 @@ def test_a_parked_letter_keeps_its_reason_its_time_and_its_redrive_count() -> No
 
     assert entry.status is Status.PARKED
     assert (entry.park_reason, entry.parked_at) == ("MAX_ATTEMPTS", NOW)
-    assert (entry.redrive_count, entry.strikes, entry.settled_batch) == (5, 5, 7)
+    assert (entry.redrive_count, entry.strikes, entry.counted_batch) == (5, 5, 7)
     assert entry.current_id == "in the lot"
     assert entry.has_replaced("second")
 
@@ -124,7 +124,7 @@ def test_the_last_chance_is_counted_from_the_first_strike_and_no_later_one(
 def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks() -> None:
     entry = an_entry(
         strikes=4,
-        settled_batch=6,
+        counted_batch=6,
         first_strike=ago(hours=9),
         first_redrive=ago(days=2),
         not_before=ahead(hours=1),
@@ -136,7 +136,7 @@ def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks
 
     assert fresh.status is Status.REPLAYED
     assert (fresh.strikes, fresh.first_strike, fresh.first_redrive) == (0, None, None)
-    assert (fresh.batch, fresh.settled_batch, fresh.not_before) == (None, None, None)
+    assert (fresh.batch, fresh.counted_batch, fresh.not_before) == (None, None, None)
     assert (fresh.redrive_count, fresh.current_id) == (2, "third")
     assert fresh.has_replaced("second")
 

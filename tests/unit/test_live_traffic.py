@@ -12,8 +12,8 @@ from redrive.core.evidence import (
     FEWEST_LIVE_SUCCESSES,
     LIVE_LOOKBACK,
     Live,
-    LiveTraffic,
-    live_traffic,
+    LiveOutcome,
+    live_outcome,
 )
 from tests.unit.examples import NOW, a_batch, a_judged, ago
 from tests.unit.queue_books import BEGIN, BookKeeper, known
@@ -146,44 +146,44 @@ def test_one_more_live_success_never_takes_a_vouchers_word_back(
 # While the circuit is OPEN.
 
 
-def heard(keeper: BookKeeper, since: timedelta | None = None) -> LiveTraffic:
-    return live_traffic(keeper.books, NOW - since if since is not None else LONG_AGO)
+def heard(keeper: BookKeeper, since: timedelta | None = None) -> LiveOutcome:
+    return live_outcome(keeper.books, NOW - since if since is not None else LONG_AGO)
 
 
 def test_without_books_nothing_is_seen() -> None:
-    assert live_traffic(None, LONG_AGO) is LiveTraffic.UNSEEN
-    assert live_traffic(Books(), LONG_AGO) is LiveTraffic.UNSEEN
+    assert live_outcome(None, LONG_AGO) is LiveOutcome.UNSEEN
+    assert live_outcome(Books(), LONG_AGO) is LiveOutcome.UNSEEN
 
 
 def test_without_messages_nothing_is_seen() -> None:
-    assert heard(BookKeeper(ago(minutes=20)).quiet(15)) is LiveTraffic.UNSEEN
+    assert heard(BookKeeper(ago(minutes=20)).quiet(15)) is LiveOutcome.UNSEEN
 
 
 def test_messages_that_are_deleted_succeed() -> None:
     keeper = BookKeeper(ago(minutes=9)).minute(sent=2, deleted=2)
 
-    assert heard(keeper) is LiveTraffic.SUCCEEDS
+    assert heard(keeper) is LiveOutcome.SUCCEEDS
 
 
 def test_one_delete_is_no_success_of_the_consumer() -> None:
-    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, deleted=1)) is LiveTraffic.UNSEEN
+    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, deleted=1)) is LiveOutcome.UNSEEN
 
 
 def test_receives_that_all_come_to_nothing_fail() -> None:
     keeper = BookKeeper(ago(minutes=9)).minute(sent=2, tries=2).minute(tries=2).minute(moved=2)
 
-    assert heard(keeper) is LiveTraffic.FAILS
+    assert heard(keeper) is LiveOutcome.FAILS
 
 
 def test_one_receive_that_came_to_nothing_is_no_failure_of_the_consumer() -> None:
-    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, tries=1)) is LiveTraffic.UNSEEN
+    assert heard(BookKeeper(ago(minutes=9)).minute(sent=1, tries=1)) is LiveOutcome.UNSEEN
 
 
 @pytest.mark.parametrize("tries", [3, 6])
 def test_where_no_more_succeed_than_fail_nobody_can_tell(tries: int) -> None:
     keeper = BookKeeper(ago(minutes=9)).minute(sent=9, deleted=3, tries=tries)
 
-    assert heard(keeper) is LiveTraffic.UNSEEN
+    assert heard(keeper) is LiveOutcome.UNSEEN
 
 
 def test_the_end_of_an_outage_shows_at_once() -> None:
@@ -191,38 +191,38 @@ def test_the_end_of_an_outage_shows_at_once() -> None:
     for _ in range(15):
         keeper.minute(sent=2, tries=2, moved=2)
 
-    assert heard(keeper) is LiveTraffic.FAILS
+    assert heard(keeper) is LiveOutcome.FAILS
     assert heard(keeper.minute(sent=2, deleted=2).minute(sent=2, deleted=2).minute(deleted=0)) is (
-        LiveTraffic.SUCCEEDS
+        LiveOutcome.SUCCEEDS
     )
 
 
 def test_a_few_messages_a_quarter_of_an_hour_are_heard_when_the_last_minutes_are_silent() -> None:
     keeper = BookKeeper(ago(minutes=14)).minute(sent=2, deleted=2).quiet(10)
 
-    assert heard(keeper) is LiveTraffic.SUCCEEDS
+    assert heard(keeper) is LiveOutcome.SUCCEEDS
 
 
 def test_what_was_before_the_circuits_last_change_says_nothing_any_more() -> None:
     """The minute in which it changed holds both, before and after: the next one is the first to be heard."""
     keeper = BookKeeper(ago(minutes=5)).minute(sent=5, deleted=5)
 
-    assert heard(keeper, since=timedelta(minutes=4)) is LiveTraffic.UNSEEN
-    assert heard(keeper, since=timedelta(minutes=5)) is LiveTraffic.SUCCEEDS
+    assert heard(keeper, since=timedelta(minutes=4)) is LiveOutcome.UNSEEN
+    assert heard(keeper, since=timedelta(minutes=5)) is LiveOutcome.SUCCEEDS
 
 
 def test_a_circuit_that_changed_after_the_books_end_hears_nothing() -> None:
     keeper = BookKeeper(ago(minutes=9)).minute(sent=5, deleted=5)
 
-    assert heard(keeper, since=timedelta()) is LiveTraffic.UNSEEN
+    assert heard(keeper, since=timedelta()) is LiveOutcome.UNSEEN
 
 
 def test_messages_from_the_outage_that_fail_their_last_tries_do_not_outvote_the_new_ones() -> None:
     keeper = BookKeeper(ago(minutes=9), present=3).quiet(4)
     keeper.minute(sent=2, deleted=2, tries=3, moved=3)
 
-    assert heard(keeper) is LiveTraffic.SUCCEEDS
-    assert heard(keeper.minute(sent=3, tries=3)) is LiveTraffic.UNSEEN
+    assert heard(keeper) is LiveOutcome.SUCCEEDS
+    assert heard(keeper.minute(sent=3, tries=3)) is LiveOutcome.UNSEEN
 
 
 @given(
@@ -240,6 +240,6 @@ def test_nobody_is_said_to_succeed_without_deletes_nor_to_fail_beside_them(
 
     traffic = heard(keeper, since=since * PERIOD)
 
-    assert traffic is not LiveTraffic.SUCCEEDS or sum(one.deleted for one in counted) > 1
-    assert traffic is not LiveTraffic.FAILS or sum(one.received for one in counted) > 1
-    assert counted or traffic is LiveTraffic.UNSEEN
+    assert traffic is not LiveOutcome.SUCCEEDS or sum(one.deleted for one in counted) > 1
+    assert traffic is not LiveOutcome.FAILS or sum(one.received for one in counted) > 1
+    assert counted or traffic is LiveOutcome.UNSEEN

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.core.batch import Batch
-from redrive.core.breaker import new_circuit, order, register_batch
+from redrive.core.breaker import new_circuit, register_batch
+from redrive.core.by_hand import order
 from redrive.core.circuit import Orders, State
-from redrive.core.evidence import LiveTraffic
+from redrive.core.evidence import LiveOutcome
 from redrive.core.permit import DOUBT, FRESH, allow, cool_down, cools_until, has_cooled_down
 from redrive.settings import Settings
 from tests.unit.circuits import SETTINGS, failing, succeeding
@@ -52,8 +53,8 @@ def test_several_batches_share_one_window() -> None:
     assert allow(a_circuit(window=8, pending=pending), SETTINGS, NOW).limit == 3
 
 
-@pytest.mark.parametrize("live", list(LiveTraffic))
-def test_live_traffic_moves_no_closed_circuits_permit(live: LiveTraffic) -> None:
+@pytest.mark.parametrize("live", list(LiveOutcome))
+def test_live_traffic_moves_no_closed_circuits_permit(live: LiveOutcome) -> None:
     assert allow(a_circuit(), SETTINGS, NOW, live) == allow(a_circuit(), SETTINGS, NOW)
 
 
@@ -126,6 +127,18 @@ def test_a_shaken_circuit_probes_beside_any_batch_of_which_nothing_is_known() ->
     assert (permit.limit, permit.is_probe) == (CANARY, True)
 
 
+def test_a_full_batch_follows_a_fresh_success_although_younger_probes_are_out() -> None:
+    """Or a slow consumer, of which a probe is always out, would get nothing but probes."""
+    probe = a_batch(
+        id=8, size=CANARY, is_probe=True, first_try_at=ago(minutes=6), due_at=ahead(hours=1)
+    )
+    shaken = a_circuit(window=8, is_shaken=True, probed_at=NOW, pending=(probe,))
+
+    assert allow(shaken, SETTINGS, NOW).limit == 8 - CANARY
+    assert allow(replace(shaken, probed_at=None), SETTINGS, NOW).is_probe
+    assert allow(replace(shaken, pending=(replace(probe, is_probe=False),)), SETTINGS, NOW).is_probe
+
+
 def test_a_window_that_is_not_used_up_needs_no_probe_beside_it() -> None:
     permit = allow(a_circuit(window=8, pending=(doubtful(1, size=3),)), SETTINGS, NOW)
 
@@ -163,7 +176,7 @@ def test_a_circuit_that_drew_no_jitter_cools_down_for_the_whole_time() -> None:
 def test_live_successes_bring_the_canary_forward() -> None:
     circuit = a_circuit(state=State.OPEN, changed_at=NOW, cools_until=ahead(hours=1))
 
-    permit = allow(circuit, SETTINGS, NOW, LiveTraffic.SUCCEEDS)
+    permit = allow(circuit, SETTINGS, NOW, LiveOutcome.SUCCEEDS)
 
     assert (permit.limit, permit.is_canary) == (CANARY, True)
 
@@ -173,8 +186,8 @@ def test_live_failures_spare_canaries_but_not_for_ever() -> None:
     circuit = a_circuit(state=State.OPEN, changed_at=NOW, cools_until=ahead(minutes=1))
     longest = ahead(seconds=SETTINGS.max_cool_down_seconds)
 
-    spared = allow(circuit, SETTINGS, longest - SECOND, LiveTraffic.FAILS)
-    tried = allow(circuit, SETTINGS, longest, LiveTraffic.FAILS)
+    spared = allow(circuit, SETTINGS, longest - SECOND, LiveOutcome.FAILS)
+    tried = allow(circuit, SETTINGS, longest, LiveOutcome.FAILS)
 
     assert (spared.limit, tried.limit) == (0, CANARY)
 
@@ -182,8 +195,8 @@ def test_live_failures_spare_canaries_but_not_for_ever() -> None:
 # HALF_OPEN.
 
 
-@pytest.mark.parametrize("live", list(LiveTraffic))
-def test_a_half_open_circuit_permits_one_canary_at_a_time(live: LiveTraffic) -> None:
+@pytest.mark.parametrize("live", list(LiveOutcome))
+def test_a_half_open_circuit_permits_one_canary_at_a_time(live: LiveOutcome) -> None:
     half_open = a_circuit(state=State.HALF_OPEN)
     busy = replace(half_open, pending=(doubtful(1, timedelta(hours=1), size=1),))
 

@@ -8,18 +8,10 @@ import pytest
 
 from redrive.core.case import Case
 from redrive.core.circuit import State
+from redrive.core.decision import Decision, Discard, Hold, HoldReason, ParkReason
 from redrive.core.ledger import Status
 from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
-from redrive.core.triage import (
-    IN_VAIN,
-    STRIKES_THAT_CONVICT,
-    TRIES_BEFORE_LAST_CHANCE,
-    Decision,
-    Discard,
-    Hold,
-    HoldReason,
-    ParkReason,
-)
+from redrive.core.triage import IN_VAIN, STRIKES_THAT_CONVICT, TRIES_BEFORE_LAST_CHANCE
 from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,
@@ -155,7 +147,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         redrive(30),
     ),
     "a strike that is in the ledger already is not counted again": (
-        Situation(case=a_return(strikes=1, settled_batch=7), circuit=STRIKING),
+        Situation(case=a_return(strikes=1, counted_batch=7), circuit=STRIKING),
         redrive(60, strikes=1),
     ),
     "one strike short of the limit, a letter is tried now and then until its last chance": (

@@ -76,8 +76,8 @@ def kept_metrics(environment: Mapping[str, str]) -> Container[str]:
 
 def emit(report: Report, kept: Container[str]) -> None:
     """Write the metrics of a pass to the log: one line a source queue, and one more for each reason of parking."""
-    for queue, told in values(report).items():
-        _write(told, kept, **{QUEUE: queue})
+    for queue, points in values(report).items():
+        _write(points, kept, **{QUEUE: queue})
     for reason, letters in report.parked.items():
         _write({LETTERS_PARKED: [letters]}, kept, **{QUEUE: report.queue, REASON: reason})
 
@@ -87,31 +87,31 @@ def values(report: Report) -> dict[str, dict[Metric, list[float]]]:
 
     Each circuit's state, window and verdicts are under its own queue's name, all else under the first one's.
     """
-    told = {report.queue: _worth_telling(_of_the_dlq(report))}
+    points = {report.queue: _worth_telling(_of_the_dlq(report))}
     for circuit in report.circuits:
-        told.setdefault(circuit["queue"], {}).update(_of_circuit(report, circuit))
-    return told
+        points.setdefault(circuit["queue"], {}).update(_of_circuit(report, circuit))
+    return points
 
 
-def _worth_telling(told: Mapping[Metric, list[float]]) -> dict[Metric, list[float]]:
+def _worth_telling(points: Mapping[Metric, list[float]]) -> dict[Metric, list[float]]:
     return {
         metric: numbers
-        for metric, numbers in told.items()
+        for metric, numbers in points.items()
         if numbers and (metric.always or any(numbers))
     }
 
 
 def _of_circuit(report: Report, circuit: Mapping[str, Any]) -> dict[Metric, list[float]]:
     verdicts = [one["verdict"] for one in report.verdicts if one["queue"] == circuit["queue"]]
-    told: dict[Metric, list[float]] = {
+    points: dict[Metric, list[float]] = {
         CIRCUIT_STATE: [STATE_VALUES[state] for state in circuit["states"]],
         WINDOW: [circuit["window"]],
     }
     if verdicts:
         # Success and failure come together, or a share of them could not be computed.
-        told[VERDICTS_SUCCESS] = [verdicts.count(Verdict.SUCCESS.value)]
-        told[VERDICTS_FAILURE] = [verdicts.count(Verdict.FAILURE.value)]
-    return told | _worth_telling(
+        points[VERDICTS_SUCCESS] = [verdicts.count(Verdict.SUCCESS.value)]
+        points[VERDICTS_FAILURE] = [verdicts.count(Verdict.FAILURE.value)]
+    return points | _worth_telling(
         {VERDICTS_NO_EVIDENCE: [verdicts.count(Verdict.NO_EVIDENCE.value)]}
     )
 
@@ -139,12 +139,12 @@ def _known(value: float | None) -> list[float]:
     return [] if value is None else [value]
 
 
-def _write(told: Mapping[Metric, list[float]], kept: Container[str], **dimensions: str) -> None:
+def _write(points: Mapping[Metric, list[float]], kept: Container[str], **dimensions: str) -> None:
     # An empty service: one from the environment would become a dimension that no alarm asks for.
     document = EphemeralMetrics(namespace=NAMESPACE, service="")
     for name, value in dimensions.items():
         document.add_dimension(name, value)
-    for metric, numbers in told.items():
+    for metric, numbers in points.items():
         for number in numbers if metric.name in kept else ():
             document.add_metric(metric.name, metric.unit, number)
     if document.metric_set:

@@ -9,14 +9,21 @@ from datetime import datetime, timedelta
 from redrive.core.batch import Verdict
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
+from redrive.core.decision import Decision, HoldReason, Redrive
 from redrive.core.pacing import Pacer
 from redrive.core.permit import Permit
-from redrive.core.triage import Decision, HoldReason, Redrive, Terms, hold_for_now, triage
+from redrive.core.triage import Terms, failed_at, hold_unless_expiring, triage
 from redrive.settings import Settings
 
 #: Letters that stay as controls, and among how many at least.
 CONTROLS = 3
 CONTROLS_AMONG = 8
+#: Suspects wait no longer to be compared: where producers' messages keep coming, some batch is always out.
+CONTROLS_PATIENCE = timedelta(hours=1)
+
+#: A suspect is tried in a trial when the others have been so much oftener. Never would be wrong: what has no strike
+#: can be poison, too, and what has one a good letter whose downstream is up again.
+SUSPECTS_TURN = 2
 
 #: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
 #: spread, by so much for each time that happened.
@@ -52,8 +59,8 @@ class Admission:
         """What becomes of each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
 
         What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
-        of them first. For a trial it is the least redriven: were it always the same, and poison, no canary would ever
-        succeed. The first letter that finds no second within the rate, at most 15 minutes ahead, ends the room: the
+        of them first. For a trial it is the least redriven, a suspect two redrives later: were it always the same, and
+        poison, no canary would ever succeed. The first letter that finds no second within the rate, at most 15 minutes ahead, ends the room: the
         next pass goes on.
         """
         decided: list[tuple[Case, Decision]] = []
@@ -67,18 +74,24 @@ class Admission:
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
         in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
-        controls = self._controls(in_no_hurry, circuit, is_end=is_end)
+        controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_end)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
-                what = hold_for_now(case, decision.strikes, HoldReason.CONTROL, terms, now)
+                what = hold_unless_expiring(case, decision.strikes, HoldReason.CONTROL, terms, now)
             else:
                 what = self._admit(case, decision, terms, now, spread=self._spread * roll)
             decided.append((case, what))
         return decided
 
     def _controls(
-        self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
+        self,
+        due: Sequence[tuple[Case, Redrive]],
+        circuit: Circuit,
+        terms: Terms,
+        now: datetime,
+        *,
+        is_end: bool,
     ) -> set[str]:
         """The last few letters without strikes, of those that were never tried, stay until the batch's verdict, where suspects are about.
 
@@ -88,7 +101,11 @@ class Admission:
         """
         unblemished = [case for case, decision in due if not decision.strikes]
         good = [one.message_id for one in sorted(unblemished, key=lambda one: -one.redrives)]
-        suspects = {case.message_id for case, decision in due if decision.strikes}
+        suspects = {
+            case.message_id
+            for case, decision in due
+            if decision.strikes and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
+        }
         self._has_met_suspects |= circuit.has_suspects or any(
             _came_back_from_a_success(case, circuit) for case, _ in due
         )
@@ -101,10 +118,12 @@ class Admission:
 
     def _order(
         self, case: Case, decision: Redrive, *, urgent_before: datetime
-    ) -> tuple[bool, bool, int, timedelta, datetime]:
-        sent_at = case.letter.sent_at
-        redrives = case.redrives if self._is_trial else 0
-        return sent_at >= urgent_before, decision.strikes > 0, redrives, decision.delay, sent_at
+    ) -> tuple[bool, int, bool, timedelta, datetime]:
+        sent_at, is_suspect = case.letter.sent_at, decision.strikes > 0
+        if self._is_trial:
+            turn = case.redrives + SUSPECTS_TURN * is_suspect
+            return sent_at >= urgent_before, turn, is_suspect, decision.delay, sent_at
+        return sent_at >= urgent_before, int(is_suspect), False, decision.delay, sent_at
 
     def _admit(
         self, case: Case, decision: Redrive, terms: Terms, now: datetime, *, spread: timedelta
@@ -114,7 +133,7 @@ class Admission:
         slot = self._pacer.slot(wanted, now) if self.room > 0 else None
         if slot is None:
             self.room = 0
-            return hold_for_now(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
+            return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
         return decision if slot == decision.delay else replace(decision, delay=slot)
 

@@ -39,8 +39,8 @@ class Account:
 
     Attributes:
         present: in the queue when the span began. `sent`: by anyone, meanwhile.
-        received, deleted: by the consumer, meanwhile.
-        left: still there at its end. `waiting`, `in_flight`: those of them that nobody, somebody has in hand.
+        received, deleted: calls of the consumer that took effect, meanwhile. A message can be deleted twice.
+        left: still there at its end, at most; `left_at_least`. `waiting`, `in_flight`: those of them that nobody, somebody has in hand.
         until: its end; what came later is not known yet.
         deleted_lately: in the last minute of it.
 
@@ -51,6 +51,7 @@ class Account:
     received: int
     deleted: int
     left: int
+    left_at_least: int
     waiting: int
     in_flight: int
     until: datetime
@@ -60,6 +61,11 @@ class Account:
     def met(self) -> int:
         """Messages that the consumer could meet."""
         return self.present + self.sent
+
+    @property
+    def done(self) -> int:
+        """Messages that were deleted, at most: a Lambda may delete what its event source mapping deletes again."""
+        return min(self.deleted, max(0, self.met - self.left_at_least))
 
     @property
     def moved(self) -> int:
@@ -96,6 +102,7 @@ class Books:
             received=sum(one.received for one in span),
             deleted=sum(one.deleted for one in span),
             left=max(one.held for one in last_two),
+            left_at_least=min(one.held for one in last_two),
             waiting=max(one.visible or 0 for one in last_two),
             in_flight=max(one.in_flight or 0 for one in last_two),
             until=span[-1].at + PERIOD,

@@ -1,4 +1,4 @@
-"""The circuit breaker: how batches, verdicts and people move the circuit. Pure.
+"""The circuit breaker: how batches and verdicts move the circuit. What people do to it is in `by_hand`. Pure.
 
                      failure_threshold failures in a row
           ┌────────┐ ───────────────────────────────────► ┌──────┐
@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Judged, Verdict
-from redrive.core.circuit import MOST_FLAPS, Circuit, Orders, State
+from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
-from redrive.core.permit import FLAPS_THAT_SHOW, Permit, cool_down, restart_window
+from redrive.core.permit import Permit, cool_down, is_likely_up, restart_window
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement, weigh
 from redrive.settings import Settings
 
-#: What a person's close leaves; the window grows from here.
+#: What failures and a person's close leave at the least; the window grows from here.
 SMALLEST_WINDOW = 1
 
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
@@ -59,7 +59,9 @@ def register_batch(
     An OPEN circuit turns HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
     """
     if circuit.state is State.OPEN:
-        circuit = _changed(replace(circuit, success_count=0), State.HALF_OPEN, permit.reason, now)
+        circuit = change_state(
+            replace(circuit, success_count=0), State.HALF_OPEN, permit.reason, now
+        )
     batch = Batch(
         id=circuit.version + 1,
         generation=circuit.generation,
@@ -128,7 +130,7 @@ def judge(
         )
         after = circuit
         if judgement.verdict is not None:
-            after = circuit.settled(
+            after = circuit.with_verdict(
                 batch,
                 judgement.verdict,
                 is_strike=judgement.is_strike,
@@ -148,35 +150,6 @@ def refuse(
     return _failed(circuit, reason, settings, now, roll)
 
 
-def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
-    """After a person opened or closed the circuit by hand."""
-    counted = replace(
-        circuit,
-        failure_count=0,
-        success_count=0,
-        is_shaken=False,
-        probed_at=None,
-        flaps=0,
-        consecutive_opens=1 if state is State.OPEN else 0,
-        window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
-    )
-    return _changed(counted, state, reason, now)
-
-
-def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
-    """After a person paused, resumed or began to drain the queue; a drain raises the window at once."""
-    circuit = replace(circuit, orders=orders)
-    if circuit.state is not State.CLOSED:
-        return circuit  # the drain's window is that of the close, see `_succeeded`
-    return replace(circuit, window=max(circuit.window, _drain_window(circuit, now)))
-
-
-def _drain_window(circuit: Circuit, now: datetime) -> int:
-    """The window that a person's drain asks for; 0 without one."""
-    orders = circuit.orders
-    return (orders.drain_window or 0) if orders.drains(now) else 0
-
-
 def _record(
     circuit: Circuit,
     batch: Batch,
@@ -193,7 +166,14 @@ def _record(
         case Verdict.FAILURE:
             if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
                 circuit = replace(circuit, good_window=batch.size // 4)
-            return _failed(circuit, judgement.reason, settings, now, roll, is_probe=batch.is_probe)
+            return _failed(
+                _up_until(circuit, batch.sent_at),
+                judgement.reason,
+                settings,
+                now,
+                roll,
+                is_probe=batch.is_probe,
+            )
         case _:
             return circuit
 
@@ -202,15 +182,22 @@ def _succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
     vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
-    circuit = replace(circuit, success_count=circuit.success_count + 1, probed_at=now)
+    circuit = replace(
+        circuit,
+        success_count=circuit.success_count + 1,
+        up_since=circuit.up_since or batch.sent_at,
+    )
+    # Where the consumer flaps and its next bad phase is near, a probe goes before the next batch.
+    is_trial = batch.is_probe or batch.size <= settings.canary_size
+    circuit = replace(circuit, probed_at=now if is_trial or is_likely_up(circuit, now) else None)
     if circuit.state is State.HALF_OPEN:
         # Whatever opens the circuit next is another outage: its cool-down begins anew.
         circuit = replace(circuit, consecutive_opens=0)
         if circuit.success_count < settings.success_threshold:
             return circuit
         if batch.size > settings.canary_size:
-            circuit = replace(circuit, good_window=batch.size, probed_at=None)
-        window = max(restart_window(circuit, settings), vouched, _drain_window(circuit, now))
+            circuit = replace(circuit, good_window=batch.size)
+        window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
         reason = f"{circuit.success_count} canaries succeeded"
         closed = replace(
             circuit,
@@ -219,7 +206,7 @@ def _succeeded(
             window=min(window, settings.max_window),
             is_shaken=True,
         )
-        return _changed(closed, State.CLOSED, reason, now)
+        return change_state(closed, State.CLOSED, reason, now)
     circuit = replace(circuit, failure_count=0)
     if batch.is_probe:
         return replace(circuit, success_count=circuit.success_count - 1)
@@ -233,8 +220,6 @@ def _succeeded(
     return replace(
         circuit,
         success_count=calming,
-        # Where the consumer flaps, its next bad phase is near when a whole batch has been judged.
-        probed_at=now if circuit.flaps < FLAPS_THAT_SHOW else None,
         consecutive_opens=0,
         window=min(max(window, vouched), settings.max_window),
         good_window=good,
@@ -249,6 +234,13 @@ def _grown(window: int, judgement: Judgement, vouched: int) -> int:
     if judgement.growth >= GROWTH_WHERE_SHOWN:
         return grown
     return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+
+
+def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:
+    """The circuit that knows for how long the consumer was up, after the failure of a batch sent then."""
+    if circuit.up_since is None or sent_at <= circuit.up_since:
+        return circuit
+    return replace(circuit, up_seconds=int((sent_at - circuit.up_since).total_seconds()))
 
 
 def _failed(
@@ -266,6 +258,7 @@ def _failed(
         success_count=0,
         is_shaken=True,
         probed_at=None,
+        up_since=None,
         flaps=min(circuit.flaps + is_flap, MOST_FLAPS),
     )
     if circuit.state is State.CLOSED:
@@ -278,19 +271,19 @@ def _failed(
         reason = f"{failures} failed batches in a row, the last: {reason}"
     opens = circuit.consecutive_opens + 1
     opened = replace(circuit, consecutive_opens=opens)
-    return _changed(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
+    return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
 
 
-def _changed(
+def change_state(
     circuit: Circuit,
     state: State,
     reason: str,
     now: datetime,
     cools_for: timedelta | None = None,
 ) -> Circuit:
-    """A new state and generation; what still awaited a verdict no longer has one to wait for."""
+    """The circuit in a new state and generation; what still awaited a verdict no longer has one to wait for."""
     for batch in circuit.pending:
-        circuit = circuit.settled(batch, Verdict.NO_EVIDENCE, is_strike=False)
+        circuit = circuit.with_verdict(batch, Verdict.NO_EVIDENCE, is_strike=False)
     return replace(
         circuit,
         state=state,

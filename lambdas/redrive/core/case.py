@@ -40,16 +40,15 @@ class Case:
     def is_strangers_copy(self) -> bool:
         """Whether a consumer copied the trail on to a message of its own, on the same queue.
 
-        The ledger knows the id of the copy that was sent last. Where a write was lost, the trail is ahead of it.
+        The ledger knows the id of the copy that was sent last. Where a write was lost, the trail is ahead of it; where
+        the answer to a send was lost, the letter was sent again, as often redriven and in another batch.
         """
         trail, entry = self.letter.trail, self.entry
-        return (
-            trail is not None
-            and entry is not None
-            and self.message_id != entry.current_id
-            and not entry.has_replaced(self.message_id)
-            and trail.redrive_count <= entry.redrive_count
-        )
+        if trail is None or entry is None or entry.has_replaced(self.message_id):
+            return False
+        if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
+            return False
+        return self.message_id != entry.current_id and trail.redrive_count <= entry.redrive_count
 
     @property
     def redrives(self) -> int:
@@ -99,7 +98,7 @@ class Case:
         return self.entry.strikes + self._is_strike(lost, circuit)
 
     def _is_strike(self, batch: int | None, circuit: Circuit) -> bool:
-        if self.entry is not None and self.entry.settled_batch == batch:
+        if self.entry is not None and self.entry.counted_batch == batch:
             return False
         judged = circuit.judged_batch(batch)
         return judged is not None and judged.is_strike

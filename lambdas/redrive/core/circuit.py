@@ -55,6 +55,10 @@ class Orders:
         """Whether the drain is on now."""
         return self.drain_until is not None and now < self.drain_until
 
+    def window(self, now: datetime) -> int:
+        """The window that the drain asks for; 0 without one."""
+        return (self.drain_window or 0) if self.drains(now) else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSuspects:
@@ -80,6 +84,8 @@ class Circuit:
         probed_at: when the last verdict fell, if it was a success; None after a failure.
         flaps: full batches that failed right after a trial had succeeded, up to `MOST_FLAPS`: the consumer is up and
             down. Forgotten after as many successes in a row, and `failure_threshold` more.
+        up_since: when the first batch was sent that has succeeded since the last failure; None after a failure.
+        up_seconds: from there to the send of the batch that failed, the last time: for so long the consumer was up.
         cools_until: while OPEN, when the cool-down is over.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
@@ -103,6 +109,8 @@ class Circuit:
     is_shaken: bool = False
     probed_at: datetime | None = None
     flaps: int = 0
+    up_since: datetime | None = None
+    up_seconds: int = 0
     cools_until: datetime | None = None
     last_attempt_at: datetime | None = None
     dlq_sweep_at: datetime | None = None
@@ -152,7 +160,7 @@ class Circuit:
         """This circuit with the pending batch of this id dropped, as if it had never been registered."""
         return replace(self, pending=tuple(b for b in self.pending if b.id != batch_id))
 
-    def settled(
+    def with_verdict(
         self,
         batch: Batch,
         verdict: Verdict,

@@ -24,7 +24,7 @@ FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
 
 
-class LiveTraffic(str, Enum):
+class LiveOutcome(str, Enum):
     """What producers' own messages have met in the last minutes."""
 
     UNSEEN = "UNSEEN"
@@ -117,11 +117,11 @@ def gather_evidence(
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     others_met = max(0, account.met - batch.size)
     others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
-    deleted = max(0, account.deleted - max(0, others_met - others_failed))
-    is_settled = account.until >= batch.tried_by + PERIOD
-    moved = max(0, account.moved - others_met) if is_settled else 0
+    done = max(0, account.done - max(0, others_met - others_failed))
+    has_books = account.until >= batch.tried_by + PERIOD
+    moved = max(0, account.moved - others_met) if has_books else 0
     return Evidence(
-        succeeded=min(deleted, batch.size - batch.seen_again),
+        succeeded=min(done, batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
         live=_live(ours, account, sent_before, start),
@@ -133,7 +133,7 @@ def gather_evidence(
         ),
         were_tried=_were_tried(batch, account),
         is_still_there=account.left > 0,
-        has_books=is_settled,
+        has_books=has_books,
     )
 
 
@@ -141,12 +141,12 @@ def _live(ours: list[Batch | Judged], account: Account, sent_before: int, start:
     size = sum(one.size for one in ours)
     met = max(0, account.met - size)
     may_be_ours = size - sum(one.seen_again for one in ours)
-    succeeded = min(met, max(0, account.deleted - may_be_ours))
+    succeeded = min(met, max(0, account.done - may_be_ours))
     minutes = max(1.0, (account.until - start) / PERIOD)
     return Live(
         met=met,
         succeeded=succeeded,
-        finished=max(succeeded, min(met, account.deleted + account.moved - size)),
+        finished=max(succeeded, min(met, account.done + account.moved - size)),
         per_minute=succeeded / minutes,
         is_expected=account.sent > size or sent_before > 0,
     )
@@ -169,7 +169,7 @@ def _enough(failed: int) -> int:
     return max(FEWEST_LIVE_SUCCESSES, math.ceil(failed / FAILURES_PER_LIVE_SUCCESS))
 
 
-def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
+def live_outcome(books: Books | None, since: datetime) -> LiveOutcome:
     """What the consumer has made of messages in the last minutes, whoever's they are.
 
     Args:
@@ -180,7 +180,7 @@ def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
 
     """
     if books is None or not books.minutes:
-        return LiveTraffic.UNSEEN
+        return LiveOutcome.UNSEEN
     end = books.minutes[-1].at + PERIOD
     for span in (timedelta(minutes=3), LIVE_LOOKBACK):
         account = books.account(max(since + PERIOD, end - span))
@@ -188,7 +188,7 @@ def live_traffic(books: Books | None, since: datetime) -> LiveTraffic:
             continue
         failed = max(0, account.failed_tries - account.present)
         if account.deleted >= FEWEST_LIVE_SUCCESSES and account.deleted > failed:
-            return LiveTraffic.SUCCEEDS
+            return LiveOutcome.SUCCEEDS
         if not account.deleted and account.failed_tries >= FEWEST_LIVE_SUCCESSES:
-            return LiveTraffic.FAILS
-    return LiveTraffic.UNSEEN
+            return LiveOutcome.FAILS
+    return LiveOutcome.UNSEEN

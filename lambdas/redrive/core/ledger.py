@@ -36,7 +36,7 @@ class Entry:
         current_id: the MessageId of the copy that was sent last.
         replaced_ids: ids of copies that an accepted send has replaced, newest last.
         redrive_count: every redrive. `strikes`: the returns that speak against the letter.
-        batch: the batch of the last redrive. `settled_batch`: the last batch whose verdict is in `strikes`.
+        batch: the batch of the last redrive. `counted_batch`: the last batch whose verdict is in `strikes`.
         seen_in_version: version of the circuit when the return was first seen (see `counts_as_evidence`).
         not_before: when a returned letter may be redriven at the earliest.
         source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
@@ -56,7 +56,7 @@ class Entry:
     redrive_count: int = 0
     strikes: int = 0
     batch: int | None = None
-    settled_batch: int | None = None
+    counted_batch: int | None = None
     generation: int = 0
     first_redrive: datetime | None = None
     last_redrive: datetime | None = None
@@ -108,7 +108,7 @@ class Entry:
             redrive_count=self.redrive_count + 1,
             strikes=strikes,
             first_strike=self._first_strike(strikes, now),
-            settled_batch=self.batch,
+            counted_batch=self.batch,
             batch=batch,
             generation=generation,
             first_redrive=self.first_redrive or now,
@@ -141,7 +141,7 @@ class Entry:
             strikes=strikes,
             first_strike=self._first_strike(strikes, now),
             batch=batch,
-            settled_batch=batch,
+            counted_batch=batch,
         )
 
     def parked(
@@ -160,7 +160,7 @@ class Entry:
             **self._sent_on(replaced_id, new_id, now, f"parked {reason}"),
             status=Status.PARKED,
             strikes=strikes,
-            settled_batch=self.batch,
+            counted_batch=self.batch,
             park_reason=reason,
             parked_at=now,
             error=error,
@@ -183,7 +183,7 @@ class Entry:
             first_strike=None,
             first_redrive=None,
             batch=None,
-            settled_batch=None,
+            counted_batch=None,
             last_redrive=now,
             not_before=None,
             seen_in_version=None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from redrive.core.circuit import Circuit, HeldSuspects
-from redrive.core.triage import Hold, HoldReason
+from redrive.core.decision import Hold, HoldReason
 
 #: Letters held for these are released at once, and nobody knows when they go.
 NO_KNOWN_MOMENT = frozenset({HoldReason.NO_PERMIT, HoldReason.AWAITING_VERDICT, HoldReason.CONTROL})

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import LiveTraffic
+from redrive.core.evidence import LiveOutcome
 from redrive.core.verdict import GROWTH_WHERE_VOUCHED
 from redrive.settings import Settings
 
@@ -15,6 +15,11 @@ FRESH = timedelta(minutes=3)
 
 #: A batch of which nothing is known for so long is in doubt: a probe may go beside it.
 DOUBT = timedelta(minutes=5)
+
+#: Where the consumer flaps, it is trusted for so much of the time for which it was up the last time. What follows
+#: later is likely to meet its next bad phase, and smaller by so much.
+TRUSTED_SHARE = 0.6
+LATE_SHARE = 4
 
 #: So many full batches in a row that failed right after a success show that the consumer is up and down.
 FLAPS_THAT_SHOW = 2
@@ -64,7 +69,7 @@ def allow(
     circuit: Circuit,
     settings: Settings,
     now: datetime,
-    live: LiveTraffic = LiveTraffic.UNSEEN,
+    live: LiveOutcome = LiveOutcome.UNSEEN,
 ) -> Permit:
     """How many letters may be redriven now, with what live traffic shows while the circuit is OPEN."""
     match circuit.state:
@@ -98,16 +103,23 @@ def restart_window(circuit: Circuit, settings: Settings) -> int:
     return max(settings.initial_window, circuit.good_window * GROWTH_WHERE_VOUCHED)
 
 
-def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveTraffic) -> Permit:
+def is_likely_up(circuit: Circuit, now: datetime) -> bool:
+    """Whether a consumer that flaps is up for a while yet: it has just come up, or was up for longer the last time."""
+    if circuit.flaps < FLAPS_THAT_SHOW or circuit.success_count == 0 or circuit.up_since is None:
+        return True
+    return now - circuit.up_since <= TRUSTED_SHARE * timedelta(seconds=circuit.up_seconds)
+
+
+def _allow_open(circuit: Circuit, settings: Settings, now: datetime, live: LiveOutcome) -> Permit:
     canary = Permit(limit=settings.canary_size, reason="a canary", is_canary=True)
-    if live is LiveTraffic.SUCCEEDS:
+    if live is LiveOutcome.SUCCEEDS:
         return replace(canary, reason="a canary, as live messages succeed")
     if not has_cooled_down(circuit, settings, now):
         ends = cools_until(circuit, settings)
         return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
     # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
     spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
-    if live is LiveTraffic.FAILS and now < spared_until:
+    if live is LiveOutcome.FAILS and now < spared_until:
         return Permit(limit=0, reason="OPEN, live messages still fail")
     return canary
 
@@ -119,17 +131,23 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     with one letter instead.
     """
     window = min(circuit.window, settings.max_window)
+    if not is_likely_up(circuit, now):
+        window = max(settings.canary_size, window // LATE_SHARE)
     reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
+    free = Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
+    has_only_probes_out = all(one.is_probe for one in circuit.pending)
+    if circuit.is_shaken and is_fresh and has_only_probes_out:
+        return free
     if circuit.pending and _is_in_doubt(circuit, settings, now):
         return replace(probe, reason=f"{reason}, nothing known of them: a probe")
     if not circuit.is_shaken:
-        return Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+        return free
     if circuit.pending:
         return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
-    is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
-    if is_fresh or window <= settings.canary_size:
-        return Permit(limit=window, reason=reason)
+    if window <= settings.canary_size:
+        return free
     return replace(probe, reason="a probe, as a batch failed lately")
 
 

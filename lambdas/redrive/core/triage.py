@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
 
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
+from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
 from redrive.core.retention import is_expiring
 from redrive.settings import Settings
@@ -22,64 +22,6 @@ IN_VAIN = 2
 #: One strike can be bad luck, or the first sign of an outage. A letter that failed twice while others succeeded is
 #: parked at its last chance even where nobody is left to compare it with.
 STRIKES_THAT_CONVICT = 2
-
-
-class ParkReason(str, Enum):
-    """Why a letter waits for a person."""
-
-    MAX_ATTEMPTS = "MAX_ATTEMPTS"
-    GAVE_UP = "GAVE_UP"
-    UNDELIVERABLE = "UNDELIVERABLE"
-    UNKNOWN_SOURCE = "UNKNOWN_SOURCE"
-    EXPIRING = "EXPIRING"
-
-
-class HoldReason(str, Enum):
-    """Why a letter stays in the DLQ for now."""
-
-    AWAITING_VERDICT = "AWAITING_VERDICT"
-    BACKOFF = "BACKOFF"
-    LAST_CHANCE = "LAST_CHANCE"
-    CONTROL = "CONTROL"
-    NO_PERMIT = "NO_PERMIT"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redrive:
-    """Send the letter back to `destination` (a queue's ARN), to be tried no earlier than in `delay`."""
-
-    destination: str
-    delay: timedelta
-    strikes: int
-    reason: str = "DUE"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Park:
-    """Send the letter to the parking lot."""
-
-    reason: ParkReason
-    strikes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """Leave the letter in the DLQ, hidden until `until`. `not_before` is set where it is worth remembering."""
-
-    reason: HoldReason
-    until: datetime
-    strikes: int
-    not_before: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discard:
-    """Delete this copy: an accepted send has replaced it already."""
-
-    reason: str = "ALREADY_SENT"
-
-
-Decision = Redrive | Park | Hold | Discard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,39 +59,43 @@ def triage(
     if reason := _reason_to_park(case, strikes, circuit, terms, settings, now):
         return Park(reason=reason, strikes=strikes)
     if circuit.pending_batch(case.batch):
-        return hold_for_now(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
+        return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
     not_before, why = _earliest(case, strikes, terms, settings, now, roll)
     delay = max(not_before - now, timedelta())
     if delay > MAX_SQS_DELAY:
         until = not_before - (MAX_SQS_DELAY if why is HoldReason.BACKOFF else timedelta())
-        return hold(case, strikes, why, terms, until, now, not_before)
+        return hold_unless_expiring(
+            case, strikes, why, terms, now, until=until, not_before=not_before
+        )
     return Redrive(destination=case.source_arn or terms.home, delay=delay, strikes=strikes)
 
 
-def hold_for_now(
-    case: Case, strikes: int, reason: HoldReason, terms: Terms, now: datetime
-) -> Hold | Park:
-    """What becomes of a letter that is due and does not go in this pass: released at once."""
-    return hold(case, strikes, reason, terms, now, now)
-
-
-def hold(
+def hold_unless_expiring(
     case: Case,
     strikes: int,
     reason: HoldReason,
     terms: Terms,
-    until: datetime,
     now: datetime,
+    *,
+    until: datetime | None = None,
     not_before: datetime | None = None,
 ) -> Hold | Park:
-    """Hold a letter, or park it where it could expire meanwhile: what is hidden is seen by nobody."""
+    """Hold a letter that does not go in this pass; park it where it could expire meanwhile.
+
+    Args:
+        until: hidden until then, where nobody sees it; None releases it at once.
+        not_before: see `Hold`.
+
+    """
     if is_expiring(case.letter, terms.retention, terms.margin, now):
         return Park(reason=ParkReason.EXPIRING, strikes=strikes)
     latest = min(
         now + MAX_VISIBILITY - timedelta(minutes=1),
         case.letter.sent_at + terms.retention - terms.margin,
     )
-    return Hold(reason=reason, until=min(until, latest), strikes=strikes, not_before=not_before)
+    return Hold(
+        reason=reason, until=min(until or now, latest), strikes=strikes, not_before=not_before
+    )
 
 
 def _reason_to_park(

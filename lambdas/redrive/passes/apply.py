@@ -14,11 +14,11 @@ from typing import Protocol, TypeVar
 from redrive.core.batch import Batch
 from redrive.core.case import Case, trail_after
 from redrive.core.cause import error_of
+from redrive.core.decision import Decision, Discard, Hold, Park, ParkReason, Redrive
 from redrive.core.ledger import Entry
 from redrive.core.outgoing import Outgoing
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
-from redrive.core.triage import Decision, Discard, Hold, Park, ParkReason, Redrive
 from redrive.errors import CallFailed
 from redrive.passes.effects import Effects, Sending
 from redrive.passes.ports import DeadLetters, Ledger, ParkingLot, Source
@@ -164,7 +164,7 @@ class RealHands:
             waits_for_full_writes=is_one_of_many,
         )
         effects = _with(Effects(), forwarded)
-        _count_redrives(effects, name, [o for o in redrives if o[0].message_id in forwarded.sent])
+        count_redrives(effects, name, [o for o in redrives if o[0].message_id in forwarded.sent])
         refusal = next((one for one in forwarded.not_sent if one.is_refusal), None)
         if refusal:
             effects.refusals[name] = refusal.code
@@ -244,7 +244,7 @@ class RealHands:
         except CallFailed as failed:
             effects.failure = failed
             return effects
-        _count_holds(effects, holds)
+        count_holds(effects, holds)
         effects.add(
             self._hide([(case, hold.until - now) for case, hold in holds if hold.until > now])
         )
@@ -264,57 +264,6 @@ class RealHands:
         )
         effects = Effects()
         effects.saw(faults)
-        return effects
-
-
-class DryHands:
-    """Does nothing, and says what the real hands would have done had every call been accepted."""
-
-    def __init__(self, dead_letters: DeadLetters, name_of: Callable[[Case], str]) -> None:
-        self._dead_letters = dead_letters
-        self._name_of = name_of
-
-    def carry_out(
-        self,
-        decided: Decided,
-        destinations: Mapping[str, Destination],
-        now: datetime,  # noqa: ARG002
-        *,
-        version_to_mark: int | None,  # noqa: ARG002
-        is_one_of_many: bool = False,  # noqa: ARG002
-    ) -> Effects:
-        """What was decided, as if it had been done."""
-        effects = self.discard(only(decided, Discard))
-        for case, decision in only(decided, Redrive):
-            name = destinations[decision.destination].source.name
-            _count_redrives(effects, name, [(case, decision)])
-        effects.parked.update(one.reason.value for _, one in only(decided, Park))
-        _count_holds(effects, only(decided, Hold))
-        effects.removed = len(decided) - len(only(decided, Hold))
-        effects.events = []
-        return effects
-
-    def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects:
-        """Count copies that were replaced."""
-        effects = Effects()
-        effects.counts["discarded"] += len(discards)
-        return effects
-
-    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:  # noqa: ARG002
-        """Count letters that would be parked."""
-        effects = Effects()
-        effects.parked.update(one.reason.value for _, one in parks)
-        return effects
-
-    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
-        """The letters as they would be marked."""
-        return marked_returns(cases, version, now, self._name_of)
-
-    def release(self, cases: Sequence[Case]) -> Effects:
-        """Make letters visible again: a look is the one thing that a dry run does to them."""
-        effects = Effects()
-        if cases:
-            effects.saw(self._dead_letters.hide((case.letter, timedelta()) for case in cases))
         return effects
 
 
@@ -358,14 +307,16 @@ def _is_new(case: Case, hold: Hold) -> bool:
     )
 
 
-def _count_redrives(effects: Effects, name: str, redrives: Sequence[tuple[Case, Redrive]]) -> None:
+def count_redrives(effects: Effects, name: str, redrives: Sequence[tuple[Case, Redrive]]) -> None:
+    """Count letters that were redriven to the source of this name, and tell of each."""
     for case, decision in redrives:
         effects.counts["redriven"] += 1
         effects.sendings.append(Sending(name, decision.delay, decision.strikes > 0))
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
 
 
-def _count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:
+def count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:
+    """Count letters that stay in the DLQ, and tell of each."""
     for case, hold in holds:
         effects.held[hold.reason.value] += 1
         effects.tell("letter.held", case, hold.reason.value)

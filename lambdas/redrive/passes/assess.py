@@ -11,8 +11,8 @@ from redrive.core import breaker
 from redrive.core.evidence import LIVE_LOOKBACK
 from redrive.errors import CallFailed
 from redrive.passes.apply import Hands
+from redrive.passes.in_hand import bytes_in_hand
 from redrive.passes.lane import Lane
-from redrive.passes.outflow import bytes_in_hand
 from redrive.passes.pass_state import PassState
 from redrive.passes.read import Read, read_letters
 

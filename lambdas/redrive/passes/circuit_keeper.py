@@ -48,12 +48,12 @@ class CircuitKeeper:
         """Go on with `circuit`, which is written later."""
         if circuit.state is not self.circuit.state:
             name = f"circuit.{circuit.state.value.lower()}"
-            told = {
+            fields = {
                 "queue": self._queue,
                 "before": self.circuit.state.value,
                 "reason": circuit.reason,
             }
-            self.events.append((name, told))
+            self.events.append((name, fields))
         self.circuit = circuit
         self._note_state()
 
@@ -65,19 +65,19 @@ class CircuitKeeper:
         self.change(written)
         self._saved = written
 
-    def settle(self, settled: Callable[[Circuit], Circuit]) -> None:
-        """Write what the pass has come to, where that changes anything. Raises CallFailed and LostRace.
+    def commit(self, change: Callable[[Circuit], Circuit]) -> None:
+        """Write the circuit after `change`, where that is another one. Raises CallFailed and LostRace.
 
-        When a person forced the circuit meanwhile, theirs stands, and what was sent is noted in it.
+        When a person forced the circuit meanwhile, theirs stands, and `change` is made to it.
         """
-        changed = settled(self.circuit)
+        changed = change(self.circuit)
         if changed == self._saved:
             return
         try:
             self.save(changed)
         except LostRace:
             self.load()
-            self.save(settled(self.circuit))
+            self.save(change(self.circuit))
 
     def _note_state(self) -> None:
         state = self.circuit.state.value

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
+from redrive.core.decision import Discard, Park, ParkReason
 from redrive.core.retention import (
     SWEEP_LIMIT,
     calm_margin,
@@ -21,11 +22,10 @@ from redrive.core.retention import (
     next_sweep,
     urgent_margin,
 )
-from redrive.core.triage import Discard, Park, ParkReason
 from redrive.passes.apply import Hands, RealHands
 from redrive.passes.effects import Effects
+from redrive.passes.in_hand import ROUND_BYTES
 from redrive.passes.lane import Lane
-from redrive.passes.outflow import ROUND_BYTES
 from redrive.passes.pass_state import PassState
 from redrive.passes.ports import DeadLetters
 from redrive.passes.read import ROUND_SIZE, Read, read_letters

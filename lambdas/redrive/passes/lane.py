@@ -17,12 +17,13 @@ from redrive.core.books import Books
 from redrive.core.breaker import Ruling
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import gather_evidence, live_traffic
+from redrive.core.decision import Decision
+from redrive.core.evidence import gather_evidence, live_outcome
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit, allow
 from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import calm_margin, urgent_margin
-from redrive.core.triage import Decision, Terms
+from redrive.core.triage import Terms
 from redrive.passes.apply import Destination
 from redrive.passes.circuit_keeper import CircuitKeeper
 from redrive.passes.effects import Sending
@@ -106,7 +107,7 @@ class Lane:
         """What the circuit lets through now."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
-        live = live_traffic(self.books, self.circuit.last_tried_at)
+        live = live_outcome(self.books, self.circuit.last_tried_at)
         return allow(self.circuit, self.settings, now, live)
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
@@ -136,7 +137,7 @@ class Lane:
         return returns
 
     def charge_later(self, returns: Returns) -> None:
-        """Returns that were met while letters went out; they are charged when the pass settles."""
+        """Returns that were met while letters went out; they are charged with what was sent."""
         self._late += returns
 
     def open_gate(self, now: datetime) -> None:
@@ -179,7 +180,7 @@ class Lane:
         """Note letters that went out."""
         self._sendings += sendings
 
-    def settled(self, circuit: Circuit, now: datetime) -> Circuit:
+    def after_sending(self, circuit: Circuit, now: datetime) -> Circuit:
         """The circuit with the batch completed, late returns charged and a refusal counted."""
         if self._batch is not None and circuit.pending_batch(self._batch.id):
             circuit = self._completed(circuit, self._batch, now)

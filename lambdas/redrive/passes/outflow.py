@@ -8,9 +8,10 @@ from functools import partial
 
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
-from redrive.core.triage import Decision, Hold, Redrive
+from redrive.core.decision import Decision, Hold, Redrive
 from redrive.passes.apply import Destination, Hands
 from redrive.passes.effects import Effects
+from redrive.passes.in_hand import ROUND_BYTES, bytes_in_hand
 from redrive.passes.lane import Lane
 from redrive.passes.parallel import Doing, Reading, run_rounds
 from redrive.passes.pass_state import PassState
@@ -18,22 +19,6 @@ from redrive.passes.read import LETTERS_A_RECEIVE, ROUND_SIZE, Read, read_letter
 
 #: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
 SCAN_BEYOND = 2_000
-
-MIB = 1_048_576
-#: What the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
-#: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.md, where TLS is left out.
-AT_REST = 130 * MIB
-#: A letter in hand is there several times: as it came, as text, and as it is sent. Measured there for letters of
-#: 256 KiB to 1 MiB, less than 3 on average; the rest is for the moment when all of them are at their worst.
-COPIES = 5
-#: Bytes of letters that one round may have in hand before it stops receiving. So a round of large letters is that
-#: and one more receive, of ten at most.
-ROUND_BYTES = 2 * MIB
-
-
-def bytes_in_hand(memory_mib: int) -> int:
-    """Bytes of letters that a pass may have in hand at once, in a function of this memory."""
-    return max(MIB, (memory_mib * MIB - AT_REST) // COPIES)
 
 
 class Outflow:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from redrive.core.case import Case
+from redrive.core.decision import Hold, HoldReason
 from redrive.core.levels import NO_KNOWN_MOMENT
 from redrive.core.queue_facts import QueueFacts
-from redrive.core.triage import Hold, HoldReason, Terms, failed_at
+from redrive.core.triage import Terms, failed_at
 from redrive.errors import CallFailed
 from redrive.passes.effects import Effects
 from redrive.passes.lane import Lane, terms_of

@@ -1,6 +1,6 @@
 """One pass over one DLQ: gather, decide, apply, report.
 
-    peek ─► ask the witness ─► lease ─► look ─► judge ─► outflow: rounds ─► guard ─► settle ─► report
+    peek ─► ask the witness ─► lease ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
 
 Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit
 twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from redrive.core.case import Case
-from redrive.core.circuit import State
+from redrive.core.decision import Decision
 from redrive.core.lease import Lease
 from redrive.core.levels import Waiting, remember_suspects, remember_waiting
 from redrive.core.report import Outcome, Report
-from redrive.core.triage import Decision
 from redrive.errors import CallFailed
-from redrive.passes import assess, guard
-from redrive.passes.apply import DryHands, Hands, RealHands
+from redrive.passes import assess, due, guard
+from redrive.passes.apply import Hands, RealHands
 from redrive.passes.circuit_keeper import CircuitKeeper, LostRace
+from redrive.passes.dry_run import DryHands
 from redrive.passes.lane import Lane
 from redrive.passes.outflow import Outflow
 from redrive.passes.pass_state import PassState
@@ -164,14 +164,14 @@ class _Pass:
         state, now = self._state, self._tools.clock()
         if state.is_paused:
             self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
-        if not self._may_have_work(now):
-            self._remember_waiting(now)
+        if not due.may_have_work(state, now):
+            self._wait(now)
             return
         for lane in state.lanes:
             assess.ask_witness(state, lane, now)
         self._learn_facts()
-        if not self._has_work(now):
-            self._remember_waiting(now)
+        if not due.has_work(state, now):
+            self._wait(now)
             return
         if state.is_dry:
             self._work()
@@ -189,6 +189,20 @@ class _Pass:
         finally:
             self._release(lease)
 
+    def _wait(self, now: datetime) -> None:
+        """End a pass that finds nothing to do, and say why."""
+        if not self._state.is_paused:
+            self._outcome, self._reason = self._why_waiting(now)
+        self._remember_waiting(now)
+
+    def _why_waiting(self, now: datetime) -> tuple[Outcome, str]:
+        state = self._state
+        reason = state.lanes[0].allow(now).reason if state.dlq.depth else "the DLQ is empty"
+        if state.is_dry:
+            return Outcome.DRY_RUN, reason
+        is_idle = not state.dlq.depth and not any(lane.circuit.pending for lane in state.lanes)
+        return (Outcome.IDLE if is_idle else Outcome.WAITING), reason
+
     def _remember_waiting(self, now: datetime) -> None:
         """Note since when letters wait, in a pass that has looked at none of them; written where that is news."""
         keeper, letters = self._state.lanes[0].keeper, self._state.dlq.visible
@@ -198,53 +212,7 @@ class _Pass:
         if self._state.is_dry:
             keeper.change(remembered)
         else:
-            keeper.settle(lambda circuit: remember_waiting(circuit, Waiting(letters=letters), now))
-
-    def _may_have_work(self, now: datetime) -> bool:
-        """A look at what is known already: an empty DLQ, or a circuit that waits for its time, costs no more."""
-        state = self._state
-        if self._is_sweep_due(now):
-            return True
-        if state.is_paused:
-            return False
-        if any(lane.circuit.pending for lane in state.lanes):
-            return True
-        may_flow = any(
-            lane.allow(now).limit or lane.circuit.state is State.OPEN for lane in state.lanes
-        )
-        if state.dlq.depth and may_flow:
-            return True
-        self._wait(now)
-        return False
-
-    def _has_work(self, now: datetime) -> bool:
-        """Whether anything follows from what the witness said: a verdict, a letter to send, a return to look for."""
-        state = self._state
-        if self._is_sweep_due(now):
-            return True
-        for lane in state.lanes if not state.is_paused else ():
-            _, rulings = lane.judged(now)
-            if any(one.judgement.verdict is not None for one in rulings):
-                return True
-            if state.dlq.depth and (lane.allow(now).limit or assess.is_worth_a_look(state, now)):
-                return True
-        self._wait(now)
-        return False
-
-    def _wait(self, now: datetime) -> None:
-        state = self._state
-        is_idle = not state.dlq.depth and not any(lane.circuit.pending for lane in state.lanes)
-        if not state.is_dry:
-            self._outcome = Outcome.IDLE if is_idle else Outcome.WAITING
-        self._reason = state.lanes[0].allow(now).reason if state.dlq.depth else "the DLQ is empty"
-
-    def _is_sweep_due(self, now: datetime) -> bool:
-        state = self._state
-        circuit = state.lanes[0].circuit
-        is_flowing = all(lane.is_flowing for lane in state.lanes)
-        if state.dlq.depth and guard.is_dlq_sweep_due(circuit, now, is_flowing=is_flowing):
-            return True
-        return bool(state.parking_lot.depth) and guard.is_lot_sweep_due(circuit, now)
+            keeper.commit(lambda circuit: remember_waiting(circuit, Waiting(letters=letters), now))
 
     def _learn_facts(self) -> None:
         for lane in self._state.lanes:
@@ -273,7 +241,7 @@ class _Pass:
                 keeps_watch.sweep_parking_lot(self._lot_hands, self._tools.parking_lot)
         self._decisions = outflow.decisions
         try:
-            self._settle(has_seen_all=has_seen_all)
+            self._commit(has_seen_all=has_seen_all)
         finally:
             outflow.release()
             keeps_watch.release()
@@ -303,7 +271,7 @@ class _Pass:
             return Waiting(letters=state.waiting, since=state.waiting_since)
         return Waiting(letters=max(state.waiting, state.dlq.visible - state.effects.removed))
 
-    def _settle(self, *, has_seen_all: bool) -> None:
+    def _commit(self, *, has_seen_all: bool) -> None:
         state, now = self._state, self._tools.clock()
         for lane in state.lanes:
             if lane.refusal is not None:
@@ -315,9 +283,9 @@ class _Pass:
         first.keeper.change(remember_waiting(circuit, self._waiting(has_seen_all), now))
         for lane in state.lanes:
             if state.is_dry:
-                lane.keeper.change(lane.settled(lane.circuit, now))
+                lane.keeper.change(lane.after_sending(lane.circuit, now))
             else:
-                lane.keeper.settle(lambda circuit, lane=lane: lane.settled(circuit, now))  # type: ignore[misc]
+                lane.keeper.commit(lambda circuit, lane=lane: lane.after_sending(circuit, now))  # type: ignore[misc]
 
     def _release(self, lease: Lease) -> None:
         try:

@@ -7,9 +7,9 @@ from typing import Any
 
 from redrive.core.breaker import Ruling
 from redrive.core.circuit import State
+from redrive.core.decision import Decision, HoldReason
 from redrive.core.levels import suspects_waiting, waiting_seconds
 from redrive.core.report import Outcome, Report
-from redrive.core.triage import Decision, HoldReason
 from redrive.errors import CallFailed, EntryFault
 from redrive.passes.lane import Lane
 from redrive.passes.pass_state import PassState
@@ -71,7 +71,7 @@ def _look_again(state: PassState, report: Report) -> int:
     idle = 60 * state.settings.schedule_minutes
     if state.is_paused:
         return idle
-    is_unsettled = report.failed or report.outcome not in (
+    is_unfinished = report.failed or report.outcome not in (
         Outcome.DONE,
         Outcome.IDLE,
         Outcome.WAITING,
@@ -81,7 +81,7 @@ def _look_again(state: PassState, report: Report) -> int:
         lane.circuit.pending or (state.dlq.depth and lane.circuit.state is not State.CLOSED)
         for lane in state.lanes
     )
-    return min(idle, BUSY_SECONDS) if is_unsettled or waits_for_permit or is_busy else idle
+    return min(idle, BUSY_SECONDS) if is_unfinished or waits_for_permit or is_busy else idle
 
 
 def _circuit(lane: Lane) -> dict[str, Any]:

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from smart_redriver.oncall.commands.options import Contains, Error, ParkedAs, Since, Where
 from smart_redriver.oncall.terminal.exits import Exit
 
 if TYPE_CHECKING:
+    from smart_redriver.oncall.letters.choice import Filter
     from smart_redriver.oncall.stack.session import Session
 
 DEFAULT_STACK = "SmartRedriver"
+
+#: Where a command's context keeps the filters that were typed.
+_FILTERS = "smart_redriver.filters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +84,18 @@ def _changing(
     """Declare what a command that changes something takes beside them."""
 
 
-_LOOKING, _CHANGING = (
+@_shared.command()
+def _choosing(
+    contains: Contains = None,
+    where: Where = None,
+    since: Since = None,
+    parked_as: ParkedAs = None,
+    error: Error = None,
+) -> None:
+    """Declare the filters that a command about many letters takes."""
+
+
+_LOOKING, _CHANGING, _CHOOSING = (
     command.params
     for command in typer.main.get_command(_shared).commands.values()  # type: ignore[attr-defined]
 )
@@ -89,14 +105,16 @@ class Looking(TyperCommand):
     """A command with the shared options. Its function finds the session in ``context.obj`` and returns an `Exit`."""
 
     shared = tuple(_LOOKING)
+    filters: tuple[Any, ...] = ()
 
     def __init__(self, *given: Any, params: list[Any], **more: Any) -> None:
-        super().__init__(*given, params=[*params, *self.shared], **more)
+        super().__init__(*given, params=[*params, *self.filters, *self.shared], **more)
 
     def invoke(self, ctx: Any) -> Any:
         """Open the session, run the command, end the process with its exit code."""
         asked = Asked(**{one.name: ctx.params.pop(one.name) for one in self.shared})
         ctx.obj = (ctx.obj or open_session)(asked)
+        ctx.meta[_FILTERS] = {one.name: ctx.params.pop(one.name) for one in self.filters}
         raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
 
 
@@ -104,6 +122,25 @@ class Changing(Looking):
     """A command that changes something, and asks before it does unless it is told `--yes`."""
 
     shared = (*_LOOKING, *_CHANGING)
+
+
+class LookingAtMany(Looking):
+    """A command that takes filters, too: `filter_of` reads them."""
+
+    filters = tuple(_CHOOSING)
+
+
+class ChangingMany(Changing):
+    """A command that takes filters, too: `filter_of` reads them."""
+
+    filters = tuple(_CHOOSING)
+
+
+def filter_of(context: typer.Context) -> Filter:
+    """The letters that the filters let through. Raises Misused."""
+    from smart_redriver.oncall.letters.choice import read_filter
+
+    return read_filter(context.obj.clock(), **context.meta[_FILTERS])
 
 
 def examples(*lines: str) -> str:

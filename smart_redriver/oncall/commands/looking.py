@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import Looking, examples
-from smart_redriver.oncall.commands.options import Contains, Error, Id, ParkedAs, Since, Where
+from smart_redriver.oncall.commands.command import Looking, LookingAtMany, examples, filter_of
+from smart_redriver.oncall.commands.options import Contains, Id, Since, Where
 from smart_redriver.oncall.terminal.exits import Exit
 
 app = typer.Typer()
@@ -65,32 +65,18 @@ def letters(
 
 
 @app.command(
-    cls=Looking,
+    cls=LookingAtMany,
     epilog=examples("redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h"),
 )
 def parked(
     context: typer.Context,
     as_list: Annotated[bool, typer.Option("--list", help="Letter by letter.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="List so many at most.")] = 100,
-    contains: Contains = None,
-    where: Where = None,
-    since: Since = None,
-    parked_as: ParkedAs = None,
-    error: Error = None,
 ) -> Exit:
     """What waits in the parking lot for a person, by reason and error. From the ledger: nothing is received."""
-    from smart_redriver.oncall.letters.choice import read_filter
     from smart_redriver.oncall.verbs.parked import parked as tell
 
-    wanted = read_filter(
-        context.obj.clock(),
-        contains=contains,
-        where=where,
-        since=since,
-        reason=parked_as,
-        error=error,
-    )
-    return tell(context.obj, wanted, as_list=as_list, limit=limit)
+    return tell(context.obj, filter_of(context), as_list=as_list, limit=limit)
 
 
 @app.command(cls=Looking, epilog=examples("redrive show 5a8b1f0e-0000-4000-8000-0123456789ab"))

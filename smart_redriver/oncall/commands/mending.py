@@ -8,20 +8,14 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import Changing, Looking, examples
-from smart_redriver.oncall.commands.options import (
-    All,
-    Contains,
-    Error,
-    FromDlq,
-    Id,
-    Ids,
-    ParkedAs,
-    Since,
-    Validate,
-    Where,
-    Why,
+from smart_redriver.oncall.commands.command import (
+    Changing,
+    ChangingMany,
+    LookingAtMany,
+    examples,
+    filter_of,
 )
+from smart_redriver.oncall.commands.options import All, FromDlq, Id, Ids, Validate, Why
 from smart_redriver.oncall.terminal.exits import Exit
 
 
@@ -36,7 +30,7 @@ app = typer.Typer()
 
 
 @app.command(
-    cls=Changing,
+    cls=ChangingMany,
     epilog=examples(
         "redrive replay --all --dry-run",
         "redrive replay --error 'price is null' --validate './check-order' --rate 20",
@@ -46,11 +40,6 @@ def replay(
     context: typer.Context,
     ids: Ids = None,
     all_: All = False,
-    contains: Contains = None,
-    where: Where = None,
-    since: Since = None,
-    parked_as: ParkedAs = None,
-    error: Error = None,
     from_dlq: FromDlq = False,
     rate: Annotated[
         float | None,
@@ -63,20 +52,12 @@ def replay(
     reason: Why = "",
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
-    from smart_redriver.oncall.letters.choice import choose, read_filter
+    from smart_redriver.oncall.letters.choice import choose
     from smart_redriver.oncall.verbs.replay import ReplayRequest
     from smart_redriver.oncall.verbs.replay import replay as send
 
-    given = read_filter(
-        context.obj.clock(),
-        contains=contains,
-        where=where,
-        since=since,
-        reason=parked_as,
-        error=error,
-    )
     request = ReplayRequest(
-        choice=choose(ids or (), given, is_all=all_),
+        choice=choose(ids or (), filter_of(context), is_all=all_),
         from_dlq=from_dlq,
         rate=rate,
         validate=validate,
@@ -106,7 +87,7 @@ def edit(
 
 
 @app.command(
-    cls=Changing,
+    cls=ChangingMany,
     epilog=examples(
         "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'"
     ),
@@ -115,11 +96,6 @@ def delete(
     context: typer.Context,
     ids: Ids = None,
     all_: All = False,
-    contains: Contains = None,
-    where: Where = None,
-    since: Since = None,
-    parked_as: ParkedAs = None,
-    error: Error = None,
     from_dlq: FromDlq = False,
     export: Annotated[
         Path | None,
@@ -128,17 +104,13 @@ def delete(
     reason: Why = "",
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
-    from smart_redriver.oncall.letters.choice import choose, read_filter
+    from smart_redriver.oncall.letters.choice import choose
     from smart_redriver.oncall.verbs.delete import DeleteRequest
     from smart_redriver.oncall.verbs.delete import delete as remove
 
-    now = context.obj.clock()
-    given = read_filter(
-        now, contains=contains, where=where, since=since, reason=parked_as, error=error
-    )
     request = DeleteRequest(
-        choice=choose(ids or (), given, is_all=all_),
-        file=export or Path(f"deleted-{now:%Y%m%dT%H%M%SZ}.jsonl"),
+        choice=choose(ids or (), filter_of(context), is_all=all_),
+        file=export or Path(f"deleted-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl"),
         from_dlq=from_dlq,
         reason=reason,
     )
@@ -146,7 +118,7 @@ def delete(
 
 
 @app.command(
-    cls=Looking,
+    cls=LookingAtMany,
     epilog=examples(
         "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d"
     ),
@@ -154,26 +126,13 @@ def delete(
 def export(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines, appended to.")],
-    contains: Contains = None,
-    where: Where = None,
-    since: Since = None,
-    parked_as: ParkedAs = None,
-    error: Error = None,
     from_dlq: FromDlq = False,
 ) -> Exit:
     """Write letters to a file, binary attributes included, and leave them where they are."""
-    from smart_redriver.oncall.letters.choice import Choice, read_filter
+    from smart_redriver.oncall.letters.choice import Choice
     from smart_redriver.oncall.verbs.export import export as write
 
-    wanted = read_filter(
-        context.obj.clock(),
-        contains=contains,
-        where=where,
-        since=since,
-        reason=parked_as,
-        error=error,
-    )
-    return write(context.obj, file, Choice(filter=wanted), from_dlq=from_dlq)
+    return write(context.obj, file, Choice(filter=filter_of(context)), from_dlq=from_dlq)
 
 
 @app.command("import", cls=Changing, epilog=examples("redrive import parked.jsonl --to source"))

@@ -78,15 +78,15 @@ def _ask(session: Session, role: str, arn: str, actions: tuple[str, ...]) -> Fin
 
 def _check_key(session: Session, key: str) -> Finding:
     try:
-        told = session.aws.client("kms").describe_key(KeyId=key)["KeyMetadata"]
+        described = session.aws.client("kms").describe_key(KeyId=key)["KeyMetadata"]
     except CallFailed as failed:
         return unknown(
             f"The key {key} could not be looked at: {failed.code}.",
             "Ask its owner whether it is enabled.",
         )
-    if told["KeyState"] == "Enabled":
+    if described["KeyState"] == "Enabled":
         return good(f"The key {key} is enabled.")
     return wrong(
-        f"The key {key} is {told['KeyState']}: its queues can't be read or written.",
+        f"The key {key} is {described['KeyState']}: its queues can't be read or written.",
         "Enable the key, or cancel its deletion.",
     )

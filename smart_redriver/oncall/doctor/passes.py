@@ -32,8 +32,10 @@ def judge_last_pass(last: LastPass | None, schedule_minutes: int, now: datetime)
     if last is None:
         return wrong("No pass has ended within the last day.", remedy)
     is_recent = now - last.at <= _MISSED * timedelta(minutes=schedule_minutes)
-    told = f"The last pass was {ago(last.at, now)}"
-    return check(is_recent, f"{told}.", f"{told}, of one each {schedule_minutes} min.", remedy)
+    sentence = f"The last pass was {ago(last.at, now)}"
+    return check(
+        is_recent, f"{sentence}.", f"{sentence}, of one each {schedule_minutes} min.", remedy
+    )
 
 
 def judge_report(report: Mapping[str, Any]) -> Iterator[Finding]:

@@ -86,11 +86,11 @@ def judge_consumer(name: str, visibility_seconds: int, timeout_seconds: int) -> 
     AWS recommends six times the function's timeout.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
-    told = f"the visibility timeout of {name} is {visibility_seconds} s, its consumer's timeout {timeout_seconds} s"
+    timeouts = f"the visibility timeout of {name} is {visibility_seconds} s, its consumer's timeout {timeout_seconds} s"
     return check(
         visibility_seconds >= timeout_seconds,
-        f"A message stays hidden while its consumer works: {told}.",
-        f"A message can be delivered again while its consumer still works on it: {told}.",
+        f"A message stays hidden while its consumer works: {timeouts}.",
+        f"A message can be delivered again while its consumer still works on it: {timeouts}.",
         f"Set VisibilityTimeout of {name} to {6 * timeout_seconds} (AWS recommends six times).",
     )
 
@@ -110,14 +110,16 @@ def _check_consumer(session: Session, source: Attributes) -> Iterator[Finding]:
             )
         function = mapping["FunctionArn"]
         try:
-            told = session.aws.client("lambda").get_function_configuration(FunctionName=function)
+            configuration = session.aws.client("lambda").get_function_configuration(
+                FunctionName=function
+            )
         except CallFailed as failed:
             yield unknown(
                 f"The timeout of {name}'s consumer could not be read: {failed.code}.",
                 f"Compare it with the queue's visibility timeout of {source['VisibilityTimeout']} s.",
             )
             continue
-        yield judge_consumer(name, int(source["VisibilityTimeout"]), int(told["Timeout"]))
+        yield judge_consumer(name, int(source["VisibilityTimeout"]), int(configuration["Timeout"]))
 
 
 def _check_strangers(session: Session, dlq: Attributes) -> Iterator[Finding]:

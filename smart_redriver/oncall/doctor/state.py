@@ -14,8 +14,8 @@ from smart_redriver.oncall.stack.session import Session
 def check_state(session: Session) -> Iterator[Finding]:
     """Look at the table, the circuit in it, and the settings. Raises CallFailed and Refused."""
     table = session.place.deployment.table_name
-    told = session.aws.dynamodb.describe_time_to_live(TableName=table)
-    status = told["TimeToLiveDescription"].get("TimeToLiveStatus")
+    described = session.aws.dynamodb.describe_time_to_live(TableName=table)
+    status = described["TimeToLiveDescription"].get("TimeToLiveStatus")
     yield check(
         status in ("ENABLED", "ENABLING"),
         "The state table forgets what is old.",

@@ -106,12 +106,12 @@ def read_filter(
     contains: str | None = None,
     where: str | None = None,
     since: str | None = None,
-    reason: str | None = None,
+    parked_as: str | None = None,
     error: str | None = None,
 ) -> Filter:
     """The filter that a command's options describe. Raises Misused."""
     moment = parse_since(since, now) if since else None
-    read = Filter(contains=contains, where=where, since=moment, reason=reason, error=error)
+    read = Filter(contains=contains, where=where, since=moment, reason=parked_as, error=error)
     _ = read._expression
     return read
 

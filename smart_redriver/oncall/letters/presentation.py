@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from redrive.core.decision import HoldReason, ParkReason
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
-from redrive.core.triage import HoldReason, ParkReason
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import stamp
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+from redrive.aws.sources import SqsSource, owner_of
 from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
@@ -12,12 +13,37 @@ from redrive.core.outgoing import Outgoing
 from redrive.passes.apply import Destination
 from redrive.passes.ports import DeadLetters
 from redrive.passes.send_back import Leaving, forward
-from smart_redriver.oncall.moving.destinations import Destinations, why_not_served
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
 
 #: What is wrong with a letter's body, or None. May take its time.
 Validate = Callable[[Letter], str | None]
+
+
+class Destinations:
+    """The source queues that letters belong to, each with its facts as a command begins. Raises CallFailed where a queue can't be asked for its facts."""
+
+    def __init__(self, sources: Sequence[SqsSource]) -> None:
+        self._sources = sources
+        self._by_name = {
+            source.name: Destination(source=source, facts=source.facts()) for source in sources
+        }
+
+    def of(self, case: Case) -> Destination | None:
+        """Where a letter belongs; None for one of a queue that is not served."""
+        owner = owner_of(self._sources, source_arn=case.source_arn, trail=case.letter.trail)
+        return self._by_name[owner.name] if owner else None
+
+    def each_with(self, cases: Sequence[Case]) -> Iterator[tuple[Destination, list[Case]]]:
+        """The destinations that some of the letters belong to, with these."""
+        for destination in self._by_name.values():
+            if some := [case for case in cases if self.of(case) is destination]:
+                yield destination, some
+
+
+def why_not_served(case: Case) -> str:
+    """Why a letter without a destination goes nowhere."""
+    return f"it belongs to another queue, {(case.source_arn or '').rpartition(':')[2]}"
 
 
 class SendBack:

@@ -42,8 +42,8 @@ def validator(command: str) -> Validate:
             return f"the validation could not be started: {fault.strerror}"
         if finished.returncode == 0:
             return None
-        told = (finished.stderr or finished.stdout).decode(errors="replace").strip().splitlines()
-        reason = told[-1][:_LONGEST_REASON] if told else f"exit code {finished.returncode}"
+        lines = (finished.stderr or finished.stdout).decode(errors="replace").strip().splitlines()
+        reason = lines[-1][:_LONGEST_REASON] if lines else f"exit code {finished.returncode}"
         return f"not valid: {reason}"
 
     return validate

@@ -30,13 +30,13 @@ def next_step(
         return "paused; goes on by itself" if end else "paused until `redrive resume`", end
     if circuit.pending:
         first = min(circuit.pending, key=lambda one: one.due_at)
-        told = f"the verdict on batch {first.id} ({letters(first.size)})"
-        return f"{told}, as soon as it is certain", None
+        step = f"the verdict on batch {first.id} ({letters(first.size)})"
+        return f"{step}, as soon as it is certain", None
     if dlq is not None and not dlq.depth:
         return "nothing: the DLQ is empty", None
     if circuit.state is State.OPEN:
-        told = "a canary, once live messages succeed or the cool-down is over"
-        return told, cools_until(circuit, settings)
+        step = "a canary, once live messages succeed or the cool-down is over"
+        return step, cools_until(circuit, settings)
     permit = allow(circuit, settings, now)
     return f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass", None
 

@@ -13,18 +13,18 @@ from smart_redriver.oncall.terminal.table import printable
 
 def doctor(session: Session) -> Exit:
     """Check every queue that is meant. Raises CallFailed and Refused where the stack itself can't be read."""
-    told = {one.place.queue: examine(one) for one in session.each_queue()}
+    by_queue = {one.place.queue: examine(one) for one in session.each_queue()}
     session.terminal.result(
         {
             "queues": [
                 {"queue": queue, "findings": [one.to_json() for one in findings]}
-                for queue, findings in told.items()
+                for queue, findings in by_queue.items()
             ]
         }
     )
-    for queue, findings in told.items():
+    for queue, findings in by_queue.items():
         _tell(session, queue, findings)
-    is_wrong = any(one.level is Level.WRONG for findings in told.values() for one in findings)
+    is_wrong = any(one.level is Level.WRONG for findings in by_queue.values() for one in findings)
     return Exit.REFUSED if is_wrong else Exit.DONE
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.core import breaker
+from redrive.core import by_hand
 from redrive.core.circuit import Circuit, State
 from smart_redriver.oncall.stack.circuit import Change, change_circuit, load_circuit
 from smart_redriver.oncall.stack.function import invoke
@@ -96,32 +96,32 @@ def _order(session: Session, request: DrainRequest, window: int, rate: float) ->
             by=session.who,
             reason=request.reason,
         )
-        return breaker.order(circuit, orders, now)
+        return by_hand.order(circuit, orders, now)
 
     return change
 
 
 def _follow(session: Session, until: datetime, depth: int) -> Exit:
     started, first = session.clock(), depth
-    left, told, end = depth, "", ""
+    left, circuit, end = depth, "", ""
     was_flowing = False
     while not end:
         states = _states(invoke(session))
         is_flowing = State.CLOSED.value in states.values()
         was_flowing = was_flowing or is_flowing
-        told = _in_words(states)
+        circuit = _in_words(states)
         left = session.dead_letters.facts().depth
-        session.terminal.say(_progress(session.clock() - started, first, left, told))
+        session.terminal.say(_progress(session.clock() - started, first, left, circuit))
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
         elif was_flowing and not is_flowing:
-            end = f"Stopped: the circuit is {told}, the consumer is not well. `redrive status` says why"
+            end = f"Stopped: the circuit is {circuit}, the consumer is not well. `redrive status` says why"
         elif session.clock() >= until:
             end = "The time is up"
         else:
             session.sleep(_BETWEEN_PASSES_SECONDS)
     session.terminal.say(f"{end}.")
-    session.terminal.result({"depth_before": first, "depth": left, "circuit": told, "end": end})
+    session.terminal.result({"depth_before": first, "depth": left, "circuit": circuit, "end": end})
     if not left:
         return Exit.DONE
     return Exit.PARTLY if left < first else Exit.REFUSED
@@ -139,10 +139,10 @@ def _in_words(states: Mapping[str, str]) -> str:
 
 
 def _progress(elapsed: timedelta, first: int, left: int, state: str) -> str:
-    told = f"{left:,} left of {first:,}"
+    progress = f"{left:,} left of {first:,}"
     drained = first - left
     if drained > 0 and elapsed:
         rate = drained / elapsed.total_seconds()
-        told += f", {rate:.1f} a second" if rate >= 1 else f", {60 * rate:.1f} a minute"
-        told += f", about {span(timedelta(seconds=left / rate))} to go" if left else ""
-    return f"{told}; circuit {state}"
+        progress += f", {rate:.1f} a second" if rate >= 1 else f", {60 * rate:.1f} a minute"
+        progress += f", about {span(timedelta(seconds=left / rate))} to go" if left else ""
+    return f"{progress}; circuit {state}"

@@ -15,9 +15,8 @@ from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference, read_form, write_form
 from smart_redriver.oncall.letters.look import find
-from smart_redriver.oncall.moving.destinations import Destinations, why_not_served
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
-from smart_redriver.oncall.moving.sending import SendBack
+from smart_redriver.oncall.moving.sending import Destinations, SendBack, why_not_served
 from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.stack.recording import recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from redrive.core import breaker
+from redrive.core import by_hand
 from redrive.core.circuit import Circuit, State
 from smart_redriver.oncall.stack.circuit import change_and_tell
 from smart_redriver.oncall.stack.session import Session
@@ -22,8 +22,8 @@ def force(session: Session, state: State, reason: str) -> Exit:
     session.terminal.confirm(f"Force it {state.value}?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
-        told = f"forced by {session.who}" + (f": {reason}" if reason else "")
-        return breaker.force(circuit, state, told, now)
+        why = f"forced by {session.who}" + (f": {reason}" if reason else "")
+        return by_hand.force(circuit, state, why, now)
 
     return change_and_tell(
         session,

@@ -17,8 +17,8 @@ from redrive.core.letter import Letter
 from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.jsonlines import letter_from_json
-from smart_redriver.oncall.moving.destinations import Destinations, why_not_served
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.sending import Destinations, why_not_served
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.recording import recorded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from redrive.core import breaker
+from redrive.core import by_hand
 from redrive.core.circuit import Circuit, Orders
 from smart_redriver.oncall.stack.circuit import change_and_tell
 from smart_redriver.oncall.stack.session import Session
@@ -27,7 +27,7 @@ def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
         orders = Orders(is_paused=True, paused_until=until, by=session.who, reason=reason)
-        return breaker.order(circuit, orders, now)
+        return by_hand.order(circuit, orders, now)
 
     queue = session.place.queue
     return change_and_tell(session, queue, f"pause {end}", reason, change, f"Paused {end}.")
@@ -44,6 +44,6 @@ def resume(session: Session, reason: str) -> Exit:
         orders = replace(
             circuit.orders, is_paused=False, paused_until=None, by=session.who, reason=reason
         )
-        return breaker.order(circuit, orders, now)
+        return by_hand.order(circuit, orders, now)
 
     return change_and_tell(session, session.place.queue, "resume", reason, change, "Resumed.")

@@ -90,8 +90,8 @@ def report_in_words(report: Mapping[str, Any]) -> str:
 
 def _circuits_in_words(report: Mapping[str, Any]) -> str:
     circuits = report.get("circuits") or ()
-    told = [f"circuit of {one['queue']} {' to '.join(one['states'])}" for one in circuits]
-    return ", ".join(told) or "circuit not known"
+    changes = [f"circuit of {one['queue']} {' to '.join(one['states'])}" for one in circuits]
+    return ", ".join(changes) or "circuit not known"
 
 
 def _tell_more(session: Session, report: Mapping[str, Any]) -> None:

@@ -108,10 +108,10 @@ def _circuit(circuit: Circuit, source: SourceNow, now: datetime) -> Iterator[tup
         yield "Draining", f"until {stamp(circuit.orders.drain_until)}, by {circuit.orders.by}"
     yield "Window", f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
     for batch in circuit.pending:
-        told = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
+        line = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
         if batch.due_at > now:
-            told += f"; were all to fail, they would be back {ago(batch.due_at, now)}"
-        yield "", told
+            line += f"; were all to fail, they would be back {ago(batch.due_at, now)}"
+        yield "", line
 
 
 def _when(moment: datetime | None, now: datetime) -> str:
@@ -125,9 +125,9 @@ def _depth(facts: QueueFacts | None) -> str:
         return _UNKNOWN
     parts = [f"{facts.in_flight:,} in flight" if facts.in_flight else ""]
     parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
-    told = ", ".join(part for part in parts if part)
+    details = ", ".join(part for part in parts if part)
     messages = "message" if facts.depth == 1 else "messages"
-    return f"{facts.depth:,} {messages}" + (f" ({told})" if told else "")
+    return f"{facts.depth:,} {messages}" + (f" ({details})" if details else "")
 
 
 def _wait(facts: QueueFacts | None) -> str:

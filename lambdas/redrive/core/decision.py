@@ -1,0 +1,65 @@
+"""What can become of one letter, as data: `triage` decides it, a pass carries it out, the report counts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+
+class ParkReason(str, Enum):
+    """Why a letter waits for a person."""
+
+    MAX_ATTEMPTS = "MAX_ATTEMPTS"
+    GAVE_UP = "GAVE_UP"
+    UNDELIVERABLE = "UNDELIVERABLE"
+    UNKNOWN_SOURCE = "UNKNOWN_SOURCE"
+    EXPIRING = "EXPIRING"
+
+
+class HoldReason(str, Enum):
+    """Why a letter stays in the DLQ for now."""
+
+    AWAITING_VERDICT = "AWAITING_VERDICT"
+    BACKOFF = "BACKOFF"
+    LAST_CHANCE = "LAST_CHANCE"
+    CONTROL = "CONTROL"
+    NO_PERMIT = "NO_PERMIT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redrive:
+    """Send the letter back to `destination` (a queue's ARN), to be tried no earlier than in `delay`."""
+
+    destination: str
+    delay: timedelta
+    strikes: int
+    reason: str = "DUE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Park:
+    """Send the letter to the parking lot."""
+
+    reason: ParkReason
+    strikes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Leave the letter in the DLQ, hidden until `until`. `not_before` is set where it is worth remembering."""
+
+    reason: HoldReason
+    until: datetime
+    strikes: int
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """Delete this copy: an accepted send has replaced it already."""
+
+    reason: str = "ALREADY_SENT"
+
+
+Decision = Redrive | Park | Hold | Discard
