@@ -108,9 +108,8 @@ def seeds_of(scenario: Scenario) -> range:
     if scenario.seeds == PHASES:
         return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
     if scenario.letters == 1 and scenario.seeds > FEW:
-        return range(
-            scenario.seeds
-        )  # chance is all that a mean of few tells, and one letter costs little
+        # Chance is all that a mean of few tells, and one letter costs little.
+        return range(scenario.seeds)
     affordable = 1 if scenario.letters >= MANY else FEW
     return range(min(scenario.seeds, affordable))
 
