@@ -12,7 +12,7 @@ from typing import Any
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
 from fakes.sqs import FakeSqs
-from fakes.sqs.metrics import MINUTE, QueueMetrics
+from fakes.sqs.metrics import MINUTE, Observation, QueueMetrics
 
 MAX_DATAPOINTS = 100_800  # [botocore GetMetricData]
 MAX_QUERIES = 500
@@ -75,12 +75,16 @@ class FakeCloudWatch(FakeClient):
         if remainder or minutes < 1:
             raise _invalid("Period must be a multiple of 60.")
         metrics, aggregate = self._metrics_of(metric), _STATISTICS[metric_stat["Stat"]]
+        known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
+        value_of = _VALUES.get(metric["MetricName"], _nothing)
         points: list[tuple[datetime, float]] = []
-        for start in range(first - first % minutes, last, minutes):
-            known = self._known(range(start, start + minutes))
-            values = [_value(metric["MetricName"], metrics, minute) for minute in known]
-            present = [value for value in values if value is not None]
-            if present:
+        for start in range(first - first % minutes, min(last, known_until), minutes):
+            present = [
+                value_of(metrics, minute, observed)
+                for minute in range(start, min(start + minutes, known_until))
+                if (observed := metrics.at_end_of(minute)) is not None
+            ]
+            if present and None not in present:
                 points.append((datetime.fromtimestamp(start * MINUTE, UTC), aggregate(present)))
         if newest_first:
             points.reverse()
@@ -92,11 +96,6 @@ class FakeCloudWatch(FakeClient):
             "StatusCode": "Complete",
         }
 
-    def _known(self, minutes: range) -> range:
-        """Those of some minutes that CloudWatch knows by now."""
-        known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
-        return range(minutes.start, min(minutes.stop, known_until))
-
     def _metrics_of(self, metric: Mapping[str, Any]) -> QueueMetrics:
         # As in CloudWatch, a namespace, dimension or queue that does not exist is merely empty.
         dimensions = metric.get("Dimensions", [])
@@ -107,23 +106,24 @@ class FakeCloudWatch(FakeClient):
         return self._sqs.inspect.metrics(name) or QueueMetrics()
 
 
-def _value(metric_name: str, metrics: QueueMetrics, minute: int) -> float | None:
-    observed = metrics.at_end_of(minute)
-    if observed is None:
-        return None
+def _nothing(_metrics: QueueMetrics, _minute: int, _observed: Observation) -> None:
+    """Of a metric that SQS does not have."""
+
+
+def _age(_metrics: QueueMetrics, minute: int, observed: Observation) -> float:
     oldest = observed.oldest_arrived_at
-    values = {
-        "NumberOfMessagesSent": metrics.sent_in.get(minute, 0),
-        "NumberOfMessagesReceived": metrics.received_in.get(minute, 0),
-        "NumberOfMessagesDeleted": metrics.deleted_in.get(minute, 0),
-        "ApproximateNumberOfMessagesVisible": observed.counts.visible,
-        "ApproximateNumberOfMessagesNotVisible": observed.counts.in_flight,
-        "ApproximateNumberOfMessagesDelayed": observed.counts.delayed,
-        "ApproximateAgeOfOldestMessage": 0
-        if oldest is None
-        else int((minute + 1) * MINUTE - oldest),
-    }
-    return values.get(metric_name)
+    return 0 if oldest is None else int((minute + 1) * MINUTE - oldest)
+
+
+_VALUES: dict[str, Callable[[QueueMetrics, int, Observation], Any]] = {
+    "NumberOfMessagesSent": lambda metrics, minute, _: metrics.sent_in.get(minute, 0),
+    "NumberOfMessagesReceived": lambda metrics, minute, _: metrics.received_in.get(minute, 0),
+    "NumberOfMessagesDeleted": lambda metrics, minute, _: metrics.deleted_in.get(minute, 0),
+    "ApproximateNumberOfMessagesVisible": lambda _, __, observed: observed.counts.visible,
+    "ApproximateNumberOfMessagesNotVisible": lambda _, __, observed: observed.counts.in_flight,
+    "ApproximateNumberOfMessagesDelayed": lambda _, __, observed: observed.counts.delayed,
+    "ApproximateAgeOfOldestMessage": _age,
+}
 
 
 def _epoch(time: datetime) -> float:

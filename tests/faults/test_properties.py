@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import Phase, settings
@@ -27,6 +28,7 @@ from fakes.faults import (
 from redrive.core import by_hand
 from redrive.core.batch import Verdict
 from redrive.core.circuit import Circuit, State
+from redrive.core.permit import allow
 from redrive.core.report import Outcome, Report
 from redrive.settings import Settings
 from simulator.consumers import Consumer
@@ -189,6 +191,7 @@ class Story(RuleBasedStateMachine):
 
     @invariant()
     def a_half_open_circuit_has_one_canary_out(self) -> None:
+        """Where the consumer flaps, the second one is a batch."""
         circuit = self.redriver.circuit
         if circuit is None or circuit.state is not State.HALF_OPEN:
             return
@@ -199,8 +202,9 @@ class Story(RuleBasedStateMachine):
             for message in self.world.sqs.inspect.messages(SOURCE)
             if message.message_id in trails and trails[message.message_id].batch in awaited
         }
-        assert len(letters) <= SETTINGS.canary_size
-        assert circuit.outstanding <= SETTINGS.canary_size
+        canary = allow(replace(circuit, pending=()), SETTINGS, self.world.clock.now()).limit
+        assert len(letters) <= canary
+        assert circuit.outstanding <= canary
         assert all(batch.generation == circuit.generation for batch in circuit.pending)
 
     @invariant()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import lru_cache
 from types import MappingProxyType
 
 import pytest
@@ -41,6 +41,9 @@ CELLS = {
     "M:9:1:30x3",
     "M:9:15:300x3",
 }
+
+#: As many as one scenario has, and some: those of others need not be kept, nor looked through for garbage.
+RUNS_KEPT = 32
 
 #: No limit is known not to be reached.
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -85,7 +88,7 @@ class Run:
         )
 
 
-@cache
+@lru_cache(maxsize=RUNS_KEPT)
 def play(scenario: Scenario, seed: int) -> Run:
     """Our re-driver in this scenario."""
     played = scenario.played(seed)
@@ -105,9 +108,8 @@ def seeds_of(scenario: Scenario) -> range:
     if scenario.seeds == PHASES:
         return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
     if scenario.letters == 1 and scenario.seeds > FEW:
-        return range(
-            scenario.seeds
-        )  # chance is all that a mean of few tells, and one letter costs little
+        # Chance is all that a mean of few tells, and one letter costs little.
+        return range(scenario.seeds)
     affordable = 1 if scenario.letters >= MANY else FEW
     return range(min(scenario.seeds, affordable))
 

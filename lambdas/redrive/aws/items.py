@@ -6,9 +6,10 @@ Each dataclass says what its item holds, see `codecs`; here are the keys, and th
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from redrive.aws.codecs import Codec, Item, Record
-from redrive.core.batch import Judged, Verdict
+from redrive.core.batch import JUDGED_KEPT, Judged, Verdict
 from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
@@ -79,6 +80,8 @@ def _judged_to_text(judged: Judged) -> str:
     )
 
 
+# Two hundred of them are read with every circuit, most of them again and again.
+@lru_cache(maxsize=4 * JUDGED_KEPT)
 def _judged_from_text(text: str) -> Judged:
     batch, generation, verdict, returned, overturned_at, *more = text.split(":")
     size, sent_at = more or ("0", "0")  # the first edition did not keep them

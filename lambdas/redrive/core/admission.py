@@ -60,8 +60,8 @@ class Admission:
 
         What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
         of them first. For a trial it is the least redriven, a suspect two redrives later: were it always the same, and
-        poison, no canary would ever succeed. The first letter that finds no second within the rate, at most 15 minutes ahead, ends the room: the
-        next pass goes on.
+        poison, no canary would ever succeed. The first letter that finds no second within the rate, at most 15 minutes
+        ahead, ends the room: the next pass goes on.
         """
         decided: list[tuple[Case, Decision]] = []
         due: list[tuple[Case, Redrive]] = []
@@ -93,28 +93,30 @@ class Admission:
         *,
         is_end: bool,
     ) -> set[str]:
-        """The last few letters without strikes, of those that were never tried, stay until the batch's verdict, where suspects are about.
+        """Where suspects are about, the last few letters without strikes stay until the batch's verdict.
 
-        Then they go together with the suspects, to be compared with: without, a suspect on a quiet queue can't be
-        told from a letter that met an outage. The suspects wait for that, too. One control stays once more: what
-        becomes a suspect only now has to be compared, too.
+        Those that were never tried are the best of them. Then they go together with the suspects, to be compared
+        with: without, a suspect on a quiet queue can't be told from a letter that met an outage. The suspects wait for
+        that, too. One control stays once more: what becomes a suspect only now has to be compared, too.
         """
+        self._has_met_suspects = (
+            self._has_met_suspects
+            or circuit.has_suspects
+            or any(_came_back_from_a_success(case, circuit) for case, _ in due)
+        )
+        is_last = is_end and len(due) < self.room
+        if self._is_trial or not is_last or not self._has_met_suspects:
+            return set()
         unblemished = [case for case, decision in due if not decision.strikes]
         good = [one.message_id for one in sorted(unblemished, key=lambda one: -one.redrives)]
+        if len(good) < CONTROLS_AMONG and not (good and circuit.pending):
+            return set(good[-1:]) if len(good) > 1 else set()
         suspects = {
             case.message_id
             for case, decision in due
             if decision.strikes and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
         }
-        self._has_met_suspects |= circuit.has_suspects or any(
-            _came_back_from_a_success(case, circuit) for case, _ in due
-        )
-        is_last = is_end and len(due) < self.room
-        if self._is_trial or not is_last or not self._has_met_suspects:
-            return set()
-        if len(good) >= CONTROLS_AMONG or (good and circuit.pending):
-            return suspects | set(good[-CONTROLS:])
-        return set(good[-1:]) if len(good) > 1 else set()
+        return suspects | set(good[-CONTROLS:])
 
     def _order(
         self, case: Case, decision: Redrive, *, urgent_before: datetime

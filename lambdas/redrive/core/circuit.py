@@ -149,6 +149,8 @@ class Circuit:
 
     def judged_batch(self, batch_id: int | None) -> Judged | None:
         """The batch of this id once its verdict is in, as far back as is remembered."""
+        if batch_id is None:
+            return None  # most letters are on their first visit: two hundred batches need not be looked at for each
         return next((batch for batch in self.judged if batch.id == batch_id), None)
 
     def with_batch(self, changed: Batch) -> Circuit:

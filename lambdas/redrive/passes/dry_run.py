@@ -30,7 +30,7 @@ class DryHands:
         self,
         decided: Decided,
         destinations: Mapping[str, Destination],
-        now: datetime,  # noqa: ARG002
+        now: datetime,
         *,
         version_to_mark: int | None,  # noqa: ARG002
         is_one_of_many: bool = False,  # noqa: ARG002
@@ -40,7 +40,7 @@ class DryHands:
         for case, decision in only(decided, Redrive):
             name = destinations[decision.destination].source.name
             count_redrives(effects, name, [(case, decision)])
-        effects.parked.update(one.reason.value for _, one in only(decided, Park))
+        effects.add(self.park(only(decided, Park), now))
         count_holds(effects, only(decided, Hold))
         effects.removed = len(decided) - len(only(decided, Hold))
         effects.events = []

@@ -21,7 +21,10 @@ Validate = Callable[[Letter], str | None]
 
 
 class Destinations:
-    """The source queues that letters belong to, each with its facts as a command begins. Raises CallFailed where a queue can't be asked for its facts."""
+    """The source queues that letters belong to, each with its facts as a command begins.
+
+    Raises CallFailed where a queue can't be asked for them.
+    """
 
     def __init__(self, sources: Sequence[SqsSource]) -> None:
         self._sources = sources
