@@ -11,6 +11,7 @@ from redrive.aws.state_table import StateStore
 from redrive.core.circuit import Circuit
 from redrive.core.report import Report
 from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
+from redrive.passes.reporting import BUSY_SECONDS
 from redrive.passes.rhythm import Rhythm
 from redrive.settings import Deployment, Settings
 from redrive.wiring import make_tools
@@ -20,11 +21,13 @@ from simulator.world import DLQ, PARKING_LOT, TABLE, World
 PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
 
 
+MINUTE = timedelta(minutes=1)
+#: The world's step: the function itself looks oftener.
+LISTENING = timedelta(seconds=10)
+
+
 class SmartPolicy:
     """Runs passes, and remembers their reports, when each was, and the circuit's states."""
-
-    #: The deployed schedule ticks every minute; the rhythm decides which of the ticks look.
-    every = timedelta(minutes=1)
 
     def __init__(self, world: World, settings: Settings | None = None, *, seed: int = 0) -> None:
         self.settings = settings or Settings()
@@ -54,6 +57,12 @@ class SmartPolicy:
             BillingMode="PAY_PER_REQUEST",
         )
         self.store = StateStore(world.dynamodb, TABLE, names[0], pause=_no_pause)
+
+    @property
+    def every(self) -> timedelta:
+        """The deployed schedule ticks every minute; while the consumer reports, the function goes on by itself."""
+        is_listening = bool(self.reports) and self.reports[-1].look_again_seconds < BUSY_SECONDS
+        return LISTENING if is_listening else MINUTE - self._world.elapsed % MINUTE
 
     def tick(self) -> None:
         """One tick of the schedule: a pass, if one is due."""

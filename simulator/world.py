@@ -36,9 +36,10 @@ TABLE = "redriver-state"
 
 
 class Policy(Protocol):
-    """A way to redrive: called every `every` of virtual time."""
+    """A way to redrive: called every `every` of virtual time, which may change with each call."""
 
-    every: timedelta
+    @property
+    def every(self) -> timedelta: ...
 
     def tick(self) -> None:
         """Do what the schedule asks for."""

@@ -18,9 +18,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from redrive.aws import clients
 from redrive.aws.collector import set_up_collector
 from redrive.aws.metrics import emit, kept_metrics
+from redrive.core.report import visit_of
 from redrive.environment import read_environment
-from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
+from redrive.passes.redrive_pass import STOPPING_TIME
 from redrive.passes.rhythm import Rhythm
+from redrive.passes.visit import run_visit
 from redrive.wiring import make_tools
 
 logger = Logger(service="smart-redriver")
@@ -53,10 +55,13 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         owner=context.aws_request_id,
         workers=clients.WORKERS,
     )
-    report = run_pass(tools, settings, deadline=_now() + remaining - STOPPING_TIME)
-    rhythm.looked(report, _now())
-    emit(report, kept)
-    return report.to_json()
+    deadline = _now() + remaining - STOPPING_TIME
+    reports = []
+    for report in run_visit(tools, settings, deadline=deadline, pause=time.sleep):
+        rhythm.looked(report, _now())
+        emit(report, kept)
+        reports.append(report)
+    return visit_of(reports).to_json()
 
 
 def _now() -> datetime:

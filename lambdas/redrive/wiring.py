@@ -9,6 +9,7 @@ from random import Random
 
 from redrive.aws.books import CloudWatchClient, SourceBooks
 from redrive.aws.dead_letters import DeadLetters, ParkingLot
+from redrive.aws.outcome_queue import OutcomeQueue
 from redrive.aws.sources import SqsSource
 from redrive.aws.sqs import SqsClient, SqsQueue
 from redrive.aws.state_table import DynamoDbClient, StateStore
@@ -43,7 +44,14 @@ def make_tools(
         rng=rng,
         owner=owner,
         workers=workers,
+        reports=reports_of(deployment, sqs),
     )
+
+
+def reports_of(deployment: Deployment, sqs: SqsClient) -> OutcomeQueue | None:
+    """What consumers report to; None where they have nowhere to."""
+    url = deployment.outcome_queue_url
+    return OutcomeQueue(SqsQueue(sqs, url)) if url else None
 
 
 def dead_letters_of(deployment: Deployment, sqs: SqsClient) -> DeadLetters:

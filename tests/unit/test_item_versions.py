@@ -54,6 +54,10 @@ FULL_ENTRY = an_entry(
     first_redrive=NOW,
     first_strike=NOW,
     error="TimeoutError",
+    cause="TimeoutError",
+    is_permanent=True,
+    is_settled=True,
+    failed_tries=2,
     history=("it began",),
 )
 #: What every version wrote.

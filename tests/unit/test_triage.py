@@ -52,7 +52,7 @@ BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 LAST_CHANCE_TAKEN = JUST_FAILED - LAST_CHANCE
 
 #: What a letter waits for because of other letters, not of itself.
-ADMISSIONS = {HoldReason.NO_PERMIT, HoldReason.CONTROL}
+ADMISSIONS = {HoldReason.NO_PERMIT, HoldReason.CONTROL, HoldReason.CAUSE}
 
 
 def held(reason: HoldReason, until: timedelta, strikes: int = 0, **more: timedelta) -> Hold:
@@ -99,6 +99,10 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     "a suspect's delay doubles with its strikes": (
         Situation(case=a_return(strikes=3, first_strike=ago(hours=1))),
         redrive(240, strikes=3),
+    ),
+    "a letter that no retry can heal, as its consumer said, is parked at once": (
+        Situation(case=a_return(is_permanent=True)),
+        park(ParkReason.PERMANENT),
     ),
     "a suspect that was tried in vain without a strike waits longer, too": (
         Situation(case=a_return(strikes=1, redrive_count=4)),

@@ -119,7 +119,8 @@ def _fraction(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def _iso(instant: datetime) -> str:
+def to_iso(instant: datetime) -> str:
+    """A moment as items have it: ISO 8601, UTC."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -129,7 +130,7 @@ _SCALARS: dict[Any, Codec] = {
     float: Codec(lambda value: {"N": _fraction(value)}, lambda value: float(value["N"])),
     bool: Codec(lambda value: {"BOOL": value}, lambda value: value["BOOL"]),
     datetime: Codec(
-        lambda value: {"S": _iso(value)}, lambda value: datetime.fromisoformat(value["S"])
+        lambda value: {"S": to_iso(value)}, lambda value: datetime.fromisoformat(value["S"])
     ),
 }
 

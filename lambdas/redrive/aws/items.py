@@ -8,11 +8,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from redrive.aws.codecs import Codec, Item, Record
+from redrive.aws.codecs import Codec, Item, Record, to_iso
 from redrive.core.batch import JUDGED_KEPT, Judged, Verdict
 from redrive.core.circuit import Circuit
+from redrive.core.hearing import Told
 from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
+from redrive.core.outcomes import Outcome
 
 #: A copy of a letter can live 14 days in its source queue, 14 more in the DLQ or the parking lot; a parked
 #: letter is renewed after that, and its entry with it.
@@ -32,6 +34,11 @@ def lease_key(queue: str) -> Item:
 def message_key(message_id: str) -> Item:
     """The key of a letter's ledger entry, or of the trail kept for one copy of it."""
     return {"PK": {"S": f"MESSAGE#{message_id}"}}
+
+
+def failure_key(message_id: str) -> Item:
+    """The key of what a consumer reported of a letter's last failure."""
+    return {"PK": {"S": f"FAILURE#{message_id}"}}
 
 
 def circuit_to_item(circuit: Circuit) -> Item:
@@ -63,6 +70,19 @@ def kept_trail_from_item(item: Item) -> Trail | None:
     """The trail kept in `item`; None when it is a ledger entry."""
     text = item.get("Trail", {}).get("S")
     return Trail.decode(text) if text else None
+
+
+def failure_to_item(failure: Told, now: datetime) -> Item:
+    """The item of how a letter failed, apart from its entry, which is read and written far oftener."""
+    described = _FAILURE.encode(failure.outcome) | {"ReportedTimestamp": {"S": to_iso(failure.at)}}
+    return described | _forgotten(now) | failure_key(failure.outcome.original_id)
+
+
+def failure_from_item(item: Item) -> Told:
+    """How a letter failed. Raises KeyError or ValueError for an item that no version wrote."""
+    original_id = item["PK"]["S"].partition("#")[2]
+    at = datetime.fromisoformat(item["ReportedTimestamp"]["S"])
+    return Told(outcome=_FAILURE.decode(item, original_id=original_id), at=at)
 
 
 def _forgotten(now: datetime) -> Item:
@@ -113,6 +133,7 @@ _CIRCUIT = Record(
         "urgent_sweep_at": "UrgentSweepTimestamp",
         "probed_at": "ProbedTimestamp",
         "up_since": "UpSinceTimestamp",
+        "heard_at": "HeardTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",
     },
@@ -120,6 +141,8 @@ _CIRCUIT = Record(
     left_out={"queue"},
     codecs={Judged: _JUDGED},
 )
+
+_FAILURE = Record(Outcome, left_out={"original_id"})
 
 _ENTRY = Record(
     Entry,

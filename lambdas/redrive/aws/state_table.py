@@ -18,6 +18,7 @@ from redrive.aws.calls import naming
 from redrive.aws.table_batches import ITEMS_PER_WRITE as ITEMS_PER_WRITE
 from redrive.aws.table_batches import BatchClient, TableBatches
 from redrive.core.circuit import Circuit
+from redrive.core.hearing import Told
 from redrive.core.lease import Lease
 from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
@@ -170,6 +171,22 @@ class StateStore:
         # Two copies of one letter in a round share an entry, and a batch must not name an item twice.
         latest = {entry.original_id: items.entry_to_item(entry, now) for entry in entries}
         self._batches.put([*kept, *latest.values()])
+
+    def write_failures(self, failures: Sequence[Told], now: datetime) -> None:
+        """Write how letters failed, one of each letter. Raises CallFailed for any left undone."""
+        self._batches.put([items.failure_to_item(one, now) for one in failures])
+
+    def load_failure(self, original_id: str) -> Told | None:
+        """How a letter failed the last time, where its consumer reported it. Raises CallFailed."""
+        with naming("GetItem"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key=items.failure_key(original_id)
+            )
+        item = answer.get("Item")
+        try:
+            return items.failure_from_item(item) if item else None
+        except (KeyError, ValueError, TypeError) as fault:
+            raise CallFailed("GetItem", "UnreadableFailure", str(fault)) from fault
 
     def _conditional(self, call: str, request: Any) -> bool:
         try:

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from redrive.core.batch import Verdict
 from redrive.core.case import Case
+from redrive.core.cause_gate import CauseGate
 from redrive.core.circuit import Circuit
-from redrive.core.decision import Decision, HoldReason, Redrive
+from redrive.core.decision import Decision, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.core.pacing import Pacer
 from redrive.core.permit import Permit
 from redrive.core.triage import Terms, failed_at, hold_unless_expiring, triage
@@ -33,8 +34,16 @@ SPREAD = timedelta(minutes=1)
 class Admission:
     """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through."""
 
-    def __init__(self, circuit: Circuit, permit: Permit, settings: Settings, now: datetime) -> None:
+    def __init__(
+        self,
+        circuit: Circuit,
+        permit: Permit,
+        settings: Settings,
+        now: datetime,
+        gate: CauseGate | None = None,
+    ) -> None:
         self.room = permit.limit
+        self._gate = gate or CauseGate(circuit, settings, 0.0)
         self._is_trial = permit.is_trial
         self._spread = SPREAD * circuit.flaps
         self._settings = settings
@@ -65,12 +74,15 @@ class Admission:
         """
         decided: list[tuple[Case, Decision]] = []
         due: list[tuple[Case, Redrive]] = []
+        self._gate.look_at(cases, circuit, now)
         for case, roll in zip(cases, rolls, strict=True):
-            decision = triage(case, circuit, terms, self._settings, now, roll)
+            decision = self._triage(case, circuit, terms, now, roll)
             if isinstance(decision, Redrive):
                 due.append((case, decision))
             else:
                 decided.append((case, decision))
+        due, held = self._gate.let_through(due, terms, now, is_trial=self._is_trial)
+        decided += held
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
         in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
@@ -81,8 +93,18 @@ class Admission:
                 what = hold_unless_expiring(case, decision.strikes, HoldReason.CONTROL, terms, now)
             else:
                 what = self._admit(case, decision, terms, now, spread=self._spread * roll)
+            self._gate.went(case, what)
             decided.append((case, what))
         return decided
+
+    def _triage(
+        self, case: Case, circuit: Circuit, terms: Terms, now: datetime, roll: float
+    ) -> Decision:
+        decision = triage(case, circuit, terms, self._settings, now, roll)
+        is_in_dlq = isinstance(decision, Redrive | Hold)
+        if is_in_dlq and self._gate.convicted(case, terms, now):
+            return Park(reason=ParkReason.MAX_ATTEMPTS, strikes=case.strikes(circuit))
+        return decision
 
     def _controls(
         self,

@@ -20,6 +20,35 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the consumer has reported of a batch's letters, each of them counted once.
+
+    Attributes:
+        succeeded: letters that it was done with.
+        failed, suspects_failed: letters that failed at their last receive, without and with strikes.
+        parked: letters that it parked itself, as no retry can heal them.
+        tries: deliveries that failed, of any of them.
+
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    suspects_failed: int = 0
+    parked: int = 0
+    tries: int = 0
+
+    def __add__(self, other: Heard) -> Heard:
+        """Both together."""
+        return Heard(
+            succeeded=self.succeeded + other.succeeded,
+            failed=self.failed + other.failed,
+            suspects_failed=self.suspects_failed + other.suspects_failed,
+            parked=self.parked + other.parked,
+            tries=self.tries + other.tries,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """The letters redriven by one pass, awaiting a verdict.
 
@@ -30,6 +59,7 @@ class Batch:
         size: letters sent, suspects included.
         suspects: those of them that had come back before while others succeeded.
         returned, suspects_returned: returns seen so far, of letters without strikes and of suspects.
+        heard: what the consumer has reported of it so far.
         is_probe: sent small on purpose, to see before a full batch follows.
         first_try_at, last_try_at: when the consumer could first see one of its letters, and the last of them.
         due_at: when all have had time to fail.
@@ -46,6 +76,7 @@ class Batch:
     suspects: int = 0
     returned: int = 0
     suspects_returned: int = 0
+    heard: Heard = Heard()
     is_probe: bool = False
     is_complete: bool = True
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from redrive.core.batch import Batch, Judged, Verdict
+from redrive.core.batch import Batch, Heard, Judged, Verdict
 from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
 from redrive.core.permit import Permit, cool_down, is_likely_up, restart_window
@@ -95,6 +95,14 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
         elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
             circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
     return circuit
+
+
+def note_reports(circuit: Circuit, heard: Mapping[int, Heard], now: datetime) -> Circuit:
+    """The circuit with what consumers have reported of the batches that await their verdict, by batch id."""
+    for batch_id, told in heard.items():
+        if batch := circuit.pending_batch(batch_id):
+            circuit = circuit.with_batch(replace(batch, heard=batch.heard + told))
+    return replace(circuit, heard_at=now)
 
 
 def judge(

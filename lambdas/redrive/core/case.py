@@ -79,8 +79,12 @@ class Case:
         return self.entry is not None and self.entry.is_suspect
 
     def was_suspect(self, circuit: Circuit) -> bool:
-        """Whether the letter had come back while others succeeded before it was sent in its last batch."""
-        return self._strikes_before(circuit) > 0
+        """Whether nothing else was expected of the letter when it was sent in its last batch.
+
+        It had come back while others succeeded before, or it went as the canary of its cause.
+        """
+        is_canary = any(one.is_canary(self.original_id, self.batch) for one in circuit.causes)
+        return is_canary or self._strikes_before(circuit) > 0
 
     def strikes(self, circuit: Circuit) -> int:
         """The strikes against the letter, the verdict on the batch that it returned from included.

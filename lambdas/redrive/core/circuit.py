@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import Enum
 
 from redrive.core.batch import JUDGED_KEPT, Batch, Judged, Verdict
+from redrive.core.causes import CauseCircuit
 
 #: More flaps in a row than these say no more.
 MOST_FLAPS = 4
@@ -87,10 +88,12 @@ class Circuit:
         up_since: when the first batch was sent that has succeeded since the last failure; None after a failure.
         up_seconds: from there to the send of the batch that failed, the last time: for so long the consumer was up.
         cools_until: while OPEN, when the cool-down is over.
+        heard_at: when the consumer's last report of a redriven letter was read.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
         waiting_since: since when letters wait in the DLQ for no known moment; None without any.
         held_suspects: letters that are hidden until their last chance.
+        causes: letters that fail for one cause while others succeed.
         reason: why the state is what it is, for people.
 
     """
@@ -113,6 +116,7 @@ class Circuit:
     up_seconds: int = 0
     cools_until: datetime | None = None
     last_attempt_at: datetime | None = None
+    heard_at: datetime | None = None
     dlq_sweep_at: datetime | None = None
     urgent_sweep_at: datetime | None = None
     lot_sweep_at: datetime | None = None
@@ -120,6 +124,7 @@ class Circuit:
     held_suspects: tuple[HeldSuspects, ...] = ()
     reason: str = "new"
     orders: Orders = Orders()
+    causes: tuple[CauseCircuit, ...] = ()
     pending: tuple[Batch, ...] = ()
     judged: tuple[Judged, ...] = field(default=(), repr=False)
 
@@ -142,6 +147,15 @@ class Circuit:
             one.returned and one.verdict is Verdict.SUCCESS
             for one in self.judged[-SUSPECTS_SHOW_IN:]
         )
+
+    def cause(self, name: str | None) -> CauseCircuit | None:
+        """What is remembered of the letters of this cause."""
+        return next((one for one in self.causes if one.cause == name), None)
+
+    def with_cause(self, changed: CauseCircuit) -> Circuit:
+        """This circuit with the one of the same cause replaced by `changed`."""
+        causes = tuple(changed if one.cause == changed.cause else one for one in self.causes)
+        return replace(self, causes=causes)
 
     def pending_batch(self, batch_id: int | None) -> Batch | None:
         """The batch of this id while it awaits its verdict."""

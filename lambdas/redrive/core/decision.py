@@ -11,6 +11,7 @@ class ParkReason(str, Enum):
     """Why a letter waits for a person."""
 
     MAX_ATTEMPTS = "MAX_ATTEMPTS"
+    PERMANENT = "PERMANENT"
     GAVE_UP = "GAVE_UP"
     UNDELIVERABLE = "UNDELIVERABLE"
     UNKNOWN_SOURCE = "UNKNOWN_SOURCE"
@@ -24,7 +25,12 @@ class HoldReason(str, Enum):
     BACKOFF = "BACKOFF"
     LAST_CHANCE = "LAST_CHANCE"
     CONTROL = "CONTROL"
+    CAUSE = "CAUSE"
     NO_PERMIT = "NO_PERMIT"
+
+
+#: Why a letter goes that is to show whether others of its cause may follow.
+CAUSE_CANARY = "CAUSE_CANARY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,11 @@ class Redrive:
     delay: timedelta
     strikes: int
     reason: str = "DUE"
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether nothing can be expected of the letter but that it returns."""
+        return self.strikes > 0 or self.reason == CAUSE_CANARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from redrive.core.batch import Batch, Judged
+from redrive.core.batch import Batch, Heard, Judged
 from redrive.core.books import PERIOD, Account, Books
 
 #: How far back producers' messages say how often more of them may be expected.
@@ -78,6 +78,7 @@ class Evidence:
         were_tried: nothing waits in the source queue that may be ours and was never received.
         is_still_there: messages are in the source queue, so that what is unknown may still show.
         has_books: the source's books cover the time in which its letters were first tried.
+        is_heard: the consumer has reported of its letters.
 
     """
 
@@ -92,20 +93,52 @@ class Evidence:
     were_tried: bool = False
     is_still_there: bool = False
     has_books: bool = False
+    is_heard: bool = False
 
 
 def gather_evidence(
     batch: Batch, others: Sequence[Batch | Judged], books: Books | None, *, max_receives: int
 ) -> Evidence:
-    """Put together what the returns and the source's books say of `batch`.
+    """Put together what the consumer's reports, the returns and the source's books say of `batch`.
 
     Args:
-        batch: with the returns that were seen so far.
+        batch: with the returns that were seen and the outcomes that were heard so far.
         others: the further batches of the queue, whose letters are in its books, too.
         books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
         max_receives: of one message, before SQS moves it to the DLQ.
 
     """
+    return _with_reports(_seen(batch, others, books, max_receives), batch)
+
+
+def _with_reports(seen: Evidence, batch: Batch) -> Evidence:
+    """What was seen and what was heard, the larger of both: each knows only some of the letters.
+
+    A letter that the consumer parked was deleted, and so it stands in the books as a success. It is none: a consumer
+    that takes everything for unhealable is to be given no more.
+    """
+    heard = batch.heard
+    if heard == Heard():
+        return seen
+    failed = max(seen.failed, heard.failed) + heard.parked
+    suspects_failed = max(seen.suspects_failed, heard.suspects_failed)
+    return replace(
+        seen,
+        succeeded=max(
+            min(seen.succeeded, max(0, batch.size - failed - suspects_failed)),
+            min(heard.succeeded, batch.size - batch.seen_again),
+        ),
+        failed=failed,
+        suspects_failed=suspects_failed,
+        deleted=max(seen.deleted, heard.succeeded),
+        failed_tries=max(seen.failed_tries, heard.tries),
+        is_heard=True,
+    )
+
+
+def _seen(
+    batch: Batch, others: Sequence[Batch | Judged], books: Books | None, max_receives: int
+) -> Evidence:
     seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
     if books is None:
         return seen

@@ -26,6 +26,8 @@ class Status(str, Enum):
     PARKED = "PARKED"
     REPLAYED = "REPLAYED"  # a person sent it back to its source queue
     DELETED = "DELETED"  # a person deleted it, after writing it to a file
+    FAILED = "FAILED"  # its consumer reported the last failure of its first visit: it is on its way to the DLQ
+    SUCCEEDED = "SUCCEEDED"  # its consumer reported that it is done with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,11 @@ class Entry:
         seen_in_version: version of the circuit when the return was first seen (see `counts_as_evidence`).
         not_before: when a returned letter may be redriven at the earliest.
         source_arn: the queue that the letter belongs to; SQS forgets it when the letter is sent anywhere.
-        error: what the consumer said when it failed, where an attribute of the letter tells.
+        error: what the consumer said when it failed, on one line, where it reported that or an attribute tells.
+        cause: the class of the error that the consumer reported last.
+        is_permanent: the consumer reported that no retry can heal it.
+        is_settled: the consumer has reported how the copy that was sent last ended: done, or failed at its last receive.
+        failed_tries: deliveries of that copy that the consumer reported as failed.
         last_redrive: when the copy that was sent last could be received at the earliest, its delay included.
         first_redrive: the first of its redrives, from which giving up counts. `first_strike`: the first of its
             strikes, from which its last chance counts. A person's replay forgets both.
@@ -67,6 +73,10 @@ class Entry:
     park_reason: str | None = None
     parked_at: datetime | None = None
     error: str | None = None
+    cause: str | None = None
+    is_permanent: bool = False
+    is_settled: bool = False
+    failed_tries: int = 0
     history: tuple[str, ...] = ()
 
     @property
@@ -163,7 +173,7 @@ class Entry:
             counted_batch=self.batch,
             park_reason=reason,
             parked_at=now,
-            error=error,
+            error=self.error if self.cause else error,
             seen_in_version=None,
         )
 
@@ -187,6 +197,51 @@ class Entry:
             last_redrive=now,
             not_before=None,
             seen_in_version=None,
+            cause=None,
+            is_permanent=False,
+        )
+
+    def succeeded(self, now: datetime) -> Entry:
+        """After the consumer reported that it is done with the copy that was sent last."""
+        return replace(
+            self,
+            status=Status.SUCCEEDED,
+            is_settled=True,
+            history=_noted(self.history, now, "reported as succeeded"),
+        )
+
+    def failed(
+        self, *, tries: int, is_last: bool, cause: str | None, error: str | None, permanent: bool
+    ) -> Entry:
+        """After the consumer reported that a delivery of the copy that was sent last has failed.
+
+        Args:
+            tries: deliveries of it that failed, as far as is known.
+            is_last: SQS moves it to the DLQ now.
+
+        """
+        return replace(
+            self,
+            failed_tries=tries,
+            is_settled=is_last,
+            cause=cause,
+            error=error,
+            is_permanent=permanent,
+        )
+
+    def parked_by_consumer(self, *, parked_id: str, reason: str, now: datetime) -> Entry:
+        """After the consumer reported that it parked the copy that was sent last.
+
+        A claim: the copy that it had counts as replaced by nothing, so that it is a letter still, should it come back.
+        """
+        return replace(
+            self,
+            current_id=parked_id,
+            status=Status.PARKED,
+            park_reason=reason,
+            parked_at=now,
+            is_settled=True,
+            history=_noted(self.history, now, f"parked {reason} by its consumer"),
         )
 
     def deleted(self, *, message_id: str, now: datetime, note: str) -> Entry:
@@ -202,6 +257,8 @@ class Entry:
         return {
             "current_id": new_id,
             "replaced_ids": (*self.replaced_ids, replaced_id)[-REPLACED_IDS_KEPT:],
+            "is_settled": False,
+            "failed_tries": 0,
             "history": _noted(self.history, now, note),
         }
 

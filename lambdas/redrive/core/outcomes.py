@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -94,6 +95,16 @@ class Outcome:
     first_line: str | None = None
     traceback: str | None = None
     consumer: Consumer = field(default_factory=Consumer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeMessage:
+    """A message of the outcome queue: one report, unread. `sent_at` is when SQS took it."""
+
+    message_id: str
+    receipt_handle: str
+    body: str = field(repr=False)
+    sent_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,13 @@ LATE_SHARE = 4
 FLAPS_THAT_SHOW = 2
 
 
+#: A consumer that has reported within this reports, it is taken, of what is sent to it now.
+REPORTS_EXPECTED = timedelta(hours=24)
+
+#: So long after letters were sent, or the last report was read, it is worth listening every few seconds.
+LISTENING = timedelta(minutes=1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permit:
     """How many letters a pass may redrive, and why not more. A trial is small, and goes without delay."""
@@ -159,3 +166,12 @@ def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
         and len(circuit.pending) < settings.failure_threshold
         and all(not one.seen_again and now >= one.tried_by + DOUBT for one in circuit.pending)
     )
+
+
+def is_worth_listening(circuit: Circuit, now: datetime) -> bool:
+    """Whether reports of letters that are out can be expected within seconds."""
+    heard_at = circuit.heard_at
+    if not circuit.pending or heard_at is None or now > heard_at + REPORTS_EXPECTED:
+        return False
+    tried_at = max(min(now, one.tried_by) for one in circuit.pending)
+    return now <= max(heard_at, tried_at) + LISTENING

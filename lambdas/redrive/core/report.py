@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -32,6 +33,7 @@ class Report:
         circuit_before, circuit_after, window: of the first source queue's circuit.
         circuits: the same for every source queue of the DLQ, with all states that each went through, in order.
         held: by reason, letters that stay in the DLQ.
+        heard: outcomes that consumers reported, by their result, or by why they were left out.
         oldest_waiting_seconds: how long the oldest letter has been waiting that waits for no known moment.
         suspects_waiting: letters that wait for their last chance.
         look_again_seconds: when the next look is worth its cost.
@@ -56,6 +58,7 @@ class Report:
     failed: int = 0
     parked: Counter[str] = field(default_factory=Counter)
     held: Counter[str] = field(default_factory=Counter)
+    heard: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
@@ -73,5 +76,33 @@ class Report:
             "outcome": self.outcome.value,
             "parked": dict(self.parked),
             "held": dict(self.held),
+            "heard": dict(self.heard),
             "faults": dict(self.faults),
         }
+
+
+def visit_of(reports: Sequence[Report]) -> Report:
+    """One report of passes that followed each other: what they did, added up, and how the last of them found things."""
+    whole = replace(reports[-1])
+    whole.circuit_before = reports[0].circuit_before
+    for name in _ADDED_UP:
+        values = [getattr(one, name) for one in reports]
+        setattr(whole, name, sum(values[1:], start=values[0]))
+    return whole
+
+
+#: What passes do. All else in a report is how things stand.
+_ADDED_UP = (
+    "examined",
+    "redriven",
+    "returned",
+    "discarded",
+    "renewed",
+    "failed",
+    "parked",
+    "heard",
+    "faults",
+    "verdicts",
+    "decisions",
+    "duration_seconds",
+)

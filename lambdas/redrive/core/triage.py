@@ -106,6 +106,8 @@ def _reason_to_park(
         return ParkReason.UNKNOWN_SOURCE
     if case.letter.size > terms.destinations[destination]:
         return ParkReason.UNDELIVERABLE
+    if case.entry is not None and case.entry.is_permanent:
+        return ParkReason.PERMANENT
     if _has_had_its_last_chance(case, strikes, circuit, settings):
         return ParkReason.MAX_ATTEMPTS
     first = case.entry.first_redrive if case.entry else None

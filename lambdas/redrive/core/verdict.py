@@ -168,7 +168,7 @@ def _nothing_but_failed_tries(
     is_canary: bool,
 ) -> Judgement | None:
     """The consumer receives and deletes nothing, whoever's messages they are."""
-    if evidence.deleted or not evidence.has_books:
+    if evidence.deleted or not (evidence.has_books or evidence.is_heard):
         return None
     if batch.suspects == batch.size and not is_canary and not _nothing_succeeds(evidence):
         return None  # of suspects nothing else was to be expected

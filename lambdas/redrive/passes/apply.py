@@ -311,7 +311,7 @@ def count_redrives(effects: Effects, name: str, redrives: Sequence[tuple[Case, R
     """Count letters that were redriven to the source of this name, and tell of each."""
     for case, decision in redrives:
         effects.counts["redriven"] += 1
-        effects.sendings.append(Sending(name, decision.delay, decision.strikes > 0))
+        effects.sendings.append(Sending(name, decision.delay, decision.is_suspect))
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
 
 

@@ -16,9 +16,12 @@ from redrive.core.batch import Batch, Judged
 from redrive.core.books import Books
 from redrive.core.breaker import Ruling
 from redrive.core.case import Case
+from redrive.core.cause_gate import CauseGate
+from redrive.core.causes import with_successes
 from redrive.core.circuit import Circuit, State
 from redrive.core.decision import Decision
 from redrive.core.evidence import gather_evidence, live_outcome
+from redrive.core.hearing import Hearing
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit, allow
 from redrive.core.queue_facts import QueueFacts
@@ -50,6 +53,7 @@ class Lane:
     rulings: tuple[Ruling, ...] = ()
     returned: int = 0
     refusal: str | None = None
+    _gate: CauseGate | None = None
     _batch: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
@@ -75,7 +79,8 @@ class Lane:
         assert self.facts is not None  # noqa: S101
         return self.facts
 
-    def _max_receives(self) -> int:
+    def max_receives(self) -> int:
+        """Receives of one message, before SQS moves it to the DLQ."""
         return self.known_facts.max_receive_count or self.settings.max_receive_count
 
     def time_to_fail(self) -> timedelta:
@@ -115,7 +120,7 @@ class Lane:
         circuit = self.circuit
         others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
         evidence = {
-            one.id: gather_evidence(one, others, self.books, max_receives=self._max_receives())
+            one.id: gather_evidence(one, others, self.books, max_receives=self.max_receives())
             for one in circuit.pending
         }
         return breaker.judge(
@@ -136,6 +141,18 @@ class Lane:
         self.returned += returns.total()
         return returns
 
+    def heard(self, hearing: Hearing, now: datetime) -> None:
+        """Note what the consumer has reported of the batches that are out, and of the letters of a cause."""
+        name = self.source.name
+        told = {batch: one for (queue, batch), one in hearing.heard.items() if queue == name}
+        recovered = {c: sent for (queue, c), sent in hearing.recovered.items() if queue == name}
+        circuit = self.circuit
+        if told:
+            circuit = breaker.note_reports(circuit, told, now)
+        if recovered:
+            circuit = replace(circuit, causes=with_successes(circuit.causes, recovered, now))
+        self.keeper.change(circuit)
+
     def charge_later(self, returns: Returns) -> None:
         """Returns that were met while letters went out; they are charged with what was sent."""
         self._late += returns
@@ -143,7 +160,8 @@ class Lane:
     def open_gate(self, now: datetime) -> None:
         """Let through what the circuit allows from now on."""
         self.permit = self.allow(now)
-        self.admission = Admission(self.circuit, self.permit, self.settings, now)
+        self._gate = CauseGate(self.circuit, self.settings, self.roll)
+        self.admission = Admission(self.circuit, self.permit, self.settings, now, self._gate)
 
     def decide(
         self,
@@ -185,6 +203,9 @@ class Lane:
         if self._batch is not None and circuit.pending_batch(self._batch.id):
             circuit = self._completed(circuit, self._batch, now)
         circuit = breaker.charge(circuit, self._late)
+        if self._gate is not None:
+            batch = self._batch.id if self._batch else None
+            circuit = replace(circuit, causes=self._gate.circuits(batch, now))
         if self.refusal is not None:
             reason = f"the source queue refused letters: {self.refusal}"
             circuit = breaker.refuse(circuit, reason, self.settings, now, self.roll)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,8 +30,9 @@ class PassState:
         deadline: when it has to have stopped by itself.
         is_dry: nothing is applied: no lease, no write, no letter moves.
         effects: all that was done so far. `faults`: calls that failed.
+        heard: outcomes that consumers reported, by their result, or by why they were left out.
         oldest: the first send of the oldest letter that was seen.
-        last_chances: holds of suspects until their last chance.
+        last_chances: holds of suspects until their last chance, and of letters until the canary of their cause.
         waiting, waiting_since: letters that were left for no known moment, and since when the oldest has been there.
 
     """
@@ -45,6 +47,7 @@ class PassState:
     lanes: tuple[Lane, ...]
     effects: Effects = field(default_factory=Effects)
     faults: list[CallFailed] = field(default_factory=list)
+    heard: Counter[str] = field(default_factory=Counter)
     examined: int = 0
     oldest: datetime | None = None
     is_out_of_time: bool = False
@@ -98,7 +101,7 @@ class PassState:
 
     def left(self, case: Case, hold: Hold, terms: Terms, now: datetime) -> None:
         """Note a letter that stays in the DLQ."""
-        if hold.reason is HoldReason.LAST_CHANCE:
+        if hold.reason in (HoldReason.LAST_CHANCE, HoldReason.CAUSE):
             self.last_chances.append(hold)
         elif hold.reason in NO_KNOWN_MOMENT:
             self.waiting += 1

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 from redrive.core.books import Books
 from redrive.core.circuit import Circuit
+from redrive.core.hearing import Told
 from redrive.core.lease import Lease
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter, Trail
+from redrive.core.outcomes import OutcomeMessage
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CallFailed, EntryFault
@@ -70,6 +72,14 @@ class Witness(Protocol):
     def since(self, start: datetime, now: datetime, queue_name: str) -> Books: ...
 
 
+class Reports(Protocol):
+    """What consumers report of their deliveries."""
+
+    def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]: ...
+    def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]: ...
+    def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]: ...
+
+
 class Known(Protocol):
     """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
 
@@ -86,6 +96,7 @@ class Ledger(Protocol):
     def write_ledger(
         self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
     ) -> None: ...
+    def write_failures(self, failures: Sequence[Told], now: datetime) -> None: ...
 
 
 class Memory(Ledger, Protocol):
@@ -104,6 +115,7 @@ class Tools:
 
     Attributes:
         sources: the source queues that share the DLQ, the first one first; each has a circuit of its own.
+        reports: None where the consumers have nowhere to report to.
         memory: of the first source's queue, which also has the lease.
         clock: read once a step. `rng`: rolls the jitter. `owner`: names this pass.
         workers: rounds that may be under way at once; with one, a pass is the same whenever it is repeated.
@@ -121,3 +133,4 @@ class Tools:
     rng: Random
     owner: str
     workers: int = 1
+    reports: Reports | None = None

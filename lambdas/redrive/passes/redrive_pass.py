@@ -1,6 +1,6 @@
 """One pass over one DLQ: gather, decide, apply, report.
 
-    peek ─► ask the witness ─► lease ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
+    peek ─► ask the witness ─► lease ─► listen ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
 
 Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit
 twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
@@ -25,6 +25,8 @@ from redrive.passes.apply import Hands, RealHands
 from redrive.passes.circuit_keeper import CircuitKeeper, LostRace
 from redrive.passes.dry_run import DryHands
 from redrive.passes.lane import Lane
+from redrive.passes.lease_keeper import LeaseKeeper
+from redrive.passes.listen import Listener
 from redrive.passes.outflow import Outflow
 from redrive.passes.pass_state import PassState
 from redrive.passes.ports import Tools
@@ -40,9 +42,12 @@ STOPPING_TIME = timedelta(seconds=45)
 DRY_RUN_LIMIT = 1_000
 
 
-def run_pass(tools: Tools, settings: Settings, *, deadline: datetime) -> Report:
+def run_pass(
+    tools: Tools, settings: Settings, *, deadline: datetime, lease: LeaseKeeper | None = None
+) -> Report:
     """Run one pass and report it; `deadline` is when it has to have stopped by itself.
 
+    A `lease` that is given is kept for the next look: whoever gives it gives it back.
     AWS's refusals never escape: they are in the report and the log, and the letters are in the DLQ.
     """
     started = tools.clock()
@@ -51,7 +56,7 @@ def run_pass(tools: Tools, settings: Settings, *, deadline: datetime) -> Report:
     except CallFailed as failed:
         report = _unreadable(tools, settings, failed)
     else:
-        report = _Pass(state).run()
+        report = _Pass(state, lease).run()
     report.duration_seconds = (tools.clock() - started).total_seconds()
     tools.journal("pass.finished", **report.to_json())
     return report
@@ -105,12 +110,15 @@ def _unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
 class _Pass:
     """The steps of one pass, from the peek on."""
 
-    def __init__(self, state: PassState) -> None:
+    def __init__(self, state: PassState, lease: LeaseKeeper | None) -> None:
         self._state = state
         self._tools = state.tools
+        self._lease = lease or lease_until(state.tools, state.deadline)
+        self._keeps_lease = lease is not None
         self._outcome = Outcome.DRY_RUN if state.is_dry else Outcome.DONE
         self._reason = ""
         self._decisions: list[tuple[Case, Decision]] = []
+        self._listener = Listener(state)
         real = RealHands(
             self._tools.dead_letters,
             self._tools.parking_lot,
@@ -133,6 +141,7 @@ class _Pass:
         """The pass."""
         with self._ends_quietly():
             self._run()
+        self._listener.release()
         if self._state.is_out_of_time:
             self._outcome = Outcome.OUT_OF_TIME
         for lane in self._state.lanes:
@@ -164,20 +173,20 @@ class _Pass:
         state, now = self._state, self._tools.clock()
         if state.is_paused:
             self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
-        if not due.may_have_work(state, now):
+        self._listener.peek()
+        if not self._listener.has_reports and not due.may_have_work(state, now):
             self._wait(now)
             return
         for lane in state.lanes:
             assess.ask_witness(state, lane, now)
         self._learn_facts()
-        if not due.has_work(state, now):
+        if not self._listener.has_reports and not due.has_work(state, now):
             self._wait(now)
             return
         if state.is_dry:
             self._work()
             return
-        lease = Lease(owner=self._tools.owner, expires_at=state.deadline + STOPPING_TIME)
-        if not self._tools.memory.acquire_lease(lease, now):
+        if not self._lease.take(now):
             self._outcome = Outcome.LEASE_HELD
             self._reason = "another pass is at work on this queue"
             self._tools.journal("lease.refused")
@@ -187,7 +196,8 @@ class _Pass:
                 lane.keeper.load()
             self._work()
         finally:
-            self._release(lease)
+            if not self._keeps_lease:
+                self._give_back_lease()
 
     def _wait(self, now: datetime) -> None:
         """End a pass that finds nothing to do, and say why."""
@@ -219,8 +229,9 @@ class _Pass:
             lane.facts = lane.source.facts()
 
     def _work(self) -> None:
-        """Look back, then let letters through, then look after those near expiry."""
+        """Listen and look back, then let letters through, then look after those near expiry."""
         state = self._state
+        self._listener.listen()
         if self._is_move_running():
             return
         # What fails in here leaves circuit and letters as they are, so that the next pass sees it all again.
@@ -287,12 +298,17 @@ class _Pass:
             else:
                 lane.keeper.commit(lambda circuit, lane=lane: lane.after_sending(circuit, now))  # type: ignore[misc]
 
-    def _release(self, lease: Lease) -> None:
+    def _give_back_lease(self) -> None:
         try:
-            self._tools.memory.release_lease(lease)
+            self._lease.give_back()
         except CallFailed as failed:
             # It expires by itself; what the pass did stands.
             self._state.failed(failed)
+
+
+def lease_until(tools: Tools, deadline: datetime) -> LeaseKeeper:
+    """The lease for whoever has stopped at `deadline`: nobody else gets it before that is sure."""
+    return LeaseKeeper(tools.memory, Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME))
 
 
 def _why_paused(state: PassState) -> str:

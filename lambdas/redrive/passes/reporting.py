@@ -9,6 +9,7 @@ from redrive.core.breaker import Ruling
 from redrive.core.circuit import State
 from redrive.core.decision import Decision, HoldReason
 from redrive.core.levels import suspects_waiting, waiting_seconds
+from redrive.core.permit import is_worth_listening
 from redrive.core.report import Outcome, Report
 from redrive.errors import CallFailed, EntryFault
 from redrive.passes.lane import Lane
@@ -46,11 +47,12 @@ def report_of(
         failed=len(effects.faults),
         parked=effects.parked,
         held=effects.held,
+        heard=state.heard,
         verdicts=[_verdict(one) for lane in state.lanes for one in lane.rulings],
         oldest_waiting_seconds=waiting_seconds(first.circuit, now),
         suspects_waiting=suspects_waiting(first.circuit, now),
     )
-    report.look_again_seconds = _look_again(state, report)
+    report.look_again_seconds = _look_again(state, report, now)
     faults: list[EntryFault | CallFailed] = [*effects.faults, *effects.healed, *state.faults]
     for fault in faults:
         report.faults[f"{fault.call}:{fault.code}"] += 1
@@ -67,7 +69,11 @@ def report_of(
 BUSY_SECONDS = 60
 
 
-def _look_again(state: PassState, report: Report) -> int:
+#: While the consumer reports what becomes of the letters that are out, the pass goes on: hear, judge, send the next.
+LISTENING_SECONDS = 5
+
+
+def _look_again(state: PassState, report: Report, now: datetime) -> int:
     idle = 60 * state.settings.schedule_minutes
     if state.is_paused:
         return idle
@@ -77,6 +83,8 @@ def _look_again(state: PassState, report: Report) -> int:
         Outcome.WAITING,
     )
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
+    if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
+        return LISTENING_SECONDS
     is_busy = any(
         lane.circuit.pending or (state.dlq.depth and lane.circuit.state is not State.CLOSED)
         for lane in state.lanes

@@ -1,0 +1,154 @@
+"""Circuits by cause: letters that fail for one cause while others succeed are held together. Pure.
+
+    strikes of one cause ──► HELD: one canary of the cause per cool-down, the others wait and earn no strikes
+                               │  a letter of the cause succeeds          │  canaries failed beyond the last chance
+                               ▼                                         ▼
+                             the group flows                           the group is parked
+
+A cause is what consumers report: the class of the error. Without reports nothing here happens. The circuits are kept
+with their queue's own, so that one read and one conditional write hold for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+#: Circuits by cause of one queue. What is beyond has its letters judged one by one.
+MOST_CAUSES = 20
+
+#: Letters with a strike that make a cause of theirs: fewer are judged one by one.
+FEWEST_OF_A_CAUSE = 3
+
+#: What succeeded of a cause's letters is remembered for so long: an outage that is over says nothing of the next.
+SUCCESSES_KEPT = timedelta(minutes=10)
+
+#: A canary of which nothing is heard nor seen for so long beyond the time that it takes to fail is given up on.
+PATIENCE = timedelta(minutes=5)
+
+#: Where no letter of a cause was seen for so long, there is none.
+FORGOTTEN_AFTER = timedelta(days=1)
+
+#: While a canary is out, the others are looked at again after this.
+LOOK_AGAIN = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseCircuit:
+    """What is remembered of the letters of one cause.
+
+    Attributes:
+        succeeded: letters that had failed of it before and then succeeded, until `succeeded_at`.
+        held_since: since when its letters are held together; None while they flow.
+        cools_until: when the next canary may go. `canaries_failed`: in a row.
+        canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
+        convicted_at: letters that failed before that are parked.
+        letters: how many of them were seen in the DLQ by the pass that saw some last, at `seen_at`.
+
+    """
+
+    cause: str
+    succeeded: int = 0
+    succeeded_at: datetime | None = None
+    held_since: datetime | None = None
+    cools_until: datetime | None = None
+    canaries_failed: int = 0
+    canary_id: str | None = None
+    canary_batch: int | None = None
+    canary_sent_at: datetime | None = None
+    convicted_at: datetime | None = None
+    letters: int = 0
+    seen_at: datetime | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its letters are held together."""
+        return self.held_since is not None
+
+    def awaits_canary(self, now: datetime, time_to_fail: timedelta) -> bool:
+        """Whether a canary is out of which something may yet be known."""
+        sent_at = self.canary_sent_at
+        return sent_at is not None and now < sent_at + time_to_fail + PATIENCE
+
+    def may_try(self, now: datetime, time_to_fail: timedelta) -> bool:
+        """Whether a canary may go."""
+        is_cool = self.cools_until is None or now >= self.cools_until
+        return is_cool and not self.awaits_canary(now, time_to_fail)
+
+    def is_canary(self, original_id: str, batch: int | None) -> bool:
+        """Whether this letter went out in this batch as a canary."""
+        return original_id == self.canary_id and batch == self.canary_batch
+
+    def without_canary(self) -> CauseCircuit:
+        """When what became of its canary is known."""
+        return replace(self, canary_id=None, canary_batch=None, canary_sent_at=None)
+
+    def after_failed_canary(
+        self, cools_for: timedelta, now: datetime, *, convicts_after: timedelta, fewest: int
+    ) -> CauseCircuit:
+        """After a canary failed of the same cause.
+
+        Args:
+            convicts_after: a canary that was sent so long after the letters were first held was their last chance.
+            fewest: canaries that have to have failed by then.
+
+        """
+        failed = self.canaries_failed + 1
+        after = replace(self.without_canary(), canaries_failed=failed, cools_until=now + cools_for)
+        since, sent_at = self.held_since, self.canary_sent_at
+        if since is None or sent_at is None or failed < fewest or sent_at < since + convicts_after:
+            return after
+        return replace(after, convicted_at=now, held_since=now, canaries_failed=0)
+
+
+def with_successes(
+    causes: Sequence[CauseCircuit], recovered: Mapping[str, Sequence[datetime]], now: datetime
+) -> tuple[CauseCircuit, ...]:
+    """The circuits after letters succeeded that had failed before: by cause, when each of them was sent.
+
+    One that was sent after its kind was held ends that: what they need is up again.
+    """
+    known = {one.cause: one for one in causes}
+    for cause, sent in recovered.items():
+        before = known.get(cause, CauseCircuit(cause=cause))
+        if before.held_since is not None and max(sent) >= before.held_since:
+            before = CauseCircuit(cause=cause)
+        earlier = before.succeeded if _is_fresh(before, now) else 0
+        known[cause] = replace(before, succeeded=earlier + len(sent), succeeded_at=now)
+    return _kept(known.values())
+
+
+def with_strikes(
+    causes: Sequence[CauseCircuit],
+    struck: Mapping[str, int],
+    failure_rate: float,
+    cools_for: timedelta,
+    now: datetime,
+) -> tuple[CauseCircuit, ...]:
+    """The circuits after a look at letters with strikes, counted by cause: those that mostly fail are held from now on."""
+    known = {one.cause: one for one in causes}
+    for cause, failed in struck.items():
+        before = known.get(cause, CauseCircuit(cause=cause))
+        succeeded = before.succeeded if _is_fresh(before, now) else 0
+        mostly_fails = failed >= failure_rate * (failed + succeeded)
+        if not before.is_held and failed >= FEWEST_OF_A_CAUSE and mostly_fails:
+            known[cause] = replace(
+                before, held_since=now, cools_until=now + cools_for, succeeded=0, seen_at=now
+            )
+    return _kept(one for one in known.values() if not _is_forgotten(one, now))
+
+
+def _is_forgotten(circuit: CauseCircuit, now: datetime) -> bool:
+    known_at = circuit.seen_at if circuit.is_held else circuit.succeeded_at
+    return known_at is not None and now > known_at + FORGOTTEN_AFTER
+
+
+def _is_fresh(circuit: CauseCircuit, now: datetime) -> bool:
+    return circuit.succeeded_at is not None and now <= circuit.succeeded_at + SUCCESSES_KEPT
+
+
+def _kept(circuits: Iterable[CauseCircuit]) -> tuple[CauseCircuit, ...]:
+    """At most as many as are kept, those first that hold letters."""
+    ordered = sorted(circuits, key=lambda one: not one.is_held)
+    return tuple(ordered[:MOST_CAUSES])

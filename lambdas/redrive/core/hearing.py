@@ -1,0 +1,195 @@
+"""What consumers' reports change: ledger entries, and what is known of the batches that wait for their verdict. Pure.
+
+An outcome is a claim by whoever may send to the outcome queue. It counts where the ledger knows the very copy that it
+is about, and once: reports come twice, late and out of order. One that is left out, or lost, makes a verdict slower.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from redrive.core.batch import Heard
+from redrive.core.case import NO_BATCH
+from redrive.core.cause import ERROR_LENGTH
+from redrive.core.decision import ParkReason
+from redrive.core.ledger import Entry, Status
+from redrive.core.outcomes import Outcome, Result
+
+#: Why an outcome was left out.
+ANOTHER_QUEUE = "of another queue"
+UNKNOWN_LETTER = "of a letter that the ledger does not know"
+ANOTHER_COPY = "of an earlier copy, or none of ours"
+HEARD_BEFORE = "heard before"
+NO_LONGER_OUT = "of a letter that is back"
+
+#: Where a letter may be while its consumer has it. One that was met in the DLQ again can have failed, and nothing else.
+_OUT = frozenset({Status.REDRIVEN, Status.REPLAYED})
+_MAY_FAIL = _OUT | {Status.RETURNED, Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One outcome, and when SQS took the report that it is in."""
+
+    outcome: Outcome
+    at: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Hearing:
+    """What some outcomes change.
+
+    Attributes:
+        entries: of the ledger, by original id, as they stand afterwards.
+        details: the outcome that is worth keeping whole, by original id: how a letter failed for good.
+        heard: what was reported, by queue and batch.
+        recovered: when letters were sent that succeeded after they had failed, by queue and the cause of that.
+        counts: outcomes by their result, or by why they were left out.
+
+    """
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    details: dict[str, Told] = field(default_factory=dict)
+    heard: dict[tuple[str, int], Heard] = field(default_factory=dict)
+    recovered: dict[tuple[str, str], list[datetime]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def hear(
+    told: Iterable[Told], entries: Mapping[str, Entry], max_receives: Mapping[str, int]
+) -> Hearing:
+    """What outcomes change.
+
+    Args:
+        entries: what the ledger knows of the letters that they are about, by original id.
+        max_receives: of one message, before SQS moves it to the DLQ; by the name of each source queue.
+
+    """
+    hearing = Hearing()
+    for one in told:
+        outcome = one.outcome
+        receives = max_receives.get(outcome.queue)
+        if receives is None:
+            hearing.counts[ANOTHER_QUEUE] += 1
+            continue
+        entry = hearing.entries.get(outcome.original_id) or entries.get(outcome.original_id)
+        if entry is None:
+            _hear_of_a_stranger(hearing, one, receives)
+        elif not _is_of_current_copy(outcome, entry):
+            hearing.counts[ANOTHER_COPY] += 1
+        elif entry.status not in (_MAY_FAIL if outcome.result is Result.FAILED else _OUT):
+            hearing.counts[HEARD_BEFORE if entry.is_settled else NO_LONGER_OUT] += 1
+        else:
+            _hear_of(hearing, one, entry, receives)
+    return hearing
+
+
+def _hear_of(hearing: Hearing, told: Told, entry: Entry, max_receives: int) -> None:
+    outcome = told.outcome
+    if outcome.result is Result.FAILED:
+        tries = _tries(outcome, entry, max_receives)
+        changed = _failed(outcome, entry, tries, max_receives)
+        is_news = not entry.is_settled and tries > entry.failed_tries
+    else:
+        changed = _ended(told, entry)
+        tries, is_news = entry.failed_tries, not entry.is_settled
+    if not is_news:
+        hearing.counts[HEARD_BEFORE] += 1
+        return
+    hearing.entries[entry.original_id] = changed
+    hearing.counts[outcome.result.value] += 1
+    if changed.is_settled and outcome.result is not Result.SUCCEEDED:
+        hearing.details[entry.original_id] = told
+    if entry.status is Status.REDRIVEN and entry.batch is not None:
+        key = (outcome.queue, entry.batch)
+        known = hearing.heard.get(key, Heard())
+        hearing.heard[key] = known + _share(entry, changed, outcome.result)
+    if outcome.result is Result.SUCCEEDED and entry.cause and entry.last_redrive:
+        sent = hearing.recovered.setdefault((outcome.queue, entry.cause), [])
+        sent.append(entry.last_redrive)
+
+
+def _hear_of_a_stranger(hearing: Hearing, told: Told, max_receives: int) -> None:
+    """A message that was never redriven: worth remembering where it becomes a letter, and nobody counts on it."""
+    outcome = told.outcome
+    if outcome.batch is not None or outcome.original_id != outcome.message_id:
+        hearing.counts[UNKNOWN_LETTER] += 1
+        return
+    hearing.counts[outcome.result.value] += 1
+    is_passing = outcome.result is Result.FAILED and not _is_last(outcome, max_receives)
+    if outcome.result is Result.SUCCEEDED or is_passing:
+        return
+    entry = Entry(
+        original_id=outcome.original_id,
+        queue=outcome.queue,
+        first_seen=told.at,
+        status=Status.FAILED,
+        current_id=outcome.message_id,
+    )
+    if outcome.result is Result.PERMANENT:
+        changed = _ended(told, entry)
+    else:
+        changed = _failed(outcome, entry, _tries(outcome, entry, max_receives), max_receives)
+    hearing.entries[entry.original_id] = changed
+    hearing.details[entry.original_id] = told
+
+
+def _is_of_current_copy(outcome: Outcome, entry: Entry) -> bool:
+    return (
+        outcome.queue == entry.queue
+        and outcome.message_id == entry.current_id
+        and (outcome.batch or NO_BATCH) == (entry.batch or NO_BATCH)
+    )
+
+
+def _tries(outcome: Outcome, entry: Entry, max_receives: int) -> int:
+    """Failed deliveries of the copy, this one included; no claim makes more of them than SQS can have made."""
+    return min(outcome.receive_count or entry.failed_tries + 1, max_receives)
+
+
+def _is_last(outcome: Outcome, max_receives: int) -> bool:
+    """Whether SQS moves the message to the DLQ now; who does not say which receive it was is believed to mean the last."""
+    return outcome.receive_count is None or outcome.receive_count >= max_receives
+
+
+def _failed(outcome: Outcome, entry: Entry, tries: int, max_receives: int) -> Entry:
+    return entry.failed(
+        tries=tries,
+        is_last=tries >= max_receives,
+        cause=outcome.error_class,
+        error=error_line(outcome),
+        permanent=outcome.permanent,
+    )
+
+
+def _ended(told: Told, entry: Entry) -> Entry:
+    outcome = told.outcome
+    if outcome.result is Result.SUCCEEDED:
+        return entry.succeeded(told.at)
+    described = replace(entry, cause=outcome.error_class, error=error_line(outcome))
+    return described.parked_by_consumer(
+        parked_id=outcome.parked_id or entry.current_id,
+        reason=ParkReason.PERMANENT.value,
+        now=told.at,
+    )
+
+
+def _share(before: Entry, after: Entry, result: Result) -> Heard:
+    """What one outcome adds to what is known of its batch."""
+    has_failed = result is Result.FAILED and after.is_settled
+    return Heard(
+        succeeded=int(result is Result.SUCCEEDED),
+        failed=int(has_failed and not before.is_suspect),
+        suspects_failed=int(has_failed and before.is_suspect),
+        parked=int(result is Result.PERMANENT),
+        tries=max(0, after.failed_tries - before.failed_tries),
+    )
+
+
+def error_line(outcome: Outcome) -> str | None:
+    """Class and first line of what a delivery failed of, as short as the ledger keeps it."""
+    parts = [part for part in (outcome.error_class, outcome.first_line) if part]
+    return ": ".join(parts)[:ERROR_LENGTH] or None
