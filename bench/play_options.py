@@ -30,8 +30,6 @@ OF_THE_SOURCE = {
 
 #: Not simulated yet; the names are taken.
 LATER = {
-    "reports": "a consumer that reports its outcomes",
-    "permanent": "a consumer that marks poison as permanent",
     "fifo": "a FIFO queue",
     "groups": "message groups",
 }
@@ -70,6 +68,7 @@ def parse(argv: Sequence[str]) -> Asked:
     parser = _make_parser()
     options = parser.parse_args(argv)
     _refuse_later(parser, options)
+    _refuse_unheard(parser, options)
     given = {
         name: value for name in Settings.names() if (value := getattr(options, name)) is not None
     }
@@ -101,6 +100,12 @@ def _refuse_later(parser: argparse.ArgumentParser, options: argparse.Namespace) 
             parser.error(f"--{name}: {what} can't be simulated yet.")
     if options.origin != "sqs":
         parser.error(f"--origin {options.origin}: only DLQs that SQS fills can be simulated yet.")
+
+
+def _refuse_unheard(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    for name in ("reports", "permanent"):
+        if getattr(options, name) and options.policy != OURS:
+            parser.error(f"--{name}: a consumer reports to ours; {options.policy} hears nothing.")
 
 
 def _settings(scenario: Scenario, given: dict[str, str], policy: str) -> Settings:
@@ -175,6 +180,8 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
     add("--count-lag", type=number(0, 120), help="seconds by which counts may be late")
     add("--count-noise", type=whole(0, 1_000_000), help="by how many messages they may be wrong")
     add("--metrics-lag", type=number(0, 3600), help="seconds by which CloudWatch is late")
+    add("--reports", action="store_true", help="the consumer reports its outcomes, by the kit")
+    add("--permanent", action="store_true", help="and marks poison as permanent, which parks it")
     add("--watch-hours", type=number(0, 2000), help="when it ends, whatever is left")
 
 

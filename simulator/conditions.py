@@ -7,6 +7,7 @@ from dataclasses import dataclass
 SOURCE = "orders"
 DLQ = "orders-dlq"
 PARKING_LOT = "orders-parking-lot"
+OUTCOMES = "orders-outcomes"
 FOURTEEN_DAYS = 1_209_600
 
 

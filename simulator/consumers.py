@@ -83,6 +83,28 @@ class Splitting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """The consumer has the kit: it reports its outcomes, a batch of messages at a time. Shares are from 0 to 1.
+
+    Attributes:
+        permanent: it knows poison pills for what they are, and parks each at its first try.
+        lost, twice: shares of the reports that never arrive, and that arrive twice.
+        late: share of those that arrive, each copy by itself, `late_by` after they were made.
+        garbage: share of the reports with which something comes that is none, or half of one, or about nothing here.
+        unparked: share of the pills that the parking lot refuses: they fail, and are reported as permanent.
+
+    """
+
+    permanent: bool = False
+    lost: float = 0.0
+    twice: float = 0.0
+    late: float = 0.0
+    late_by: timedelta = timedelta(hours=3)
+    garbage: float = 0.0
+    unparked: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
     """How the consumer of a source queue behaves.
 
@@ -99,6 +121,7 @@ class Consumer:
             source mapping again.
         processing_seconds: it deletes a message so long after it was received.
         splits: what becomes of a redriven letter; None when it is just done.
+        reports: what it tells the re-driver; None where it has no kit.
 
     """
 
@@ -112,6 +135,7 @@ class Consumer:
     deletes: int = 1
     processing_seconds: int = 0
     splits: Splitting | None = None
+    reports: Reports | None = None
 
     def serves(self, elapsed: timedelta, *, needs_downstream: bool = True) -> bool:
         """Whether it, and its downstream where that is needed, is up."""

@@ -49,6 +49,7 @@ class SmartPolicy:
             source_queue_url=world.url(names[0]),
             parking_lot_url=world.url(PARKING_LOT),
             further_source_urls=tuple(world.url(name) for name in names[1:]),
+            outcome_queue_url=world.outcome_queue_url,
         )
         world.dynamodb.create_table(
             TableName=TABLE,

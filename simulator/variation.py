@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from redrive.settings import Settings
 from simulator.conditions import Conditions
-from simulator.consumers import Consumer, down_until, flapping, healthy
+from simulator.consumers import Consumer, Reports, down_until, flapping, healthy
 from simulator.limits import Limits
 from simulator.scenarios import Scenario
 from simulator.scenarios.scenario import Outage
@@ -36,6 +36,8 @@ class Wishes:
         visibility_timeout, count_lag, metrics_lag: seconds.
         max_receive_count, count_noise: receives, and messages.
         watch_hours: when the scenario ends, whatever is left.
+        reports: the consumers have the kit, and report; False leaves the scenario as it is.
+        permanent: they mark poison as permanent, too, for which they need the kit: it implies `reports`.
 
     """
 
@@ -56,6 +58,8 @@ class Wishes:
     count_noise: int | None = None
     metrics_lag: float | None = None
     watch_hours: float | None = None
+    reports: bool = False
+    permanent: bool = False
 
 
 #: A world of one's own begins from this.
@@ -78,6 +82,8 @@ def vary(scenario: Scenario, wishes: Wishes, settings: Settings) -> Scenario:
     )
     varied = _with_calm(varied, _outage(scenario, wishes), hours(wishes.off_hours or 0))
     _check(varied)
+    if wishes.reports or wishes.permanent:
+        varied = _reporting(varied, wishes)
     if wishes.watch_hours is not None:
         varied = replace(varied, until=hours(wishes.watch_hours))
     return varied
@@ -131,6 +137,11 @@ def _consumer(scenario: Scenario, wishes: Wishes) -> Callable[[int], Consumer]:
         changes["health"] = flapping(minutes(up), minutes(down))
     given = {name: value for name, value in changes.items() if value is not None}
     return lambda seed: replace(scenario.consumer(seed), **given)  # type: ignore[arg-type]
+
+
+def _reporting(scenario: Scenario, wishes: Wishes) -> Scenario:
+    usual = scenario.consumer(0).reports or Reports()
+    return scenario.reporting(replace(usual, permanent=usual.permanent or wishes.permanent))
 
 
 def _outage(scenario: Scenario, wishes: Wishes) -> Outage | None:

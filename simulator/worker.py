@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 from fakes.sqs import FakeSqs
 from simulator.consumers import Consumer
+from simulator.failures import BadOrder, DownstreamUnavailable, Failed, Flaked, PaymentDeclined
 from simulator.register import Register
+from smart_redriver.consumer import Batch, Reporter
 
 Message = dict[str, Any]
 
@@ -22,6 +25,24 @@ PART = "/part-"
 
 #: Sends a message with these attributes to the worker's queue: body, whether it is a poison pill, attributes.
 Send = Callable[[str, bool, dict[str, Any]], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Invocation:
+    """A batch of messages at its consumer, as Lambda hands them out, and what became of them.
+
+    Attributes:
+        outcomes: what is to be reported of them, in one report when the batch is over.
+        done, failed: messages whose work is done, and that are left to be tried again.
+        parked: those that the kit took to the parking lot, to be deleted as if they were done.
+
+    """
+
+    number: int
+    outcomes: Batch
+    done: list[Message] = field(default_factory=list)
+    failed: list[Message] = field(default_factory=list)
+    parked: list[Message] = field(default_factory=list)
 
 
 class Worker:
@@ -37,6 +58,7 @@ class Worker:
         max_receive_count: int,
         rng: Random,
         send: Send,
+        reporter: Reporter,
     ) -> None:
         self.consumer = consumer
         self._sqs = sqs
@@ -46,9 +68,13 @@ class Worker:
         self._max_receive_count = max_receive_count
         self._rng = rng
         self._send = send
-        self._in_process: deque[tuple[timedelta, list[Message]]] = deque()
-        # Only what splits copies attributes on; asking for them costs a digest by message.
-        self._asks_for = ["All"] if consumer.splits else list(ATTRIBUTES)
+        self._reporter = reporter
+        self._invocations = 0
+        self._in_process: deque[tuple[timedelta, Invocation]] = deque()
+        # Only what splits, reports or parks needs more; asking for it costs a digest by message.
+        needs_all = consumer.splits or reporter.is_on
+        self._asks_for = ["All"] if needs_all else list(ATTRIBUTES)
+        self._asks_system_for = ["All"] if reporter.is_on else []
 
     def work(self, elapsed: timedelta, step: timedelta) -> None:
         """One step: finish what was long enough in process, then take what there is."""
@@ -67,7 +93,10 @@ class Worker:
             return []
         try:
             answer = self._sqs.receive_message(
-                QueueUrl=self._url, MaxNumberOfMessages=10, MessageAttributeNames=self._asks_for
+                QueueUrl=self._url,
+                MaxNumberOfMessages=10,
+                MessageAttributeNames=self._asks_for,
+                MessageSystemAttributeNames=self._asks_system_for,
             )
         except self._sqs.exceptions.OverLimit:
             return []
@@ -75,53 +104,70 @@ class Worker:
         return messages
 
     def _handle(self, messages: Sequence[Message], elapsed: timedelta) -> None:
-        done: list[Message] = []
-        failed: list[Message] = []
+        self._invocations += 1
+        invocation = Invocation(number=self._invocations, outcomes=self._reporter.batch())
         for message in messages:
-            (done if self._tries(message, elapsed) else failed).append(message)
-        if done and self.consumer.processing_seconds:
+            self._try(message, invocation, elapsed)
+        if invocation.done and self.consumer.processing_seconds:
             ready_at = elapsed + timedelta(seconds=self.consumer.processing_seconds)
-            self._in_process.append((ready_at, done))
-        elif done:
-            self._finish(done, elapsed)
-        if failed and self.consumer.backoff_seconds:
-            self._back_off(failed)
+            self._in_process.append((ready_at, invocation))
+        else:
+            self._finish(invocation, elapsed)
+        if invocation.failed and self.consumer.backoff_seconds:
+            self._back_off(invocation.failed)
 
-    def _tries(self, message: Message, elapsed: timedelta) -> bool:
-        """Whether this delivery succeeds, noted."""
+    def _try(self, message: Message, invocation: Invocation, elapsed: timedelta) -> None:
+        """Deliver one message, and note whether it succeeds."""
         body, saw = message["Body"], self._register.deliveries
         saw.total += 1
         saw.tried[body] += 1
         saw.stripped += not ATTRIBUTES.keys() <= message.get("MessageAttributes", {}).keys()
-        is_served = self.consumer.serves(elapsed, needs_downstream=body in self._register.dependent)
-        saw.wasted += not is_served
-        saw.wasted_on_letters += not is_served and body in self._register.letters
-        if (
-            is_served
-            and body not in self._register.poison
-            and not self.consumer.stumbles(elapsed, self._rng)
-        ):
-            return True
-        if saw.tried[body] >= self._max_receive_count:
-            self._register.letters.add(body)
-        return False
+        try:
+            self._work_on(body, elapsed)
+        except Failed as error:
+            if invocation.outcomes.failed(message, error, self._queue):
+                invocation.parked.append(message)
+                return
+            invocation.failed.append(message)
+            if saw.tried[body] >= self._max_receive_count:
+                self._register.letters.add(body)
+        else:
+            invocation.done.append(message)
 
-    def _finish(self, messages: Sequence[Message], elapsed: timedelta) -> None:
+    def _work_on(self, body: str, elapsed: timedelta) -> None:
+        """Raises Failed, with the reason that a person would see."""
+        saw, is_poison = self._register.deliveries, body in self._register.poison
+        if not self.consumer.serves(elapsed, needs_downstream=body in self._register.dependent):
+            saw.wasted += 1
+            saw.wasted_on_letters += body in self._register.letters
+            if not self.consumer.health(elapsed):
+                raise DownstreamUnavailable
+            raise BadOrder(body) if is_poison else PaymentDeclined
+        if is_poison:
+            raise BadOrder(body)
+        if self.consumer.stumbles(elapsed, self._rng):
+            raise Flaked
+
+    def _finish(self, invocation: Invocation, elapsed: timedelta) -> None:
+        """End an invocation: what it is done with is deleted, and its outcomes are reported."""
         saw = self._register.deliveries
-        for message in messages:
+        for message in invocation.done:
             body = message["Body"]
             if self.consumer.splits and body in self._register.letters and PART not in body:
                 self._split(message)
             saw.done[body] += 1
             saw.done_at.setdefault(body, elapsed)
-        for _ in range(self.consumer.deletes):
-            self._sqs.delete_message_batch(
-                QueueUrl=self._url,
-                Entries=[
-                    {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
-                    for index, message in enumerate(messages)
-                ],
-            )
+            invocation.outcomes.succeeded(message, self._queue)
+        self._delete([*invocation.done, *invocation.parked])
+        invocation.outcomes.send(f"{self._queue}-{invocation.number}")
+
+    def _delete(self, messages: Sequence[Message]) -> None:
+        entries = [
+            {"Id": str(index), "ReceiptHandle": message["ReceiptHandle"]}
+            for index, message in enumerate(messages)
+        ]
+        for _ in range(self.consumer.deletes if entries else 0):
+            self._sqs.delete_message_batch(QueueUrl=self._url, Entries=entries)
 
     def _split(self, message: Message) -> None:
         splits = self.consumer.splits

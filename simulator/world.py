@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from random import Random
 from typing import Any, Protocol
 
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
-from simulator.conditions import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, Conditions
+from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer
+from simulator.kit import Post, reporter_of
 from simulator.queues import Queues
 from simulator.sources import LiveTraffic, Producers, Source
 from simulator.worker import Worker
+from smart_redriver.consumer import Reporter
 
 __all__ = [
     "DLQ",
     "FOURTEEN_DAYS",
+    "OUTCOMES",
     "PARKING_LOT",
     "SOURCE",
     "TABLE",
@@ -33,6 +37,9 @@ __all__ = [
 ]
 
 TABLE = "redriver-state"
+
+#: Seconds that the deployed outcome queue keeps what nobody reads.
+REPORTS_KEPT = 345_600
 
 
 class Policy(Protocol):
@@ -49,7 +56,8 @@ class World(Queues):
     """Queues, consumers and clock. `seed` decides everything that is left to chance.
 
     `consumer` and `traffic` are those of the source queue `orders`; `neighbours` are further source queues that share
-    its DLQ. `redrives` has what the policy's ticks sent back, and when.
+    its DLQ. `redrives` has what the policy's ticks sent back, and when. `outcome_queue_url` is empty where no consumer
+    reports: then there is no such queue.
     """
 
     def __init__(
@@ -69,10 +77,12 @@ class World(Queues):
             self.clock, self._queues, lag_seconds=self.conditions.metrics_lag_seconds
         )
         self.redrives: list[tuple[timedelta, int]] = []
+        self.outcome_queue_url = self._outcome_queue()
         self._step = step
         self._later: list[tuple[timedelta, Callable[[], object]]] = []
         self._producers = {name: Producers(one.traffic) for name, one in self.sources.items()}
-        self._workers = [self._worker(one) for one in self.sources.values()]
+        reports = Random(seed + 3)  # apart, so that what befalls reports changes no message's lot
+        self._workers = [self._worker(one, reports) for one in self.sources.values()]
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
         """Let something else happen once `moment` has come, before the policy's tick at that time."""
@@ -127,7 +137,26 @@ class World(Queues):
             for _ in range(poison):
                 self.send(f"poison-{len(self.sent)}", is_poison=True, to=name)
 
-    def _worker(self, source: Source) -> Worker:
+    def _outcome_queue(self) -> str:
+        if not any(source.consumer.reports for source in self.sources.values()):
+            return ""
+        url: str = self._queues.create_queue(
+            QueueName=OUTCOMES, Attributes={"MessageRetentionPeriod": str(REPORTS_KEPT)}
+        )["QueueUrl"]
+        return url
+
+    def _reporter(self, source: Source, rng: Random) -> Reporter:
+        how = source.consumer.reports
+
+        def after(delay: timedelta, act: Callable[[], object]) -> None:
+            self.later(self.elapsed + delay, act)
+
+        if how is None:
+            return Reporter()
+        post = Post(self._queues, self.outcome_queue_url, how, rng=rng, after=after)
+        return reporter_of(source.name, how, post, self.url(PARKING_LOT))
+
+    def _worker(self, source: Source, rng: Random) -> Worker:
         def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
             self._put(body, source.name, is_poison=is_poison, attributes=attributes)
 
@@ -139,6 +168,7 @@ class World(Queues):
             max_receive_count=self.conditions.max_receive_count,
             rng=self.rng,
             send=send,
+            reporter=self._reporter(source, rng),
         )
 
 

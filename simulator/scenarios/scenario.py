@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from redrive.settings import Settings
-from simulator.consumers import Consumer, Downstream, down_until
+from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.limits import Limits
 from simulator.measures import Measures, measure
 from simulator.mishaps import BadWire, Mishaps
@@ -146,6 +146,18 @@ class Scenario:
     def ours(self, world: World, seed: int) -> Policy:
         """Our policy as the scenario has it."""
         return SmartPolicy(world, self.settings, seed=seed)
+
+    def reporting(self, how: Reports | None = None) -> Scenario:
+        """This scenario, with the kit at all of its consumers; it keeps its name and its limits."""
+        reports, neighbour = how or Reports(), self.neighbour
+        if neighbour:
+            consumer = replace(neighbour.source.consumer, reports=reports)
+            neighbour = replace(neighbour, source=replace(neighbour.source, consumer=consumer))
+        return replace(
+            self,
+            consumer=lambda seed: replace(self.consumer(seed), reports=reports),
+            neighbour=neighbour,
+        )
 
     def _announce_orders(self, world: World, policy: Policy) -> None:
         if isinstance(policy, SmartPolicy):  # nobody gives a rival orders

@@ -1,0 +1,101 @@
+"""The kit for consumers in a world: its reports and what it parks are the kit's own, only time and the wire are not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from fakes.sqs import FakeSqs
+from redrive.core.outcomes import Consumer as Author
+from redrive.core.outcomes import Outcome
+from simulator.consumers import Reports
+from simulator.failures import BadOrder
+from smart_redriver.consumer import PERMANENT, Reporter
+from smart_redriver.consumer.report import reports
+
+#: Lets something happen after so long.
+After = Callable[[timedelta, Callable[[], object]], None]
+
+#: What else somebody may send to the outcome queue. None of it says anything of any letter.
+GARBAGE = (
+    "not JSON",
+    "[]",
+    "[" * 10_000,
+    '{"version":2,"outcomes":[]}',
+    '{"version":1,"outcomes":[null,7,{"queue":"orders"}]}',
+    '{"version":1,"outcomes":[{"queue":"orders","message_id":"\\u001b[2J","result":"failed"}]}',
+    '{"version":1,"outcomes":[{"queue":"nowhere","message_id":"0","result":"succeeded"}]}',
+)
+
+# The kit warns of each message that it parks. A consumer logs that; a simulation must not print it thousands of times.
+logging.getLogger("smart_redriver.consumer").addHandler(logging.NullHandler())
+
+
+def reporter_of(queue: str, how: Reports, post: Post, parking_lot_url: str) -> Reporter:
+    """The reporter of the consumer of `queue`."""
+    name = f"{queue}-consumer"
+    return _Unhurried(
+        outcome_queue_url=post.outcome_queue_url,
+        parking_lot_url=parking_lot_url if how.permanent else "",
+        consumer=Author(name=name, version="1", log_group=f"/aws/lambda/{name}"),
+        permanent=(*PERMANENT, BadOrder) if how.permanent else PERMANENT,
+        client=post,
+    )
+
+
+class _Unhurried(Reporter):
+    """Time stands still while it reports: a machine that is slow just then must not change what a seed plays."""
+
+    def send(self, outcomes: list[Outcome], request_id: str | None = None) -> None:
+        for body in reports(replace(self._consumer, request_id=request_id), outcomes):
+            self._client.send_message(QueueUrl=self._outcome_queue_url, MessageBody=body)
+
+
+class Post:
+    """The SQS client of a kit: the world's, with all that befalls reports on their way."""
+
+    def __init__(
+        self, sqs: FakeSqs, outcome_queue_url: str, how: Reports, *, rng: Random, after: After
+    ) -> None:
+        self.outcome_queue_url = outcome_queue_url
+        self._sqs = sqs
+        self._how = how
+        self._rng = rng
+        self._after = after
+
+    def send_message(self, **request: Any) -> dict[str, Any]:
+        """Take a report, or a message for the parking lot. Raises ClientError where that refuses it."""
+        if request["QueueUrl"] != self.outcome_queue_url:
+            return self._park(request)
+        if self._befalls(self._how.garbage):
+            body = request["MessageBody"]
+            self._deliver(self._rng.choice((*GARBAGE, body[: len(body) // 2])))
+        if not self._befalls(self._how.lost):
+            for _ in range(2 if self._befalls(self._how.twice) else 1):
+                self._carry(request["MessageBody"])
+        return {}
+
+    def _park(self, request: dict[str, Any]) -> dict[str, Any]:
+        if self._befalls(self._how.unparked):
+            said = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
+            raise ClientError(said, "SendMessage")  # type: ignore[arg-type]  # plain dict
+        return self._sqs.send_message(**request)
+
+    def _carry(self, body: str) -> None:
+        """Each copy of a report goes its own way."""
+        if self._befalls(self._how.late):
+            self._after(self._how.late_by, lambda: self._deliver(body))
+        else:
+            self._deliver(body)
+
+    def _deliver(self, body: str) -> None:
+        self._sqs.send_message(QueueUrl=self.outcome_queue_url, MessageBody=body)
+
+    def _befalls(self, share: float) -> bool:
+        return share > 0 and self._rng.random() < share
