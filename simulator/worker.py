@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -16,6 +16,9 @@ from simulator.register import Register
 from smart_redriver.consumer import Batch, Reporter
 
 Message = dict[str, Any]
+
+#: Messages of one invocation at most.
+BATCH = 10
 
 #: What every producer's message carries; a delivery without it has lost its attributes on the way.
 ATTRIBUTES = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
@@ -88,13 +91,28 @@ class Worker:
             taken += len(messages)
             self._handle(messages, elapsed)
 
+    def report_deaths(self, bodies: Mapping[str, str]) -> None:
+        """Report the last failures of messages that died before the world began, by their ids."""
+        dead = list(bodies.items()) if self._reporter.is_on else []
+        for start in range(0, len(dead), BATCH):
+            with self._reporter.batch() as outcomes:
+                for message_id, body in dead[start : start + BATCH]:
+                    last = {"ApproximateReceiveCount": str(self._max_receive_count)}
+                    message = {"MessageId": message_id, "Body": body, "Attributes": last}
+                    outcomes.failed(message, self._cause_of_death(body), self._queue)
+
+    def _cause_of_death(self, body: str) -> Failed:
+        if body in self._register.poison:
+            return BadOrder(body)
+        return PaymentDeclined() if body in self._register.dependent else DownstreamUnavailable()
+
     def _receive(self) -> list[Message]:
         if not self._sqs.inspect.counts(self._queue).visible:
             return []
         try:
             answer = self._sqs.receive_message(
                 QueueUrl=self._url,
-                MaxNumberOfMessages=10,
+                MaxNumberOfMessages=BATCH,
                 MessageAttributeNames=self._asks_for,
                 MessageSystemAttributeNames=self._asks_system_for,
             )

@@ -82,7 +82,16 @@ class World(Queues):
         self._later: list[tuple[timedelta, Callable[[], object]]] = []
         self._producers = {name: Producers(one.traffic) for name, one in self.sources.items()}
         reports = Random(seed + 3)  # apart, so that what befalls reports changes no message's lot
-        self._workers = [self._worker(one, reports) for one in self.sources.values()]
+        self._workers = {name: self._worker(one, reports) for name, one in self.sources.items()}
+
+    def dead_letters(
+        self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
+    ) -> None:
+        """As `Queues.dead_letters`; a consumer that reports has said what each of them died of."""
+        before = {one.message_id for one in self._queues.inspect.messages(DLQ)}
+        super().dead_letters(count, poison=poison, of=of, left=left)
+        dead = [one for one in self._queues.inspect.messages(DLQ) if one.message_id not in before]
+        self._workers[of].report_deaths({one.message_id: one.body for one in dead})
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
         """Let something else happen once `moment` has come, before the policy's tick at that time."""
@@ -97,7 +106,7 @@ class World(Queues):
             elapsed = self.elapsed
             self._let_happen(elapsed)
             self._produce(elapsed)
-            for worker in self._workers:
+            for worker in self._workers.values():
                 worker.work(elapsed, self._step)
             if self.clock.now() >= next_tick:
                 if stop is not None and stop():

@@ -74,7 +74,7 @@ class Admission:
         """
         decided: list[tuple[Case, Decision]] = []
         due: list[tuple[Case, Redrive]] = []
-        self._gate.look_at(cases, circuit, now)
+        self._gate.look_at(cases, now)
         for case, roll in zip(cases, rolls, strict=True):
             decision = self._triage(case, circuit, terms, now, roll)
             if isinstance(decision, Redrive):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -9,6 +10,9 @@ from enum import Enum
 #: Judged batches remembered, so that a letter that returns late still learns what its batch showed. At one
 #: batch in five minutes these are the last 16 hours, in about 8 KB.
 JUDGED_KEPT = 200
+
+#: Causes of failure that are counted for each batch.
+CAUSES_KEPT = 20
 
 
 class Verdict(str, Enum):
@@ -20,6 +24,14 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CauseCount:
+    """Letters that failed of one cause."""
+
+    cause: str
+    letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """What the consumer has reported of a batch's letters, each of them counted once.
 
@@ -28,6 +40,7 @@ class Heard:
         failed, suspects_failed: letters that failed at their last receive, without and with strikes.
         parked: letters that it parked itself, as no retry can heal them.
         tries: deliveries that failed, of any of them.
+        causes: what letters failed of at their first try, the most frequent of them.
 
     """
 
@@ -36,15 +49,22 @@ class Heard:
     suspects_failed: int = 0
     parked: int = 0
     tries: int = 0
+    causes: tuple[CauseCount, ...] = ()
 
     def __add__(self, other: Heard) -> Heard:
         """Both together."""
+        causes = Counter({one.cause: one.letters for one in self.causes})
+        causes.update({one.cause: one.letters for one in other.causes})
         return Heard(
             succeeded=self.succeeded + other.succeeded,
             failed=self.failed + other.failed,
             suspects_failed=self.suspects_failed + other.suspects_failed,
             parked=self.parked + other.parked,
             tries=self.tries + other.tries,
+            causes=tuple(
+                CauseCount(cause=cause, letters=letters)
+                for cause, letters in causes.most_common(CAUSES_KEPT)
+            ),
         )
 
 

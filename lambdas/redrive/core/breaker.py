@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Heard, Judged, Verdict
+from redrive.core.causes import with_failures
 from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
-from redrive.core.permit import Permit, cool_down, is_likely_up, restart_window
+from redrive.core.permit import Permit, cause_cool_down, cool_down, is_likely_up, restart_window
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement, weigh
 from redrive.settings import Settings
 
@@ -97,11 +98,18 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
     return circuit
 
 
-def note_reports(circuit: Circuit, heard: Mapping[int, Heard], now: datetime) -> Circuit:
-    """The circuit with what consumers have reported of the batches that await their verdict, by batch id."""
+def note_reports(
+    circuit: Circuit, heard: Mapping[int, Heard], settings: Settings, now: datetime, roll: float
+) -> Circuit:
+    """The circuit with what consumers have reported of batches, by their ids.
+
+    What a judged batch's letters fail of afterwards counts for the circuits by cause alone.
+    """
     for batch_id, told in heard.items():
         if batch := circuit.pending_batch(batch_id):
             circuit = circuit.with_batch(replace(batch, heard=batch.heard + told))
+        elif (judged := circuit.judged_batch(batch_id)) and judged.is_strike:
+            circuit = _hold_causes(circuit, told, settings, now, roll)
     return replace(circuit, heard_at=now)
 
 
@@ -146,6 +154,8 @@ def judge(
                 overturned_at=judgement.overturned_at,
             )
             after = _record(after, batch, judgement, settings, now, roll)
+            if judgement.is_strike:
+                after = _hold_causes(after, batch.heard, settings, now, roll)
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
@@ -242,6 +252,15 @@ def _grown(window: int, judgement: Judgement, vouched: int) -> int:
     if judgement.growth >= GROWTH_WHERE_SHOWN:
         return grown
     return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+
+
+def _hold_causes(
+    circuit: Circuit, heard: Heard, settings: Settings, now: datetime, roll: float
+) -> Circuit:
+    """Hold letters of a cause together of which enough failed while others succeeded."""
+    failed = {one.cause: one.letters for one in heard.causes}
+    cools_for = cause_cool_down(1, settings, roll)
+    return replace(circuit, causes=with_failures(circuit.causes, failed, cools_for, now))
 
 
 def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:

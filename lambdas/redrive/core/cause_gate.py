@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from redrive.core.case import Case
-from redrive.core.causes import LOOK_AGAIN, CauseCircuit, with_strikes
+from redrive.core.causes import LOOK_AGAIN, CauseCircuit
 from redrive.core.circuit import Circuit
 from redrive.core.decision import (
     CAUSE_CANARY,
@@ -16,7 +16,7 @@ from redrive.core.decision import (
     HoldReason,
     Redrive,
 )
-from redrive.core.permit import cool_down
+from redrive.core.permit import cause_cool_down
 from redrive.core.triage import Terms, failed_at, hold_unless_expiring
 from redrive.settings import Settings
 
@@ -30,7 +30,6 @@ class CauseGate:
         self._circuits = circuit.causes
         self._settings = settings
         self._roll = roll
-        self._struck: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
         self._chosen: dict[str, str] = {}
 
@@ -38,18 +37,13 @@ class CauseGate:
         """The circuits as the pass leaves them, its canaries having gone in `batch`."""
         return tuple(self._left(one, batch, now) for one in self._circuits)
 
-    def look_at(self, cases: Sequence[Case], circuit: Circuit, now: datetime) -> None:
-        """Learn from letters in hand: canaries that are back, and causes that strike again and again."""
+    def look_at(self, cases: Sequence[Case], now: datetime) -> None:
+        """Learn from letters in hand: how many there are of each cause, and which canaries are back."""
         for case in cases:
             cause = _cause(case)
             self._meet_canary(case, cause, now)
             if cause is not None:
                 self._seen[cause] += 1
-                self._struck[cause] += case.strikes(circuit) > 0
-        cools_for = cool_down(1, self._settings, self._roll)
-        self._circuits = with_strikes(
-            self._circuits, self._struck, self._settings.failure_rate, cools_for, now
-        )
 
     def convicted(self, case: Case, terms: Terms, now: datetime) -> bool:
         """Whether the letter is to be parked with all of its cause."""
@@ -115,7 +109,7 @@ class CauseGate:
             after = one.without_canary()
             if cause == one.cause:
                 after = one.after_failed_canary(
-                    cool_down(one.canaries_failed + 2, settings, self._roll),
+                    cause_cool_down(one.canaries_failed + 2, settings, self._roll),
                     now,
                     convicts_after=timedelta(seconds=settings.last_chance_seconds),
                     fewest=settings.max_attempts,

@@ -18,11 +18,13 @@ from datetime import datetime, timedelta
 #: Circuits by cause of one queue. What is beyond has its letters judged one by one.
 MOST_CAUSES = 20
 
-#: Letters with a strike that make a cause of theirs: fewer are judged one by one.
+#: Letters that make a cause of theirs by failing while others succeed: fewer are judged one by one. And of those that
+#: were tried, such a share has to have failed: bad luck comes to half of them, what they need being down to all.
 FEWEST_OF_A_CAUSE = 3
+MOSTLY = 0.8
 
-#: What succeeded of a cause's letters is remembered for so long: an outage that is over says nothing of the next.
-SUCCESSES_KEPT = timedelta(minutes=10)
+#: What became of a cause's letters is counted for so long without news: an outage that is over says nothing of the next.
+COUNTED_FOR = timedelta(minutes=10)
 
 #: A canary of which nothing is heard nor seen for so long beyond the time that it takes to fail is given up on.
 PATIENCE = timedelta(minutes=5)
@@ -39,7 +41,8 @@ class CauseCircuit:
     """What is remembered of the letters of one cause.
 
     Attributes:
-        succeeded: letters that had failed of it before and then succeeded, until `succeeded_at`.
+        failed, succeeded: letters that failed of it while others succeeded, and that succeeded after they had failed of
+            it, up to `counted_at`.
         held_since: since when its letters are held together; None while they flow.
         cools_until: when the next canary may go. `canaries_failed`: in a row.
         canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
@@ -49,8 +52,9 @@ class CauseCircuit:
     """
 
     cause: str
+    failed: int = 0
     succeeded: int = 0
-    succeeded_at: datetime | None = None
+    counted_at: datetime | None = None
     held_since: datetime | None = None
     cools_until: datetime | None = None
     canaries_failed: int = 0
@@ -111,44 +115,45 @@ def with_successes(
     """
     known = {one.cause: one for one in causes}
     for cause, sent in recovered.items():
-        before = known.get(cause, CauseCircuit(cause=cause))
+        before = _counted(known, cause, now)
         if before.held_since is not None and max(sent) >= before.held_since:
             before = CauseCircuit(cause=cause)
-        earlier = before.succeeded if _is_fresh(before, now) else 0
-        known[cause] = replace(before, succeeded=earlier + len(sent), succeeded_at=now)
-    return _kept(known.values())
+        known[cause] = replace(before, succeeded=before.succeeded + len(sent), counted_at=now)
+    return _kept(known.values(), now)
 
 
-def with_strikes(
-    causes: Sequence[CauseCircuit],
-    struck: Mapping[str, int],
-    failure_rate: float,
-    cools_for: timedelta,
-    now: datetime,
+def with_failures(
+    causes: Sequence[CauseCircuit], failed: Mapping[str, int], cools_for: timedelta, now: datetime
 ) -> tuple[CauseCircuit, ...]:
-    """The circuits after a look at letters with strikes, counted by cause: those that mostly fail are held from now on."""
+    """The circuits after letters failed while others succeeded, counted by cause.
+
+    Those of a cause that mostly fail are held from now on, for `cools_for` before the first canary.
+    """
     known = {one.cause: one for one in causes}
-    for cause, failed in struck.items():
-        before = known.get(cause, CauseCircuit(cause=cause))
-        succeeded = before.succeeded if _is_fresh(before, now) else 0
-        mostly_fails = failed >= failure_rate * (failed + succeeded)
-        if not before.is_held and failed >= FEWEST_OF_A_CAUSE and mostly_fails:
-            known[cause] = replace(
-                before, held_since=now, cools_until=now + cools_for, succeeded=0, seen_at=now
-            )
-    return _kept(one for one in known.values() if not _is_forgotten(one, now))
+    for cause, letters in failed.items():
+        after = _counted(known, cause, now)
+        after = replace(after, failed=after.failed + letters, counted_at=now)
+        mostly_fails = after.failed >= MOSTLY * (after.failed + after.succeeded)
+        if not after.is_held and after.failed >= FEWEST_OF_A_CAUSE and mostly_fails:
+            after = replace(after, held_since=now, cools_until=now + cools_for, seen_at=now)
+        known[cause] = after
+    return _kept(known.values(), now)
+
+
+def _counted(known: Mapping[str, CauseCircuit], cause: str, now: datetime) -> CauseCircuit:
+    """What is remembered of a cause, its counts being none where they are old."""
+    circuit = known.get(cause, CauseCircuit(cause=cause))
+    if circuit.counted_at is not None and now > circuit.counted_at + COUNTED_FOR:
+        return replace(circuit, failed=0, succeeded=0)
+    return circuit
 
 
 def _is_forgotten(circuit: CauseCircuit, now: datetime) -> bool:
-    known_at = circuit.seen_at if circuit.is_held else circuit.succeeded_at
+    known_at = circuit.seen_at if circuit.is_held else circuit.counted_at
     return known_at is not None and now > known_at + FORGOTTEN_AFTER
 
 
-def _is_fresh(circuit: CauseCircuit, now: datetime) -> bool:
-    return circuit.succeeded_at is not None and now <= circuit.succeeded_at + SUCCESSES_KEPT
-
-
-def _kept(circuits: Iterable[CauseCircuit]) -> tuple[CauseCircuit, ...]:
+def _kept(circuits: Iterable[CauseCircuit], now: datetime) -> tuple[CauseCircuit, ...]:
     """At most as many as are kept, those first that hold letters."""
-    ordered = sorted(circuits, key=lambda one: not one.is_held)
-    return tuple(ordered[:MOST_CAUSES])
+    known = [one for one in circuits if not _is_forgotten(one, now)]
+    return tuple(sorted(known, key=lambda one: not one.is_held)[:MOST_CAUSES])

@@ -7,11 +7,11 @@ is about, and once: reports come twice, late and out of order. One that is left 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from redrive.core.batch import Heard
+from redrive.core.batch import CauseCount, Heard
 from redrive.core.case import NO_BATCH
 from redrive.core.cause import ERROR_LENGTH
 from redrive.core.decision import ParkReason
@@ -59,13 +59,17 @@ class Hearing:
 
 
 def hear(
-    told: Iterable[Told], entries: Mapping[str, Entry], max_receives: Mapping[str, int]
+    told: Iterable[Told],
+    entries: Mapping[str, Entry],
+    max_receives: Mapping[str, int],
+    canaries: Set[str] = frozenset(),
 ) -> Hearing:
     """What outcomes change.
 
     Args:
         entries: what the ledger knows of the letters that they are about, by original id.
         max_receives: of one message, before SQS moves it to the DLQ; by the name of each source queue.
+        canaries: original ids of letters of which nothing else is expected but that they fail.
 
     """
     hearing = Hearing()
@@ -83,11 +87,13 @@ def hear(
         elif entry.status not in (_MAY_FAIL if outcome.result is Result.FAILED else _OUT):
             hearing.counts[HEARD_BEFORE if entry.is_settled else NO_LONGER_OUT] += 1
         else:
-            _hear_of(hearing, one, entry, receives)
+            _hear_of(hearing, one, entry, receives, entry.original_id in canaries)
     return hearing
 
 
-def _hear_of(hearing: Hearing, told: Told, entry: Entry, max_receives: int) -> None:
+def _hear_of(
+    hearing: Hearing, told: Told, entry: Entry, max_receives: int, is_canary: bool
+) -> None:
     outcome = told.outcome
     if outcome.result is Result.FAILED:
         tries = _tries(outcome, entry, max_receives)
@@ -106,7 +112,9 @@ def _hear_of(hearing: Hearing, told: Told, entry: Entry, max_receives: int) -> N
     if entry.status is Status.REDRIVEN and entry.batch is not None:
         key = (outcome.queue, entry.batch)
         known = hearing.heard.get(key, Heard())
-        hearing.heard[key] = known + _share(entry, changed, outcome.result)
+        hearing.heard[key] = known + _share(
+            entry, changed, outcome.result, is_canary or entry.is_suspect
+        )
     if outcome.result is Result.SUCCEEDED and entry.cause and entry.last_redrive:
         sent = hearing.recovered.setdefault((outcome.queue, entry.cause), [])
         sent.append(entry.last_redrive)
@@ -177,15 +185,17 @@ def _ended(told: Told, entry: Entry) -> Entry:
     )
 
 
-def _share(before: Entry, after: Entry, result: Result) -> Heard:
+def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Heard:
     """What one outcome adds to what is known of its batch."""
     has_failed = result is Result.FAILED and after.is_settled
+    is_first = before.failed_tries == 0 and after.failed_tries > 0
     return Heard(
         succeeded=int(result is Result.SUCCEEDED),
-        failed=int(has_failed and not before.is_suspect),
-        suspects_failed=int(has_failed and before.is_suspect),
+        failed=int(has_failed and not is_suspect),
+        suspects_failed=int(has_failed and is_suspect),
         parked=int(result is Result.PERMANENT),
         tries=max(0, after.failed_tries - before.failed_tries),
+        causes=(CauseCount(cause=after.cause, letters=1),) if is_first and after.cause else (),
     )
 
 

@@ -61,6 +61,15 @@ def cool_down(consecutive_opens: int, settings: Settings, roll: float) -> timede
     return timedelta(seconds=round(seconds * (0.75 + roll / 4)))
 
 
+def cause_cool_down(canaries: int, settings: Settings, roll: float) -> timedelta:
+    """How long letters of one cause wait for their next canary, see `cool_down`.
+
+    A consumer that is well can bear one letter oftener than one that is down: half as long at most.
+    """
+    longest = max(1, settings.max_cool_down_seconds // 2)
+    return min(cool_down(canaries, settings, roll), timedelta(seconds=longest))
+
+
 def cools_until(circuit: Circuit, settings: Settings) -> datetime:
     """When an OPEN circuit may try a canary; a person's opening, or one of the first edition, drew no jitter."""
     drawn = circuit.cools_until

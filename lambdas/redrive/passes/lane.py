@@ -148,7 +148,7 @@ class Lane:
         recovered = {c: sent for (queue, c), sent in hearing.recovered.items() if queue == name}
         circuit = self.circuit
         if told:
-            circuit = breaker.note_reports(circuit, told, now)
+            circuit = breaker.note_reports(circuit, told, self.settings, now, self.roll)
         if recovered:
             circuit = replace(circuit, causes=with_successes(circuit.causes, recovered, now))
         self.keeper.change(circuit)

@@ -93,7 +93,13 @@ class Listener:
         receives = {lane.source.name: lane.max_receives() for lane in state.lanes}
         ids = [one.outcome.original_id for one in told if one.outcome.queue in receives]
         known = state.tools.memory.read_ledger(ids).entries if ids else {}
-        return hear(told, known | self._dry, receives)
+        canaries = {
+            one.canary_id
+            for lane in state.lanes
+            for one in lane.circuit.causes
+            if one.canary_id is not None
+        }
+        return hear(told, known | self._dry, receives, canaries)
 
 
 def _told(reports: list[OutcomeMessage]) -> tuple[list[Told], Counter[str]]:

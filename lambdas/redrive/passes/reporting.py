@@ -89,7 +89,13 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
         lane.circuit.pending or (state.dlq.depth and lane.circuit.state is not State.CLOSED)
         for lane in state.lanes
     )
-    return min(idle, BUSY_SECONDS) if is_unfinished or waits_for_permit or is_busy else idle
+    if is_unfinished or waits_for_permit or is_busy:
+        return min(idle, BUSY_SECONDS)
+    cool = [one.cools_until for lane in state.lanes for one in lane.circuit.causes if one.is_held]
+    next_canary = min((at for at in cool if at is not None), default=None)
+    if next_canary is None or not state.dlq.depth:
+        return idle
+    return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
 
 
 def _circuit(lane: Lane) -> dict[str, Any]:
