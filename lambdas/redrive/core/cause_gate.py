@@ -89,11 +89,11 @@ class CauseGate:
             self._chosen[_cause(case) or ""] = case.original_id
 
     def _canary(self, cause: str, some: Sequence[Due], terms: Terms, now: datetime) -> Due | None:
-        """The letter of this cause that goes now: one with strikes, of which nothing else is expected, the least tried."""
+        """The letter of this cause that goes now: the least tried, so that none of them earns all of the strikes."""
         held = self._by_name(cause)
         if held is None or cause in self._chosen or not held.may_try(now, terms.time_to_fail):
             return None
-        case, decision = min(some, key=lambda one: (not one[1].strikes, one[0].redrives))
+        case, decision = min(some, key=lambda one: one[0].redrives)
         return case, replace(decision, reason=CAUSE_CANARY)
 
     def _until(self, cause: str, now: datetime) -> datetime:

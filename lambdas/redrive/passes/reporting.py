@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from redrive.core.breaker import Ruling
-from redrive.core.circuit import State
+from redrive.core.circuit import Circuit, State
 from redrive.core.decision import Decision, HoldReason
 from redrive.core.levels import suspects_waiting, waiting_seconds
-from redrive.core.permit import is_worth_listening
+from redrive.core.permit import LISTENING, is_worth_listening
 from redrive.core.report import Outcome, Report
 from redrive.errors import CallFailed, EntryFault
 from redrive.passes.lane import Lane
@@ -85,10 +85,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
     if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
         return LISTENING_SECONDS
-    is_busy = any(
-        lane.circuit.pending or (state.dlq.depth and lane.circuit.state is not State.CLOSED)
-        for lane in state.lanes
-    )
+    is_busy = any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
     if is_unfinished or waits_for_permit or is_busy:
         return min(idle, BUSY_SECONDS)
     cool = [one.cools_until for lane in state.lanes for one in lane.circuit.causes if one.is_held]
@@ -96,6 +93,12 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     if next_canary is None or not state.dlq.depth:
         return idle
     return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
+
+
+def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
+    """Whether something is about to change: a verdict, the circuit, or that letters are let go as others succeeded."""
+    has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
+    return bool(circuit.pending or (depth and (circuit.state is not State.CLOSED or has_heard)))
 
 
 def _circuit(lane: Lane) -> dict[str, Any]:
