@@ -6,32 +6,32 @@ from __future__ import annotations
 
 
 class Failed(Exception):
-    """Raised by a consumer that fails on a message."""
+    """What a consumer fails on a message with."""
 
 
 class DownstreamUnavailable(Failed):
-    """Raised while the consumer is down: all that it needs is gone."""
+    """While the consumer is down: all that it needs is gone."""
 
     def __init__(self) -> None:
         super().__init__("connection refused")
 
 
 class PaymentDeclined(Failed):
-    """Raised for a message that needs a downstream while that is down; others succeed."""
+    """Of a message that needs a downstream while that is down; others succeed."""
 
     def __init__(self) -> None:
         super().__init__("the payment provider does not answer")
 
 
 class BadOrder(Failed):
-    """Raised for a poison pill."""
+    """Of a poison pill."""
 
     def __init__(self, body: str) -> None:
         super().__init__(f"an order without items: {body}")
 
 
 class Flaked(Failed):
-    """Raised by chance."""
+    """By chance."""
 
     def __init__(self) -> None:
         super().__init__("timed out")

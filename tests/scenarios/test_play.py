@@ -10,6 +10,7 @@ import pytest
 from bench import play
 from bench.play_options import parse
 from redrive.settings import Settings
+from simulator.consumers import Reports
 from simulator.scenarios import BY_NAME, MATRIX, ROWS, named
 from simulator.world import hours
 
@@ -110,6 +111,22 @@ def test_every_setting_is_an_option_by_its_name(setting: str) -> None:
     asked = parse([f"--{setting.replace('_', '-')}", value])
 
     assert getattr(asked.scenario.settings, setting) == type(usual)(value if value != "true" else 1)
+
+
+def test_a_consumer_that_marks_poison_as_permanent_parks_it_at_once(capsys) -> None:
+    figures = played(capsys, "--scenario", "2", "--permanent")
+
+    assert (figures["parked_rightly"], figures["parked_wrongly"], figures["at_large"]) == (10, 0, 0)
+    assert figures["deliveries"] == 200
+
+
+def test_to_mark_poison_as_permanent_is_to_report() -> None:
+    def reports(*options: str) -> Reports | None:
+        return parse(["--scenario", "3", *options]).scenario.consumer(0).reports
+
+    assert reports() is None
+    assert reports("--reports") == Reports()
+    assert reports("--permanent") == reports("--reports", "--permanent") == Reports(permanent=True)
 
 
 def test_options_change_the_scenario(capsys) -> None:
