@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from fakes.sqs import FakeSqs
 from redrive.core.outcomes import Consumer as Author
-from redrive.core.outcomes import Outcome
+from redrive.core.outcomes import DeliveryOutcome
 from simulator.consumers import Reports
 from simulator.failures import BadOrder
 from smart_redriver.consumer import PERMANENT, Reporter
@@ -52,7 +52,7 @@ def reporter_of(queue: str, how: Reports, post: Post, parking_lot_url: str) -> R
 class _Unhurried(Reporter):
     """Time stands still while it reports: a machine that is slow just then must not change what a seed plays."""
 
-    def send(self, outcomes: list[Outcome], request_id: str | None = None) -> None:
+    def send(self, outcomes: list[DeliveryOutcome], request_id: str | None = None) -> None:
         for body in reports(replace(self._consumer, request_id=request_id), outcomes):
             self._client.send_message(QueueUrl=self._outcome_queue_url, MessageBody=body)
 

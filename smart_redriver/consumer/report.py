@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from redrive.core.outcomes import MAX_OUTCOMES, VERSION, Consumer, Outcome, report_fields
+from redrive.core.outcomes import MAX_OUTCOMES, VERSION, Consumer, DeliveryOutcome, report_fields
 
 #: Also the limit of queues whose own was not raised since SQS takes 1 MiB; a reader can hold ten of them.
 MAX_BYTES = 262_144
 
 
-def reports(consumer: Consumer, outcomes: Iterable[Outcome]) -> Iterator[str]:
+def reports(consumer: Consumer, outcomes: Iterable[DeliveryOutcome]) -> Iterator[str]:
     """The bodies that hold all `outcomes`, in their order; none for none. They are ASCII, so characters are bytes."""
     head = f'{{"version":{VERSION},"consumer":{_json(report_fields(consumer))},"outcomes":['
     few: list[str] = []

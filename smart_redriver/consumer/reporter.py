@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from botocore.exceptions import ClientError
 
-from redrive.core.outcomes import Consumer, Outcome, Result
+from redrive.core.outcomes import Consumer, DeliveryOutcome, Result
 from smart_redriver.consumer.delivery import Delivery, Message, delivery_of, is_carrying_trail
 from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent
 from smart_redriver.consumer.failure import Failure, failure_of
@@ -120,7 +120,7 @@ class Reporter:
             _log.warning("%s: %s: %s", NOT_PARKED, delivery.message_id, _told(fault))
             return None
 
-    def send(self, outcomes: list[Outcome], request_id: str | None = None) -> None:
+    def send(self, outcomes: list[DeliveryOutcome], request_id: str | None = None) -> None:
         """Send the outcomes, as many as can be sent in time."""
         if not self._outcome_queue_url:
             return
@@ -145,7 +145,7 @@ class Batch:
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[DeliveryOutcome] = []
         self._tracebacks = 0
         self._may_park = True
 
@@ -224,7 +224,7 @@ class Batch:
 
     def _note(self, delivery: Delivery, result: Result, **more: Any) -> None:
         trail = delivery.trail
-        outcome = Outcome(
+        outcome = DeliveryOutcome(
             queue=delivery.queue,
             message_id=delivery.message_id,
             original_id=delivery.original_id,

@@ -10,7 +10,7 @@ from fakes.clock import VirtualClock
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import FakeSqs
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
-from redrive.core.outcomes import Consumer, Outcome, parse_outcomes
+from redrive.core.outcomes import Consumer, DeliveryOutcome, parse_outcomes
 from smart_redriver.consumer.reporter import Reporter
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -93,7 +93,7 @@ class Scene:
         """The reports in the outcome queue."""
         return [message.body for message in self.sqs.inspect.messages(OUTCOMES)]
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[DeliveryOutcome]:
         """All that was reported, in order; every report can be read."""
         parsed = [parse_outcomes(body) for body in self.bodies()]
         assert [one.faults for one in parsed] == [{}] * len(parsed)
@@ -124,6 +124,6 @@ def _attribute(value: Message) -> Message:
     return kept | {"stringValue": value["StringValue"]}
 
 
-def results(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+def results(outcomes: Sequence[DeliveryOutcome]) -> list[tuple[str, str]]:
     """Original id and result of each."""
     return [(one.original_id, one.result.value) for one in outcomes]

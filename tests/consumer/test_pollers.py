@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
 from fakes.faults import nth, on, refuse
-from redrive.core.outcomes import Outcome, Result
+from redrive.core.outcomes import DeliveryOutcome, Result
 from smart_redriver.consumer import Reporter
 from smart_redriver.consumer import reporter as reporter_module
 from tests.consumer.scene import CONSUMER, LOT, OUTCOMES, QUEUE, Message, Scene, a_trail, results
@@ -37,7 +37,7 @@ def test_a_redriven_message_that_succeeds_is_reported_with_its_batch(scene: Scen
 
     assert scene.calls == [OUTCOMES]
     assert scene.outcomes() == [
-        Outcome(
+        DeliveryOutcome(
             queue=QUEUE,
             message_id=message["MessageId"],
             original_id="first",

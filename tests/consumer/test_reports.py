@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.outcomes import MAX_OUTCOMES, Consumer, Outcome, Result, parse_outcomes
+from redrive.core.outcomes import MAX_OUTCOMES, Consumer, DeliveryOutcome, Result, parse_outcomes
 from smart_redriver.consumer.report import MAX_BYTES, reports
 from tests.consumer.scene import CONSUMER, OUTCOMES, QUEUE, Scene, a_trail
 
 
-def an_outcome(number: int = 0, **changes: Any) -> Outcome:
+def an_outcome(number: int = 0, **changes: Any) -> DeliveryOutcome:
     usual: dict[str, Any] = {"queue": QUEUE, "message_id": f"m{number}", "original_id": "first"}
-    return Outcome(**usual | {"result": Result.FAILED} | changes)
+    return DeliveryOutcome(**usual | {"result": Result.FAILED} | changes)
 
 
 def test_no_outcomes_are_no_report() -> None:

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from redrive.core import outcomes as core
 from redrive.core.letter import TRAIL_ATTRIBUTE
-from redrive.core.outcomes import Outcome, Result, parse_outcomes
+from redrive.core.outcomes import DeliveryOutcome, Result, parse_outcomes
 from smart_redriver.consumer import PermanentError
 from smart_redriver.consumer.report import reports
 from tests.consumer.scene import CONSUMER, QUEUE, Message, Scene, a_trail, record_of, results
@@ -45,7 +45,7 @@ def test_the_schema_is_one() -> None:
 def test_the_schema_has_the_fields_and_limits_of_the_reader() -> None:
     limits = {name: rule.get("maxLength") for name, rule in OUTCOME["properties"].items()}
 
-    assert set(limits) == set(core.Outcome.__dataclass_fields__) - {"consumer"}
+    assert set(limits) == set(core.DeliveryOutcome.__dataclass_fields__) - {"consumer"}
     assert set(SCHEMA["properties"]["consumer"]["properties"]) == set(
         core.Consumer.__dataclass_fields__
     )
@@ -139,7 +139,7 @@ def test_what_is_valid_is_understood(written: list[dict[str, Any]]) -> None:
 def test_what_is_not_meant_is_not_valid(change: dict[str, Any]) -> None:
     [body] = reports(
         CONSUMER,
-        [Outcome(queue=QUEUE, message_id="m", original_id="m", result=Result.FAILED)],
+        [DeliveryOutcome(queue=QUEUE, message_id="m", original_id="m", result=Result.FAILED)],
     )
     good = json.loads(body)
     assert VALIDATOR.is_valid(good)

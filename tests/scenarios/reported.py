@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fakes.sqs import Event
-from redrive.core.outcomes import Outcome, parse_outcomes
+from redrive.core.outcomes import DeliveryOutcome, parse_outcomes
 from simulator.world import OUTCOMES, World
 
 
@@ -22,14 +22,14 @@ class Reported:
         self.world.sqs.inspect.subscribe(self._hear)
 
     @property
-    def batches(self) -> list[tuple[Outcome, ...]]:
+    def batches(self) -> list[tuple[DeliveryOutcome, ...]]:
         """The outcomes of each report; every report can be read."""
         parsed = [parse_outcomes(body) for body in self.bodies]
         assert [one.faults for one in parsed if one.faults] == []
         return [one.outcomes for one in parsed]
 
     @property
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[DeliveryOutcome]:
         """All of them, in order."""
         return [outcome for batch in self.batches for outcome in batch]
 

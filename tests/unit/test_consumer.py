@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import Outcome, parse_outcomes
+from redrive.core.outcomes import DeliveryOutcome, parse_outcomes
 
 QUEUE = "orders"
 IDEMPOTENCY_TABLE = "idempotency"
@@ -90,7 +90,7 @@ class Consumer:
         done = [record for record in self.records() if record["status"]["S"] == "COMPLETED"]
         return sorted(json.loads(record["data"]["S"])["original_id"] for record in done)
 
-    def reported(self) -> list[Outcome]:
+    def reported(self) -> list[DeliveryOutcome]:
         """What the re-driver hears of it."""
         bodies = [message["Body"] for message in self.received(OUTCOME_QUEUE)]
         return [outcome for body in bodies for outcome in parse_outcomes(body).outcomes]

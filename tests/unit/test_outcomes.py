@@ -20,7 +20,7 @@ from redrive.core.outcomes import (
     TOO_LARGE,
     TOO_MANY,
     Consumer,
-    Outcome,
+    DeliveryOutcome,
     Parsed,
     Result,
     parse_outcomes,
@@ -36,7 +36,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
-FIELDS = [one.name for one in fields(Outcome)]
+FIELDS = [one.name for one in fields(DeliveryOutcome)]
 MIB = 1_048_576
 
 
@@ -74,7 +74,7 @@ def test_a_report_says_what_became_of_each_message_and_who_says_so() -> None:
     )
 
     consumer = Consumer(name="billing", version="4", log_group="/aws/lambda/billing")
-    failed = Outcome(
+    failed = DeliveryOutcome(
         queue="orders",
         message_id="second",
         original_id="first",
@@ -91,7 +91,7 @@ def test_a_report_says_what_became_of_each_message_and_who_says_so() -> None:
     assert parsed.outcomes[0] == failed
     assert parsed.outcomes[1].permanent
     assert (parsed.outcomes[1].result, parsed.outcomes[1].parked_id) == ("permanent", "parked")
-    assert parsed.outcomes[2] == Outcome(
+    assert parsed.outcomes[2] == DeliveryOutcome(
         queue="orders.fifo",
         message_id="third",
         original_id="third",
@@ -101,10 +101,10 @@ def test_a_report_says_what_became_of_each_message_and_who_says_so() -> None:
 
 
 @st.composite
-def outcomes(draw: st.DrawFn) -> Outcome:
+def outcomes(draw: st.DrawFn) -> DeliveryOutcome:
     result = draw(st.sampled_from(Result))
     is_redriven = draw(st.booleans())
-    return Outcome(
+    return DeliveryOutcome(
         queue=draw(st.from_regex(r"[A-Za-z0-9_-]{1,80}(\.fifo)?", fullmatch=True)),
         message_id=draw(IDS),
         original_id=draw(IDS),
@@ -121,7 +121,7 @@ def outcomes(draw: st.DrawFn) -> Outcome:
 
 
 @given(st.lists(outcomes(), max_size=4))
-def test_what_is_written_of_outcomes_is_what_is_read(written: list[Outcome]) -> None:
+def test_what_is_written_of_outcomes_is_what_is_read(written: list[DeliveryOutcome]) -> None:
     parsed = read(*map(report_fields, written))
 
     assert (list(parsed.outcomes), parsed.faults) == (written, {})

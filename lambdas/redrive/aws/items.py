@@ -14,7 +14,7 @@ from redrive.core.circuit import Circuit
 from redrive.core.hearing import Told
 from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
-from redrive.core.outcomes import Outcome
+from redrive.core.outcomes import DeliveryOutcome
 
 #: A copy of a letter can live 14 days in its source queue, 14 more in the DLQ or the parking lot; a parked
 #: letter is renewed after that, and its entry with it.
@@ -142,7 +142,7 @@ _CIRCUIT = Record(
     codecs={Judged: _JUDGED},
 )
 
-_FAILURE = Record(Outcome, left_out={"original_id"})
+_FAILURE = Record(DeliveryOutcome, left_out={"original_id"})
 
 _ENTRY = Record(
     Entry,

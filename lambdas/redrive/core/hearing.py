@@ -16,7 +16,7 @@ from redrive.core.case import NO_BATCH
 from redrive.core.cause import ERROR_LENGTH
 from redrive.core.decision import ParkReason
 from redrive.core.ledger import Entry, Status
-from redrive.core.outcomes import Outcome, Result
+from redrive.core.outcomes import DeliveryOutcome, Result
 
 #: Why an outcome was left out.
 ANOTHER_QUEUE = "of another queue"
@@ -34,7 +34,7 @@ _MAY_FAIL = _OUT | {Status.RETURNED, Status.FAILED}
 class Told:
     """One outcome, and when SQS took the report that it is in."""
 
-    outcome: Outcome
+    outcome: DeliveryOutcome
     at: datetime
 
 
@@ -145,7 +145,7 @@ def _hear_of_a_stranger(hearing: Hearing, told: Told, max_receives: int) -> None
     hearing.details[entry.original_id] = told
 
 
-def _is_of_current_copy(outcome: Outcome, entry: Entry) -> bool:
+def _is_of_current_copy(outcome: DeliveryOutcome, entry: Entry) -> bool:
     return (
         outcome.queue == entry.queue
         and outcome.message_id == entry.current_id
@@ -153,17 +153,17 @@ def _is_of_current_copy(outcome: Outcome, entry: Entry) -> bool:
     )
 
 
-def _tries(outcome: Outcome, entry: Entry, max_receives: int) -> int:
+def _tries(outcome: DeliveryOutcome, entry: Entry, max_receives: int) -> int:
     """Failed deliveries of the copy, this one included; no claim makes more of them than SQS can have made."""
     return min(outcome.receive_count or entry.failed_tries + 1, max_receives)
 
 
-def _is_last(outcome: Outcome, max_receives: int) -> bool:
+def _is_last(outcome: DeliveryOutcome, max_receives: int) -> bool:
     """Whether SQS moves the message to the DLQ now; who does not say which receive it was is believed to mean the last."""
     return outcome.receive_count is None or outcome.receive_count >= max_receives
 
 
-def _failed(outcome: Outcome, entry: Entry, tries: int, max_receives: int) -> Entry:
+def _failed(outcome: DeliveryOutcome, entry: Entry, tries: int, max_receives: int) -> Entry:
     return entry.failed(
         tries=tries,
         is_last=tries >= max_receives,
@@ -199,7 +199,7 @@ def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Hea
     )
 
 
-def error_line(outcome: Outcome) -> str | None:
+def error_line(outcome: DeliveryOutcome) -> str | None:
     """Class and first line of what a delivery failed of, as short as the ledger keeps it."""
     parts = [part for part in (outcome.error_class, outcome.first_line) if part]
     return ": ".join(parts)[:ERROR_LENGTH] or None

@@ -68,7 +68,7 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DeliveryOutcome:
     """What a consumer says became of one delivery. A claim: its ids are well-formed, and may be anybody's.
 
     Attributes:
@@ -111,7 +111,7 @@ class OutcomeMessage:
 class Parsed:
     """The outcomes of one report that can be read, and what was wrong with others, counted by what it was."""
 
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[DeliveryOutcome, ...] = ()
     faults: Mapping[str, int] = field(default_factory=Counter)
 
 
@@ -138,7 +138,7 @@ def parse_outcomes(body: str) -> Parsed:
     return Parsed(outcomes=tuple(outcomes), faults=faults)
 
 
-def report_fields(record: Outcome | Consumer) -> dict[str, Any]:
+def report_fields(record: DeliveryOutcome | Consumer) -> dict[str, Any]:
     """The fields of a record as a report has them: those that say something."""
     values = {one.name: getattr(record, one.name) for one in fields(record)}
     values.pop("consumer", None)
@@ -163,7 +163,7 @@ def _refused(fault: str) -> Parsed:
     return Parsed(faults=Counter({fault: 1}))
 
 
-def _outcome(given: object, consumer: Consumer, faults: Counter[str]) -> Outcome | None:
+def _outcome(given: object, consumer: Consumer, faults: Counter[str]) -> DeliveryOutcome | None:
     """One outcome, or None where it is not to be used: then `faults` has counted why."""
     if not isinstance(given, dict):
         faults["outcomes"] += 1
@@ -178,7 +178,7 @@ def _outcome(given: object, consumer: Consumer, faults: Counter[str]) -> Outcome
         faults.update(set(wrong))
         return None
     values.setdefault("original_id", values["message_id"])
-    outcome = Outcome(**values, consumer=consumer)
+    outcome = DeliveryOutcome(**values, consumer=consumer)
     return replace(outcome, permanent=True) if outcome.parked_id else outcome
 
 
