@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -119,28 +119,14 @@ def runs_of(scenario: Scenario) -> list[Run]:
     return [play(scenario, seed) for seed in seeds_of(scenario)]
 
 
-def in_(*scenarios: Scenario, breached: Mapping[str, str] = NOTHING) -> pytest.MarkDecorator:
-    """Parametrizes a test's `run` over all runs of these scenarios.
-
-    Args:
-        breached: the ids of runs that do not reach their limits, and what they reach instead.
-
-    """
+def in_(*scenarios: Scenario) -> pytest.MarkDecorator:
+    """Parametrizes a test's `run` over all runs of these scenarios."""
     return pytest.mark.parametrize(
         "run",
         [
-            pytest.param(
-                (scenario, seed),
-                id=f"{scenario.name}-seed{seed}",
-                marks=_expected_to_fail(breached.get(f"{scenario.name}-seed{seed}")),
-            )
+            pytest.param((scenario, seed), id=f"{scenario.name}-seed{seed}")
             for scenario in scenarios
             for seed in seeds_of(scenario)
         ],
         indirect=True,
     )
-
-
-def _expected_to_fail(reason: str | None) -> Collection[pytest.MarkDecorator]:
-    """Strictly: a limit that is reached after all must be told, too."""
-    return [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)] if reason else []

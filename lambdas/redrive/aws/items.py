@@ -134,6 +134,7 @@ _CIRCUIT = Record(
         "probed_at": "ProbedTimestamp",
         "up_since": "UpSinceTimestamp",
         "heard_at": "HeardTimestamp",
+        "failed_at": "FailedTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",
     },

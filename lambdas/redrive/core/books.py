@@ -41,6 +41,7 @@ class Account:
         present: in the queue when the span began. `sent`: by anyone, meanwhile.
         received, deleted: calls of the consumer that took effect, meanwhile. A message can be deleted twice.
         left: still there at its end, at most; `left_at_least`. `waiting`, `in_flight`: those of them that nobody, somebody has in hand.
+        in_flight_before: of those present when it began, somebody had in hand.
         until: its end; what came later is not known yet.
         deleted_lately: in the last minute of it.
 
@@ -56,6 +57,7 @@ class Account:
     in_flight: int
     until: datetime
     deleted_lately: int
+    in_flight_before: int = 0
 
     @property
     def met(self) -> int:
@@ -74,8 +76,13 @@ class Account:
 
     @property
     def failed_tries(self) -> int:
-        """Receives that ended without a delete."""
+        """Receives that ended without a delete, of those that began in the span."""
         return max(0, self.received - self.deleted - self.in_flight)
+
+    @property
+    def failed_tries_of_all(self) -> int:
+        """Receives that ended in the span without a delete."""
+        return max(0, self.in_flight_before + self.received - self.deleted - self.in_flight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +114,5 @@ class Books:
             in_flight=max(one.in_flight or 0 for one in last_two),
             until=span[-1].at + PERIOD,
             deleted_lately=span[-1].deleted,
+            in_flight_before=(before[-1].in_flight or 0) if before else 0,
         )

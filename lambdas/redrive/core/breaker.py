@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Heard, Judged, Verdict
+from redrive.core.books import Account
 from redrive.core.causes import with_failures
 from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
@@ -161,6 +162,26 @@ def judge(
     return circuit, tuple(rulings)
 
 
+def judge_left_failing(
+    circuit: Circuit, account: Account | None, settings: Settings, now: datetime, roll: float
+) -> Circuit:
+    """Count a further round of failed tries of letters that no batch awaits any more as one more failure.
+
+    Where all letters are out, no further batch can fail: a consumer that keeps them for hours would hide its outage.
+
+    Args:
+        account: of the source's books since the last failure was counted.
+
+    """
+    letters = circuit.left_failing
+    if account is None or not letters or account.deleted:
+        return circuit
+    if account.failed_tries_of_all < letters:
+        return circuit
+    reason = f"{account.failed_tries_of_all} further tries failed, none succeeded"
+    return _failed(circuit, reason, settings, now, roll, is_probe=True)
+
+
 def refuse(
     circuit: Circuit, reason: str, settings: Settings, now: datetime, roll: float
 ) -> Circuit:
@@ -286,6 +307,7 @@ def _failed(
         is_shaken=True,
         probed_at=None,
         up_since=None,
+        failed_at=now,
         flaps=min(circuit.flaps + is_flap, MOST_FLAPS),
     )
     if circuit.state is State.CLOSED:

@@ -83,6 +83,7 @@ class Circuit:
         paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
         is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
         probed_at: when the last verdict fell, if it was a success; None after a failure.
+        failed_at: when the last failure was counted.
         flaps: full batches that failed right after a trial had succeeded, up to `MOST_FLAPS`: the consumer is up and
             down. Forgotten after as many successes in a row, and `failure_threshold` more.
         up_since: when the first batch was sent that has succeeded since the last failure; None after a failure.
@@ -111,6 +112,7 @@ class Circuit:
     paced_until: datetime | None = None
     is_shaken: bool = False
     probed_at: datetime | None = None
+    failed_at: datetime | None = None
     flaps: int = 0
     up_since: datetime | None = None
     up_seconds: int = 0
@@ -139,6 +141,16 @@ class Circuit:
         return max(
             (one.sent_at for one in self.judged[-SUSPECTS_SHOW_IN:]), default=self.changed_at
         )
+
+    @property
+    def left_failing(self) -> int:
+        """Letters of failed batches that the consumer still has, while nothing else is out that could fail."""
+        if self.state is not State.CLOSED or not self.failure_count or self.pending:
+            return 0
+        lately = [
+            one for one in self.judged[-SUSPECTS_SHOW_IN:] if one.generation == self.generation
+        ]
+        return sum(one.size - one.seen_again for one in lately if one.verdict is Verdict.FAILURE)
 
     @property
     def has_suspects(self) -> bool:

@@ -31,7 +31,9 @@ def ask_witness(state: PassState, lane: Lane, now: datetime) -> None:
     """Read the source's books where they can move anything; without them a verdict takes longer."""
     if not lane.wants_books(has_letters=state.dlq.depth > 0):
         return
-    start = min((one.sent_at for one in lane.circuit.pending), default=now)
+    circuit = lane.circuit
+    since = circuit.failed_at if circuit.left_failing and circuit.failed_at else now
+    start = min((one.sent_at for one in circuit.pending), default=since)
     try:
         lane.books = state.tools.witness.since(start - BEFORE, now, lane.source.name)
     except CallFailed as failed:

@@ -15,7 +15,7 @@ def may_have_work(state: PassState, now: datetime) -> bool:
         return True
     if state.is_paused:
         return False
-    if any(lane.circuit.pending for lane in state.lanes):
+    if any(lane.circuit.pending or lane.circuit.left_failing for lane in state.lanes):
         return True
     may_flow = any(
         lane.allow(now).limit or lane.circuit.state is State.OPEN for lane in state.lanes
@@ -28,7 +28,12 @@ def has_work(state: PassState, now: datetime) -> bool:
     if _is_sweep_due(state, now):
         return True
     for lane in state.lanes if not state.is_paused else ():
-        _, rulings = lane.judged(now)
+        circuit, rulings = lane.judged(now)
+        if (
+            circuit.failure_count > lane.circuit.failure_count
+            or circuit.state is not lane.circuit.state
+        ):
+            return True
         if any(one.judgement.verdict is not None for one in rulings):
             return True
         if state.dlq.depth and (lane.allow(now).limit or assess.is_worth_a_look(state, now)):

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from redrive.core import breaker
 from redrive.core.admission import Admission
 from redrive.core.batch import Batch, Judged
-from redrive.core.books import Books
+from redrive.core.books import PERIOD, Account, Books
 from redrive.core.breaker import Ruling
 from redrive.core.case import Case
 from redrive.core.cause_gate import CauseGate
@@ -91,7 +91,9 @@ class Lane:
         """Whether the source's books can move anything."""
         if self.is_paused:
             return False
-        return bool(self.circuit.pending) or (has_letters and self.circuit.state is State.OPEN)
+        if self.circuit.pending or self.circuit.left_failing:
+            return True
+        return has_letters and self.circuit.state is State.OPEN
 
     def may_have_returns(self, now: datetime) -> bool:
         """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
@@ -117,7 +119,9 @@ class Lane:
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""
-        circuit = self.circuit
+        circuit = breaker.judge_left_failing(
+            self.circuit, self._since_failure(), self.settings, now, self.roll
+        )
         others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
         evidence = {
             one.id: gather_evidence(one, others, self.books, max_receives=self.max_receives())
@@ -131,6 +135,13 @@ class Lane:
             visibility_timeout=self.known_facts.visibility_timeout,
             roll=self.roll,
         )
+
+    def _since_failure(self) -> Account | None:
+        """The books from the minute after that in which the last failure was counted."""
+        failed_at = self.circuit.failed_at
+        if self.books is None or failed_at is None:
+            return None
+        return self.books.account(failed_at + PERIOD)
 
     def count_returns(self, cases: Sequence[Case]) -> Returns:
         """The returns among letters of this lane that no pass has charged to the circuit yet."""
