@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from types import MappingProxyType
 
 import pytest
 
@@ -46,7 +45,7 @@ CELLS = {
 RUNS_KEPT = 32
 
 #: No limit is known not to be reached.
-NOTHING: Mapping[str, str] = MappingProxyType({})
+
 
 PLAYED = (
     *(scenario for scenario in ROWS if scenario.name not in FOR_THE_BENCH),
