@@ -5,7 +5,7 @@ through it at synth, and the function reads environment variables through it at 
 what deploys also starts. Standard library only: synth, Lambda and simulator all import this.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Self
@@ -211,9 +211,9 @@ class Deployment:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the variables. Raises SettingsError listing all that are missing or empty.
+        """Read the variables. Raises SettingsError listing all that are missing or empty, and queues in two roles.
 
-        Only ``SOURCE_QUEUE_URLS`` may be, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``.
+        Only ``SOURCE_QUEUE_URLS`` may be missing, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``.
         """
         variables = _variables(cls)
         faults = [
@@ -224,11 +224,10 @@ class Deployment:
         if faults:
             raise SettingsError(faults)
         places = {name: env[variable] for name, variable in variables.items()}
-        return cls(
-            **places,
-            further_source_urls=tuple(env.get(_FURTHER_SOURCES, "").split()),
-            outcome_queue_url=env.get(_OUTCOMES, ""),
-        )
+        further = tuple(env.get(_FURTHER_SOURCES, "").split())
+        if doubles := list(_in_two_roles(env, further)):
+            raise SettingsError(doubles)
+        return cls(**places, further_source_urls=further, outcome_queue_url=env.get(_OUTCOMES, ""))
 
     def to_env(self) -> dict[str, str]:
         """The variables: the inverse of ``from_env``."""
@@ -242,6 +241,20 @@ class Deployment:
 
 _FURTHER_SOURCES = "SOURCE_QUEUE_URLS"
 _OUTCOMES = "OUTCOME_QUEUE_URL"
+
+
+def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
+    """A fault for each queue that is given again: a DLQ that is its own source would have live messages redriven."""
+    one_each = ("SOURCE_QUEUE_URL", "DLQ_URL", "PARKING_LOT_URL")
+    urls = [
+        *((role, env[role]) for role in one_each),
+        *((_FURTHER_SOURCES, url) for url in further),
+    ]
+    if reports := env.get(_OUTCOMES):
+        urls.append((_OUTCOMES, reports))
+    for place, (role, url) in enumerate(urls):
+        if other := next((one for one, earlier in urls[:place] if earlier == url), None):
+            yield Fault(setting=role, seen=url, accepted=f"another queue than {other}")
 
 
 def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:
