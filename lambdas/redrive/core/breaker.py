@@ -232,12 +232,12 @@ def _succeeded(
     if circuit.state is State.HALF_OPEN:
         # Whatever opens the circuit next is another outage: its cool-down begins anew.
         circuit = replace(circuit, consecutive_opens=0)
-        if circuit.success_count < settings.success_threshold:
+        if circuit.success_count < settings.success_threshold and not judgement.is_beyond_doubt:
             return circuit
         if batch.size > settings.canary_size:
             circuit = replace(circuit, good_window=batch.size)
         window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
-        reason = f"{circuit.success_count} canaries succeeded"
+        reason = f"{circuit.success_count} canaries succeeded: {judgement.reason}"
         closed = replace(
             circuit,
             failure_count=0,

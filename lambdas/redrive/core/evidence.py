@@ -19,6 +19,10 @@ from redrive.core.books import PERIOD, Account, Books
 #: How far back producers' messages say how often more of them may be expected.
 LIVE_LOOKBACK = timedelta(minutes=15)
 
+#: A canary goes when producers' messages succeed; known some minutes later, they may all be done by then. What they
+#: met so long before it counts as at the same time.
+VOUCHED_BEFORE_CANARY = timedelta(minutes=5)
+
 #: One live success is a coincidence. More letters that failed want more of them to be outweighed.
 FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
@@ -97,7 +101,12 @@ class Evidence:
 
 
 def gather_evidence(
-    batch: Batch, others: Sequence[Batch | Judged], books: Books | None, *, max_receives: int
+    batch: Batch,
+    others: Sequence[Batch | Judged],
+    books: Books | None,
+    *,
+    max_receives: int,
+    vouched_before: timedelta = timedelta(),
 ) -> Evidence:
     """Put together what the consumer's reports, the returns and the source's books say of `batch`.
 
@@ -106,9 +115,10 @@ def gather_evidence(
         others: the further batches of the queue, whose letters are in its books, too.
         books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
         max_receives: of one message, before SQS moves it to the DLQ.
+        vouched_before: what producers' messages met so long before the batch testifies for the consumer, too.
 
     """
-    return _with_reports(_seen(batch, others, books, max_receives), batch)
+    return _with_reports(_seen(batch, others, books, max_receives, vouched_before), batch)
 
 
 def _with_reports(seen: Evidence, batch: Batch) -> Evidence:
@@ -137,7 +147,11 @@ def _with_reports(seen: Evidence, batch: Batch) -> Evidence:
 
 
 def _seen(
-    batch: Batch, others: Sequence[Batch | Judged], books: Books | None, max_receives: int
+    batch: Batch,
+    others: Sequence[Batch | Judged],
+    books: Books | None,
+    max_receives: int,
+    vouched_before: timedelta,
 ) -> Evidence:
     seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
     if books is None:
@@ -157,7 +171,7 @@ def _seen(
         succeeded=min(done, batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
-        live=_live(ours, account, sent_before, start),
+        live=_live(batch, others, books, start - vouched_before),
         met=account.met,
         deleted=account.deleted,
         failed_tries=account.failed_tries,
@@ -170,7 +184,13 @@ def _seen(
     )
 
 
-def _live(ours: list[Batch | Judged], account: Account, sent_before: int, start: datetime) -> Live:
+def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: datetime) -> Live:
+    """What producers' messages have met since `start`."""
+    account = books.account(start)
+    if account is None:
+        return Live()
+    sent_before = _sent_before(books, others, start)
+    ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     size = sum(one.size for one in ours)
     met = max(0, account.met - size)
     may_be_ours = size - sum(one.seen_again for one in ours)

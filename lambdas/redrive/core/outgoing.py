@@ -118,8 +118,8 @@ def send_entry(one: Outgoing) -> dict[str, Any]:
     entry: dict[str, Any] = {"MessageBody": letter.body}
     if attributes:
         entry["MessageAttributes"] = attributes
-    if one.delay:
-        entry["DelaySeconds"] = whole_seconds(one.delay)
+    # Said even where it is none: the queue may have a delay of its own, and a canary is to go at once.
+    entry["DelaySeconds"] = whole_seconds(one.delay)
     if letter.group_id is not None:
         entry["MessageGroupId"] = letter.group_id
     # Set for every entry: without it each message would take the re-driver's own trace, Lineage included.

@@ -17,8 +17,14 @@ from redrive.settings import Settings
 #: How long a verdict may wait for letters that are still in the source queue when all had time to fail.
 LONGEST_WAIT = timedelta(hours=2)
 
+#: As long where the source's books can't be read at all: a verdict that nothing can acquit is not worth hours.
+LONGEST_WAIT_WITHOUT_BOOKS = timedelta(minutes=10)
+
 #: How long producers' messages may be waited for, where letters came back and the consumer may be well.
 LIVE_PATIENCE = timedelta(minutes=20)
+
+#: Where so many of them succeed beside a canary, they have shown what further canaries were to show.
+MANY_LIVE_SUCCESSES = 15
 
 #: A try that failed is repeated after the visibility timeout; beyond this, one that failed has to do.
 LONG_VISIBILITY = timedelta(minutes=10)
@@ -43,6 +49,7 @@ class Judgement:
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
         vouched_per_minute: producers' messages that succeed a minute: letters at that rate are safe, too.
+        is_beyond_doubt: so many of them succeeded that no further canary could show more.
 
     """
 
@@ -53,6 +60,7 @@ class Judgement:
     overturned_at: int = 0
     growth: int = 1
     vouched_per_minute: float = 0.0
+    is_beyond_doubt: bool = False
 
 
 def weigh(
@@ -121,6 +129,7 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
         is_strike=True,
         growth=GROWTH_WHERE_VOUCHED,
         vouched_per_minute=live.per_minute,
+        is_beyond_doubt=live.succeeded >= MANY_LIVE_SUCCESSES,
     )
 
 
@@ -187,7 +196,8 @@ def _nothing_but_failed_tries(
 def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     if now < batch.due_at:
         return Judgement(verdict=None, reason="letters are out")
-    may_still_show = evidence.is_still_there or not evidence.has_books
-    if may_still_show and now < batch.due_at + LONGEST_WAIT:
+    if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
+        return Judgement(verdict=None, reason="the source queue's books can't be read")
+    if evidence.is_still_there and now < batch.due_at + LONGEST_WAIT:
         return Judgement(verdict=None, reason="the source queue still holds letters")
     return Judgement(verdict=Verdict.NO_EVIDENCE, reason="what became of the letters is not known")

@@ -20,7 +20,7 @@ from redrive.core.cause_gate import CauseGate
 from redrive.core.causes import with_successes
 from redrive.core.circuit import Circuit, State
 from redrive.core.decision import Decision
-from redrive.core.evidence import gather_evidence, live_outcome
+from redrive.core.evidence import VOUCHED_BEFORE_CANARY, gather_evidence, live_outcome
 from redrive.core.hearing import Hearing
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit, allow
@@ -122,9 +122,16 @@ class Lane:
         circuit = breaker.judge_left_failing(
             self.circuit, self._since_failure(), self.settings, now, self.roll
         )
+        is_canary = circuit.state is State.HALF_OPEN
         others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
         evidence = {
-            one.id: gather_evidence(one, others, self.books, max_receives=self.max_receives())
+            one.id: gather_evidence(
+                one,
+                others,
+                self.books,
+                max_receives=self.max_receives(),
+                vouched_before=VOUCHED_BEFORE_CANARY if is_canary else timedelta(),
+            )
             for one in circuit.pending
         }
         return breaker.judge(
