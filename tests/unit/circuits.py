@@ -14,7 +14,7 @@ from redrive.core.evidence import Evidence, LiveOutcome
 from redrive.core.permit import allow
 from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch
-from tests.unit.judging import WELL, beside
+from tests.unit.judging import SOME_WELL, WELL, beside
 
 SETTINGS = Settings(max_window=64)
 ROLL = 0.5
@@ -45,6 +45,11 @@ def nearly_half_failed(batch: Batch) -> Evidence:
 
 def all_failed_beside_live_successes(batch: Batch) -> Evidence:
     return beside(WELL, failed=batch.size, ours=batch.size)
+
+
+def all_failed_beside_some_live_successes(batch: Batch) -> Evidence:
+    """Fewer than what leaves no doubt, at the same rate."""
+    return beside(SOME_WELL, failed=batch.size, ours=batch.size)
 
 
 def nothing_known(batch: Batch) -> Evidence:

@@ -7,6 +7,7 @@ from redrive.core.batch import Batch, Verdict
 from redrive.core.evidence import Evidence, Live
 from redrive.core.verdict import (
     LIVE_PATIENCE,
+    MANY_LIVE_SUCCESSES,
     Judgement,
     weigh,
 )
@@ -25,6 +26,13 @@ LONG_TRIED = a_batch(last_try_at=NOW - LIVE_PATIENCE)
 
 #: Producers whose messages all succeed, or all fail; some that have not been heard yet.
 WELL = Live(met=60, succeeded=60, finished=60, per_minute=6, is_expected=True)
+SOME_WELL = Live(
+    met=MANY_LIVE_SUCCESSES - 1,
+    succeeded=MANY_LIVE_SUCCESSES - 1,
+    finished=MANY_LIVE_SUCCESSES - 1,
+    per_minute=6,
+    is_expected=True,
+)
 UNWELL = Live(met=60, succeeded=0, finished=60, is_expected=True)
 SILENT = Live(is_expected=True)
 

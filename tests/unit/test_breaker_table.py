@@ -21,6 +21,7 @@ from tests.unit.circuits import (
     SETTINGS,
     all_failed,
     all_failed_beside_live_successes,
+    all_failed_beside_some_live_successes,
     all_succeeded,
     judging,
     nothing_known,
@@ -42,6 +43,7 @@ COOL_DOWN_ENDS = ahead(minutes=5)
 class Event(Enum):
     SUCCESS_SHOWN = auto()
     SUCCESS_VOUCHED = auto()
+    SUCCESS_BEYOND_DOUBT = auto()
     FAILURE = auto()
     LAST_SUCCESS_SHOWN = auto()
     LAST_SUCCESS_VOUCHED = auto()
@@ -70,7 +72,8 @@ class Event(Enum):
 
 HAPPENS: dict[Event, circuits.Event] = {
     Event.SUCCESS_SHOWN: judging(all_succeeded),
-    Event.SUCCESS_VOUCHED: judging(all_failed_beside_live_successes),
+    Event.SUCCESS_VOUCHED: judging(all_failed_beside_some_live_successes),
+    Event.SUCCESS_BEYOND_DOUBT: judging(all_failed_beside_live_successes),
     Event.FAILURE: judging(all_failed),
     Event.LAST_SUCCESS_SHOWN: judging(all_succeeded),
     Event.LAST_SUCCESS_VOUCHED: judging(all_failed_beside_live_successes),
@@ -165,6 +168,7 @@ BY_HAND_CLOSED = After(CLOSED, 0, 0, SMALLEST_WINDOW, generations=1)
 TABLE: dict[tuple[State, Event], After | str] = {
     (CLOSED, Event.SUCCESS_SHOWN): GROWN,
     (CLOSED, Event.SUCCESS_VOUCHED): VOUCHED,
+    (CLOSED, Event.SUCCESS_BEYOND_DOUBT): VOUCHED,
     (CLOSED, Event.FAILURE): FAILED,
     (CLOSED, Event.LAST_SUCCESS_SHOWN): GROWN,
     (CLOSED, Event.LAST_SUCCESS_VOUCHED): VOUCHED,
@@ -191,6 +195,7 @@ TABLE: dict[tuple[State, Event], After | str] = {
     (CLOSED, Event.FORCED_CLOSED): BY_HAND_CLOSED,
     (OPEN, Event.SUCCESS_SHOWN): IMPOSSIBLE,
     (OPEN, Event.SUCCESS_VOUCHED): IMPOSSIBLE,
+    (OPEN, Event.SUCCESS_BEYOND_DOUBT): IMPOSSIBLE,
     (OPEN, Event.FAILURE): IMPOSSIBLE,
     (OPEN, Event.LAST_SUCCESS_SHOWN): IMPOSSIBLE,
     (OPEN, Event.LAST_SUCCESS_VOUCHED): IMPOSSIBLE,
@@ -217,6 +222,7 @@ TABLE: dict[tuple[State, Event], After | str] = {
     (OPEN, Event.FORCED_CLOSED): BY_HAND_CLOSED,
     (HALF_OPEN, Event.SUCCESS_SHOWN): CANARY_SUCCEEDED,
     (HALF_OPEN, Event.SUCCESS_VOUCHED): CANARY_SUCCEEDED,
+    (HALF_OPEN, Event.SUCCESS_BEYOND_DOUBT): After(CLOSED, 0, 0, RATE_OF_LIVE, generations=1),
     (HALF_OPEN, Event.FAILURE): REOPENED,
     (HALF_OPEN, Event.LAST_SUCCESS_SHOWN): After(
         CLOSED, 0, 0, SETTINGS.initial_window, generations=1

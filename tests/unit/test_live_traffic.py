@@ -11,8 +11,10 @@ from redrive.core.evidence import (
     FAILURES_PER_LIVE_SUCCESS,
     FEWEST_LIVE_SUCCESSES,
     LIVE_LOOKBACK,
+    VOUCHED_BEFORE_CANARY,
     Live,
     LiveOutcome,
+    gather_evidence,
     live_outcome,
 )
 from tests.unit.examples import NOW, a_batch, a_judged, ago
@@ -45,6 +47,23 @@ def test_other_batches_letters_are_no_live_messages() -> None:
 
     assert known(keeper, a_judged(6)).live.met == 0
     assert not known(keeper, a_judged(6)).live.is_expected
+
+
+def test_a_burst_that_was_over_before_a_canary_went_vouches_for_it_where_that_is_asked() -> None:
+    """Known some minutes later, it is what the canary was sent for."""
+    before = BEGIN - 4 * PERIOD
+    keeper = BookKeeper(before).minute(sent=50, deleted=50).quiet(3).minute(sent=4).quiet(2)
+
+    asked = gather_evidence(
+        a_batch(), (), keeper.books, max_receives=3, vouched_before=VOUCHED_BEFORE_CANARY
+    )
+
+    assert (asked.live.met, asked.live.succeeded) == (
+        50,
+        50 - 4,
+    )  # four deletes may be of our letters
+    assert asked.met == 4
+    assert known(keeper).live.succeeded == 0
 
 
 def test_on_a_quiet_queue_no_word_of_producers_is_expected() -> None:

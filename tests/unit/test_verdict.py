@@ -6,7 +6,7 @@ import pytest
 
 from redrive.core.batch import Verdict
 from redrive.core.evidence import Evidence, Live
-from redrive.core.verdict import LONG_VISIBILITY, LONGEST_WAIT
+from redrive.core.verdict import LONG_VISIBILITY, LONGEST_WAIT, LONGEST_WAIT_WITHOUT_BOOKS
 from tests.unit.examples import NOW, a_batch, ahead
 from tests.unit.judging import (
     FAILURE,
@@ -232,8 +232,12 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         ),
         WAITS,
     ),
-    "nobody could be asked to the end of all patience": (
-        Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT)),
+    "books that can't be read are waited for": (
+        Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_BOOKS + SECOND)),
+        WAITS,
+    ),
+    "and no longer than some minutes": (
+        Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_BOOKS)),
         NO_EVIDENCE,
     ),
     # A pass that died.
