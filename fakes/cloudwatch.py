@@ -117,9 +117,10 @@ def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dic
     if remainder or minutes < 1:
         raise _invalid("Period must be a multiple of 60.")
     aggregate = _STATISTICS[metric_stat["Stat"]]
-    field = _FIELDS.get(metric["MetricName"])
     # A metric that SQS does not have has no points.
-    periods = [] if field is None else past.of(metric, minutes)
+    is_known = metric["MetricName"] in _FIELDS
+    periods = past.of(metric, minutes) if is_known else []
+    field = _FIELDS.get(metric["MetricName"], 0)
     timestamps = [start for start, _ in periods]
     values = [float(aggregate([one[field] for one in figures])) for _, figures in periods]
     if newest_first:
