@@ -7,15 +7,21 @@ is known a while after its minute is over; a queue that nobody uses reports noth
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
 from fakes.sqs import FakeSqs
-from fakes.sqs.metrics import MINUTE, Observation, QueueMetrics
+from fakes.sqs.metrics import MINUTE, Figures, QueueMetrics
 
 MAX_DATAPOINTS = 100_800  # [botocore GetMetricData]
 MAX_QUERIES = 500
+
+Metric = Mapping[str, Any]
+
+#: A period's start, and what is known of each of its minutes.
+Periods = list[tuple[datetime, list[Figures]]]
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Sum": sum,
@@ -56,47 +62,26 @@ class FakeCloudWatch(FakeClient):
         # The start is rounded down to its minute; a period belongs to the range when it starts
         # before the end. [botocore GetMetricData, StartTime]
         first, last = int(_epoch(StartTime) // MINUTE), -int(-_epoch(EndTime) // MINUTE)
+        past = _Past(self, first, last)
         results = [
-            self._result(query, first, last, newest_first=ScanBy == "TimestampDescending")
+            _result(query, past, newest_first=ScanBy == "TimestampDescending")
             for query in MetricDataQueries
             if query.get("ReturnData", True)
         ]
         return {"MetricDataResults": results, "Messages": []}
 
-    def _result(
-        self, query: Mapping[str, Any], first: int, last: int, *, newest_first: bool
-    ) -> dict[str, Any]:
-        if "MetricStat" not in query:
-            unsupported = "this fake knows MetricStat queries only"
-            raise NotImplementedError(unsupported)
-        metric_stat = query["MetricStat"]
-        metric = metric_stat["Metric"]
-        minutes, remainder = divmod(metric_stat["Period"], MINUTE)
-        if remainder or minutes < 1:
-            raise _invalid("Period must be a multiple of 60.")
-        metrics, aggregate = self._metrics_of(metric), _STATISTICS[metric_stat["Stat"]]
+    def periods(self, metric: Metric, first: int, last: int, minutes: int) -> Periods:
+        """What is known of a metric's queue, by period of so many minutes, for those with anything."""
+        figures_of = self._metrics_of(metric).figures_of
         known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
-        value_of = _VALUES.get(metric["MetricName"], _nothing)
-        points: list[tuple[datetime, float]] = []
+        periods: Periods = []
         for start in range(first - first % minutes, min(last, known_until), minutes):
-            present = [
-                value_of(metrics, minute, observed)
-                for minute in range(start, min(start + minutes, known_until))
-                if (observed := metrics.at_end_of(minute)) is not None
-            ]
-            if present and None not in present:
-                points.append((datetime.fromtimestamp(start * MINUTE, UTC), aggregate(present)))
-        if newest_first:
-            points.reverse()
-        return {
-            "Id": query["Id"],
-            "Label": query.get("Label", metric["MetricName"]),
-            "Timestamps": [timestamp for timestamp, _ in points],
-            "Values": [float(value) for _, value in points],
-            "StatusCode": "Complete",
-        }
+            told = map(figures_of, range(start, min(start + minutes, known_until)))
+            if present := [figures for figures in told if figures is not None]:
+                periods.append((_instant(start), present))
+        return periods
 
-    def _metrics_of(self, metric: Mapping[str, Any]) -> QueueMetrics:
+    def _metrics_of(self, metric: Metric) -> QueueMetrics:
         # As in CloudWatch, a namespace, dimension or queue that does not exist is merely empty.
         dimensions = metric.get("Dimensions", [])
         if metric["Namespace"] != "AWS/SQS" or len(dimensions) != 1:
@@ -106,24 +91,67 @@ class FakeCloudWatch(FakeClient):
         return self._sqs.inspect.metrics(name) or QueueMetrics()
 
 
-def _nothing(_metrics: QueueMetrics, _minute: int, _observed: Observation) -> None:
-    """Of a metric that SQS does not have."""
+class _Past:
+    """The queues' past as one request asks for it: its queries are mostly of the same queue and periods."""
+
+    def __init__(self, cloudwatch: FakeCloudWatch, first: int, last: int) -> None:
+        self._cloudwatch = cloudwatch
+        self._range = first, last
+        self._periods: dict[str, Periods] = {}
+
+    def of(self, metric: Metric, minutes: int) -> Periods:
+        """What is known of the metric's queue, by period."""
+        key = f"{metric['Namespace']} {metric.get('Dimensions')} {minutes}"
+        if key not in self._periods:
+            self._periods[key] = self._cloudwatch.periods(metric, *self._range, minutes)
+        return self._periods[key]
 
 
-def _age(_metrics: QueueMetrics, minute: int, observed: Observation) -> float:
-    oldest = observed.oldest_arrived_at
-    return 0 if oldest is None else int((minute + 1) * MINUTE - oldest)
+def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dict[str, Any]:
+    if "MetricStat" not in query:
+        unsupported = "this fake knows MetricStat queries only"
+        raise NotImplementedError(unsupported)
+    metric_stat = query["MetricStat"]
+    metric = metric_stat["Metric"]
+    minutes, remainder = divmod(metric_stat["Period"], MINUTE)
+    if remainder or minutes < 1:
+        raise _invalid("Period must be a multiple of 60.")
+    aggregate = _STATISTICS[metric_stat["Stat"]]
+    # A metric that SQS does not have has no points.
+    is_known = metric["MetricName"] in _FIELDS
+    periods = past.of(metric, minutes) if is_known else []
+    field = _FIELDS.get(metric["MetricName"], 0)
+    timestamps = [start for start, _ in periods]
+    values = [float(aggregate([one[field] for one in figures])) for _, figures in periods]
+    if newest_first:
+        timestamps.reverse()
+        values.reverse()
+    return {
+        "Id": query["Id"],
+        "Label": query.get("Label", metric["MetricName"]),
+        "Timestamps": timestamps,
+        "Values": values,
+        "StatusCode": "Complete",
+    }
 
 
-_VALUES: dict[str, Callable[[QueueMetrics, int, Observation], Any]] = {
-    "NumberOfMessagesSent": lambda metrics, minute, _: metrics.sent_in.get(minute, 0),
-    "NumberOfMessagesReceived": lambda metrics, minute, _: metrics.received_in.get(minute, 0),
-    "NumberOfMessagesDeleted": lambda metrics, minute, _: metrics.deleted_in.get(minute, 0),
-    "ApproximateNumberOfMessagesVisible": lambda _, __, observed: observed.counts.visible,
-    "ApproximateNumberOfMessagesNotVisible": lambda _, __, observed: observed.counts.in_flight,
-    "ApproximateNumberOfMessagesDelayed": lambda _, __, observed: observed.counts.delayed,
-    "ApproximateAgeOfOldestMessage": _age,
+_FIELDS = {
+    name: Figures._fields.index(field)
+    for name, field in {
+        "NumberOfMessagesSent": "sent",
+        "NumberOfMessagesReceived": "received",
+        "NumberOfMessagesDeleted": "deleted",
+        "ApproximateNumberOfMessagesVisible": "visible",
+        "ApproximateNumberOfMessagesNotVisible": "in_flight",
+        "ApproximateNumberOfMessagesDelayed": "delayed",
+        "ApproximateAgeOfOldestMessage": "oldest_age",
+    }.items()
 }
+
+
+@lru_cache(maxsize=10_000)
+def _instant(minute: int) -> datetime:
+    return datetime.fromtimestamp(minute * MINUTE, UTC)
 
 
 def _epoch(time: datetime) -> float:

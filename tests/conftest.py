@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(_path(item)))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays to the end, and what a test makes and drops in between.
+
+    Simulated worlds are many small objects: an eighth of their time went into looking through them again and again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def _path(item: pytest.Item) -> str:

@@ -29,6 +29,18 @@ class Observation(NamedTuple):
     oldest_arrived_at: float | None
 
 
+class Figures(NamedTuple):
+    """All that SQS tells CloudWatch of one minute of one queue; the age in seconds, at the minute's end."""
+
+    sent: int
+    received: int
+    deleted: int
+    visible: int
+    in_flight: int
+    delayed: int
+    oldest_age: int
+
+
 class QueueMetrics:
     """Counters and observations of one queue, keyed by the minute since the epoch."""
 
@@ -39,6 +51,7 @@ class QueueMetrics:
         self._minutes: list[int] = []
         self._observations: list[Observation] = []
         self._recent: deque[tuple[int, Counts]] = deque(maxlen=RECENT_SECONDS)
+        self._figures: dict[int, Figures | None] = {}
 
     def sent(self, at: float) -> None:
         """Count one SendMessage entry; native moves to a DLQ are not counted, as on AWS."""
@@ -81,3 +94,25 @@ class QueueMetrics:
         observation = self._observations[position]
         is_idle = minute - self._minutes[position] > ACTIVE_MINUTES
         return None if is_idle and observation.counts.total == 0 else observation
+
+    def figures_of(self, minute: int) -> Figures | None:
+        """The figures of a minute that is over, and so never change; None while the queue was inactive.
+
+        Whoever watches a queue asks for the same minutes again and again.
+        """
+        if minute not in self._figures:
+            self._figures[minute] = self._figures_at_end_of(minute)
+        return self._figures[minute]
+
+    def _figures_at_end_of(self, minute: int) -> Figures | None:
+        observation = self.at_end_of(minute)
+        if observation is None:
+            return None
+        oldest = observation.oldest_arrived_at
+        return Figures(
+            self.sent_in.get(minute, 0),
+            self.received_in.get(minute, 0),
+            self.deleted_in.get(minute, 0),
+            *observation.counts,
+            0 if oldest is None else int((minute + 1) * MINUTE - oldest),
+        )

@@ -22,11 +22,11 @@ _SETTINGS = {
 }
 _POLICIES = ("RedrivePolicy", "RedriveAllowPolicy", "Policy")
 _ENCRYPTION = ("SqsManagedSseEnabled", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
-_COUNTS = {
-    "ApproximateNumberOfMessages": "visible",
-    "ApproximateNumberOfMessagesNotVisible": "in_flight",
-    "ApproximateNumberOfMessagesDelayed": "delayed",
-}
+_COUNTS = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+)
 _TOLD = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp", *_COUNTS}
 _SETTABLE = {*_SETTINGS, *_POLICIES, *_ENCRYPTION}
 MAX_RECEIVE_COUNT_LIMIT = 1000  # [SQS Developer Guide]
@@ -42,6 +42,7 @@ class QueueAttributes:
         self._queue = queue
         self._created_at = self._modified_at = created_at
         self._given: dict[str, str] = {"SqsManagedSseEnabled": "true"}
+        self._fixed = self._all_but_counts()
 
     def allows_redrive_from(self, source_arn: str) -> bool:
         """Whether the queue's RedriveAllowPolicy lets a source queue name it as its DLQ."""
@@ -72,6 +73,7 @@ class QueueAttributes:
         self._queue.settings = QueueSettings(**settings)
         self._given |= given
         self._modified_at = now
+        self._fixed = self._all_but_counts()
 
     def differ_from(self, given: Mapping[str, str]) -> bool:
         """Whether a second CreateQueue asks for something else than there is."""
@@ -80,21 +82,28 @@ class QueueAttributes:
 
     def tell(self, names: Sequence[str], counts: Counts) -> dict[str, str]:
         """The attributes asked for, all of them strings."""
-        known = {name: str(getattr(counts, part)) for name, part in _COUNTS.items()}
-        known |= {
-            "QueueArn": self._queue.arn,
-            "CreatedTimestamp": str(int(self._created_at)),
-            "LastModifiedTimestamp": str(int(self._modified_at)),
+        known = self._fixed | {
+            "ApproximateNumberOfMessages": str(counts.visible),
+            "ApproximateNumberOfMessagesNotVisible": str(counts.in_flight),
+            "ApproximateNumberOfMessagesDelayed": str(counts.delayed),
         }
-        for name, (field, _, _) in _SETTINGS.items():
-            known[name] = str(getattr(self._queue.settings, field))
-        known |= {name: value for name, value in self._given.items() if value}
         if "All" in names:
             return known
         for name in names:
             if name not in _TOLD | _SETTABLE:
                 raise Fault("InvalidAttributeName", f"Unknown Attribute {name}.")
         return {name: value for name, value in known.items() if name in names}
+
+    def _all_but_counts(self) -> dict[str, str]:
+        """What stays until somebody changes it."""
+        settings = self._queue.settings
+        return {
+            "QueueArn": self._queue.arn,
+            "CreatedTimestamp": str(int(self._created_at)),
+            "LastModifiedTimestamp": str(int(self._modified_at)),
+            **{name: str(getattr(settings, field)) for name, (field, _, _) in _SETTINGS.items()},
+            **{name: value for name, value in self._given.items() if value},
+        }
 
 
 def _number(name: str, value: str, low: int, high: int) -> int:

@@ -42,9 +42,7 @@ class HeavySqs:
         return answer
 
     def send_message_batch(self, **request: Any) -> Any:
-        light = [
-            one | {"MessageBody": one["MessageBody"].rstrip(".")} for one in request["Entries"]
-        ]
+        light = [one | {"MessageBody": _light(one["MessageBody"])} for one in request["Entries"]]
         return self._sqs.send_message_batch(**request | {"Entries": light})
 
     def delete_message_batch(self, **request: Any) -> Any:
@@ -59,3 +57,10 @@ class HeavySqs:
         with self._lock:
             for one in entries:
                 self._held.pop(one["ReceiptHandle"], None)
+
+
+def _light(body: str) -> str:
+    """The body without what made it heavy. From the front: `rstrip` of a megabyte takes as long as a small pass."""
+    end = body.index(".")
+    assert body.count(".", end) == BODY_BYTES - end, "not the body that was received"
+    return body[:end]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+import io
+import pickle
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, TypeVar
 
 from redrive.core.report import Report
 from redrive.settings import Mode, Settings
@@ -31,6 +33,11 @@ COMPARED = (
     "suspects_waiting",
     "oldest_waiting_seconds",
 )
+
+T = TypeVar("T")
+
+_PLAIN = frozenset({str, int, float, bytes, bool, type(None), list, dict, tuple, set})
+_NEVER_CHANGED = (type, FunctionType, BuiltinFunctionType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +107,41 @@ class RehearsingPolicy(SmartPolicy):
 
     def _copied(self) -> RehearsingPolicy:
         """Policy and world with all that is in them."""
-        clients = (self.world.sqs, self.world.dynamodb, self.world.cloudwatch)
-        # botocore's families of exceptions can't be copied, and are all alike.
-        return deepcopy(self, {id(one.exceptions): one.exceptions for one in clients})
+        return copied(self)
+
+
+def copied(thing: T) -> T:
+    """As `deepcopy`, in a tenth of the time: what nobody can change is shared, functions and botocore's models too."""
+    shared: list[Any] = []
+    written = io.BytesIO()
+    _Writer(written, shared).dump(thing)
+    reader = _Reader(io.BytesIO(written.getbuffer()), shared)
+    copy: T = reader.load()
+    return copy
+
+
+class _Writer(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, shared: list[Any]) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._shared = shared
+
+    def persistent_id(self, thing: Any) -> int | None:
+        kind = type(thing)
+        if kind in _PLAIN or not (
+            issubclass(kind, _NEVER_CHANGED) or kind.__module__.startswith("botocore.")
+        ):
+            return None
+        self._shared.append(thing)
+        return len(self._shared) - 1
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, shared: list[Any]) -> None:
+        super().__init__(file)
+        self._shared = shared
+
+    def persistent_load(self, number: int) -> Any:
+        return self._shared[number]
 
 
 def contents(policy: RehearsingPolicy) -> dict[str, Any]:

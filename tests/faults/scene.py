@@ -22,6 +22,7 @@ from redrive.settings import Settings
 from simulator.consumers import Consumer
 from simulator.sources import Source
 from simulator.world import SOURCE, TABLE, World, hours, minutes
+from tests.faults.likeness import likeness
 from tests.faults.watched import WatchedRedriver
 
 #: Another queue that uses the same DLQ and that the re-driver does not serve.
@@ -43,6 +44,9 @@ TEN = {f"n{n}": {"DataType": "Number.int", "StringValue": str(n + 1)} for n in r
 #: How long ago letters that came back were redriven first, unless said otherwise: so long that the last try of one
 #: with strikes was its last chance.
 A_WORKING_DAY = timedelta(seconds=Settings().last_chance_seconds) + hours(1)
+
+#: Complaints by the moment from which the schedule went on, see `Scene.complaints`.
+_HEARD: dict[bytes, tuple[list[str], list[str]]] = {}
 
 
 @dataclass(kw_only=True)
@@ -88,7 +92,18 @@ class Scene:
     def complaints(
         self, *, repeats_allowed: int = 0, ledger_missed_a_write: bool = False
     ) -> list[str]:
-        """Let the schedule go on over good wires until all is done, and hear what went wrong."""
+        """Let the schedule go on over good wires until all is done, and hear what went wrong.
+
+        What follows from a moment that was there before was heard then, and is not played again.
+        """
+        moment = likeness((self, repeats_allowed))
+        if moment not in _HEARD:
+            _HEARD[moment] = self._play_on(repeats_allowed)
+        found, of_ledger = _HEARD[moment]
+        return [*found] if ledger_missed_a_write else [*found, *of_ledger]
+
+    def _play_on(self, repeats_allowed: int) -> tuple[list[str], list[str]]:
+        """What went wrong in the end, and what is wrong with the ledger."""
         until = self.world.elapsed + hours(24)
         self.world.run(self.redriver, until=until, stop=self._is_over)
         for _ in range(0, self.days_after, 3):
@@ -98,8 +113,7 @@ class Scene:
         found = witness.complaints(
             doomed=self.doomed, undecided=self.undecided, repeats_allowed=repeats_allowed
         )
-        found += self._verdict_complaints()
-        return found if ledger_missed_a_write else found + witness.ledger_complaints()
+        return found + self._verdict_complaints(), witness.ledger_complaints()
 
     def _is_over(self) -> bool:
         """Where days are skipped nothing awaits its verdict either, or the books of all those minutes were asked for."""

@@ -6,8 +6,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Protocol
 
 from redrive.aws.calls import naming
@@ -38,7 +39,10 @@ _FIGURES = _COUNTERS | _GAUGES | _AGE
 #: The longest time whose books are read: as many minutes as fit on one page, ten days.
 LONGEST = PERIOD * (POINTS_PER_PAGE // len(_FIGURES))
 
-Points = Mapping[datetime, float]
+_MINUTE_SECONDS = int(PERIOD.total_seconds())
+
+#: Values by the number of their minute since the epoch: reckoned in whole numbers, as a pass reads hundreds of them.
+Points = dict[int, float]
 
 
 class CloudWatchClient(Protocol):
@@ -68,29 +72,33 @@ class SourceBooks:
         measured = [max(points[name]) for name in _GAUGES if points[name]]
         if not measured:
             return Books()
-        count = (min(measured) - first) // PERIOD + 1
-        return Books(tuple(_minute_of(first + PERIOD * n, points) for n in range(count)))
+        return Books(tuple(_minutes(first, min(measured), points)))
 
-    def _points(self, first: datetime, end: datetime, queue_name: str) -> dict[str, Points]:
-        """All points of every figure, by the start of their minute. Raises CallFailed."""
+    def _points(self, first: int, end: int, queue_name: str) -> dict[str, Points]:
+        """All points of every figure. Raises CallFailed."""
         request: dict[str, Any] = {
-            "StartTime": first,
-            "EndTime": end,
+            "StartTime": _instant(first),
+            "EndTime": _instant(end),
             "MetricDataQueries": [_query(name, queue_name) for name in _FIGURES],
         }
-        points: dict[str, dict[datetime, float]] = {name: {} for name in _FIGURES}
+        points: dict[str, Points] = {name: {} for name in _FIGURES}
         statuses: dict[str, str] = {}
         for _ in range(MOST_PAGES):
             with naming("GetMetricData"):
                 answer = self._cloudwatch.get_metric_data(**request)
+            instants: Sequence[datetime] = ()
+            minutes: Sequence[int] = ()
             for result in answer["MetricDataResults"]:
-                instants = (_minute(at) for at in result.get("Timestamps", ()))
-                points[result["Id"]].update(zip(instants, result.get("Values", ()), strict=True))
+                # As a rule all figures are of the same minutes.
+                if result.get("Timestamps", ()) != instants:
+                    instants = result.get("Timestamps", ())
+                    minutes = [_minute(at) for at in instants]
+                points[result["Id"]].update(zip(minutes, result.get("Values", ()), strict=True))
                 statuses[result["Id"]] = result.get("StatusCode", "Complete")
             token = answer.get("NextToken")
             if not token:
                 _refuse_parts(statuses)
-                return dict(points)
+                return points
             request["NextToken"] = token
         raise CallFailed("GetMetricData", "PartialData", f"more than {MOST_PAGES} pages")
 
@@ -102,17 +110,38 @@ def _refuse_parts(statuses: Mapping[str, str]) -> None:
             raise CallFailed("GetMetricData", status, f"{_FIGURES[name][0]} is incomplete")
 
 
-def _minute_of(at: datetime, points: Mapping[str, Points]) -> Minute:
-    counted = {name: int(points[name].get(at, 0)) for name in _COUNTERS}
-    measured = {name: int(points[name][at]) for name in _GAUGES if at in points[name]}
-    return Minute(
-        at=at, oldest_age_seconds=points["oldest_age_seconds"].get(at), **counted, **measured
-    )
+def _minutes(first: int, last: int, points: Mapping[str, Points]) -> Iterator[Minute]:
+    """Every minute from the first to the last one; a counter without a point has counted nothing."""
+    sent, received, deleted = (points[name] for name in _COUNTERS)
+    visible, in_flight, delayed = (points[name] for name in _GAUGES)
+    oldest = points["oldest_age_seconds"]
+    for number in range(first, last + 1):
+        yield Minute(
+            at=_instant(number),
+            sent=int(sent.get(number, 0)),
+            received=int(received.get(number, 0)),
+            deleted=int(deleted.get(number, 0)),
+            visible=_whole(visible.get(number)),
+            in_flight=_whole(in_flight.get(number)),
+            delayed=_whole(delayed.get(number)),
+            oldest_age_seconds=oldest.get(number),
+        )
 
 
-def _minute(instant: datetime) -> datetime:
-    """The start of the minute, UTC: boto3 gives times in the zone of the machine."""
-    return instant.astimezone(UTC).replace(second=0, microsecond=0)
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _minute(instant: datetime) -> int:
+    """The number of its minute, in whatever zone it is told: boto3 gives times in that of the machine."""
+    return int(instant.timestamp() // _MINUTE_SECONDS)
+
+
+# Passes a minute apart look at the same quarter of an hour.
+@lru_cache(maxsize=64)
+def _instant(minute: int) -> datetime:
+    """When a minute starts, UTC."""
+    return datetime.fromtimestamp(minute * _MINUTE_SECONDS, UTC)
 
 
 def _query(name: str, queue_name: str) -> dict[str, Any]:
@@ -125,7 +154,7 @@ def _query(name: str, queue_name: str) -> dict[str, Any]:
                 "MetricName": metric,
                 "Dimensions": [{"Name": "QueueName", "Value": queue_name}],
             },
-            "Period": int(PERIOD.total_seconds()),
+            "Period": _MINUTE_SECONDS,
             "Stat": statistic,
         },
         "ReturnData": True,

@@ -223,7 +223,8 @@ class SqsQueue:
 
 
 def _facts(attributes: Mapping[str, str]) -> QueueFacts:
-    policy = json.loads(attributes.get("RedrivePolicy") or "{}")
+    written = attributes.get("RedrivePolicy")
+    policy = json.loads(written) if written else {}
     receives = policy.get("maxReceiveCount")
     return QueueFacts(
         arn=attributes["QueueArn"],

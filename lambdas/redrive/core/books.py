@@ -8,10 +8,14 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 PERIOD = timedelta(minutes=1)
+
+_at = attrgetter("at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +101,14 @@ class Books:
         Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
         nothing that was just sent counts as moved.
         """
-        first = start.replace(second=0, microsecond=0)
-        span = [one for one in self.minutes if one.at >= first and (end is None or one.at < end)]
+        minutes = self.minutes
+        first = bisect_left(minutes, start.replace(second=0, microsecond=0), key=_at)
+        span = minutes[first : None if end is None else bisect_left(minutes, end, key=_at)]
         if not span:
             return None
-        before = [one for one in self.minutes if one.at < first]
         last_two = span[-2:]
         return Account(
-            present=before[-1].held if before else 0,
+            present=minutes[first - 1].held if first else 0,
             sent=sum(one.sent for one in span),
             received=sum(one.received for one in span),
             deleted=sum(one.deleted for one in span),

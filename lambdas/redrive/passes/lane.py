@@ -57,6 +57,8 @@ class Lane:
     _batch: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
     _late: Returns = field(default_factory=Counter)
+    _allowed: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
+    _allowed_by: tuple[Circuit | None, Books | None, datetime | None] = (None, None, None)
 
     @property
     def circuit(self) -> Circuit:
@@ -111,11 +113,15 @@ class Lane:
         )
 
     def allow(self, now: datetime) -> Permit:
-        """What the circuit lets through now."""
+        """What the circuit lets through now; asked again and again while nothing changes."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
-        live = live_outcome(self.books, self.circuit.last_tried_at)
-        return allow(self.circuit, self.settings, now, live)
+        circuit, books, at = self._allowed_by
+        if circuit is not self.circuit or books is not self.books or at != now:
+            self._allowed_by = self.circuit, self.books, now
+            live = live_outcome(self.books, self.circuit.last_tried_at)
+            self._allowed = allow(self.circuit, self.settings, now, live)
+        return self._allowed
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""
