@@ -13,7 +13,15 @@ from redrive.core.case import Case
 from redrive.core.cause_gate import CauseGate
 from redrive.core.causes import FORGOTTEN_AFTER, LOOK_AGAIN, CauseCircuit
 from redrive.core.circuit import Circuit
-from redrive.core.decision import CAUSE_CANARY, Decision, Hold, HoldReason, Park, ParkReason, Redrive
+from redrive.core.decision import (
+    CAUSE_CANARY,
+    Decision,
+    Hold,
+    HoldReason,
+    Park,
+    ParkReason,
+    Redrive,
+)
 from redrive.core.ledger import Entry, Status
 from redrive.core.permit import Permit, cause_cool_down
 from redrive.settings import Settings
@@ -187,9 +195,7 @@ def canary_back(cause: str | None = "Declined") -> Case:
     return replace(back, entry=replace(back.entry, batch=30))
 
 
-OUT = a_cause(
-    canary_id="canary", canary_batch=30, canary_sent_at=ago(minutes=3), canaries_failed=2
-)
+OUT = a_cause(canary_id="canary", canary_batch=30, canary_sent_at=ago(minutes=3), canaries_failed=2)
 
 
 def test_a_canary_that_failed_of_its_cause_doubles_the_cool_down() -> None:
@@ -247,9 +253,7 @@ def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> N
     convicted = a_cause(convicted_at=ago(hours=1))
     died_after = ago(hours=1) - TIME_TO_FAIL + timedelta(seconds=1)
 
-    fresh = [
-        a_letter_of("Declined", f"fresh-{n}", first_received_at=died_after) for n in range(3)
-    ]
+    fresh = [a_letter_of("Declined", f"fresh-{n}", first_received_at=died_after) for n in range(3)]
     one = Pass([*letters(2), *fresh], convicted)
 
     assert one.parked == ["Declined-0", "Declined-1"]

@@ -240,9 +240,7 @@ def test_reports_of_a_batch_add_up_until_its_verdict() -> None:
     circuit = a_circuit(pending=(a_batch(),))
 
     for _ in range(2):
-        circuit = note_reports(
-            circuit, {7: heard_of(1, succeeded=1, tries=2)}, SETTINGS, NOW, 0.0
-        )
+        circuit = note_reports(circuit, {7: heard_of(1, succeeded=1, tries=2)}, SETTINGS, NOW, 0.0)
 
     assert circuit.pending[0].heard == heard_of(2, succeeded=2, tries=4)
 
@@ -256,9 +254,7 @@ def test_what_is_heard_of_a_batch_that_nobody_knows_is_dropped() -> None:
 
 
 def test_however_many_causes_there_are_a_batch_keeps_the_most_frequent() -> None:
-    all_of_them = sum(
-        (heard_of(1, f"Cause{n}") for n in range(1_000)), heard_of(5) + heard_of(1)
-    )
+    all_of_them = sum((heard_of(1, f"Cause{n}") for n in range(1_000)), heard_of(5) + heard_of(1))
 
     assert len(all_of_them.causes) == CAUSES_KEPT
     assert all_of_them.causes[0] == CauseCount(cause=DECLINED, letters=6)

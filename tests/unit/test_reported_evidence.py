@@ -102,9 +102,7 @@ def test_books_and_reports_each_know_only_some() -> None:
 
 
 @given(HEARD, COUNTS, st.integers(1, 12))
-def test_no_claim_makes_more_of_a_batch_than_it_has(
-    heard: Heard, returned: int, size: int
-) -> None:
+def test_no_claim_makes_more_of_a_batch_than_it_has(heard: Heard, returned: int, size: int) -> None:
     batch = a_batch(size=size, returned=min(returned, size), heard=heard)
 
     evidence = gather_evidence(batch, [], None, max_receives=MAX_RECEIVES)

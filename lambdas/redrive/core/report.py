@@ -96,7 +96,9 @@ def _circuit_of(queue: str, reports: Sequence[Report]) -> dict[str, Any]:
     """A source queue's circuit as passes that followed each other went through it."""
     told = [one for report in reports for one in report.circuits if one["queue"] == queue]
     states = [state for one in told for state in one["states"]]
-    changes = [state for state, before in zip(states, [None, *states], strict=False) if state != before]
+    changes = [
+        state for state, before in zip(states, [None, *states], strict=False) if state != before
+    ]
     return told[-1] | {"before": told[0]["before"], "states": changes}
 
 
