@@ -55,6 +55,7 @@ FULL_ENTRY = an_entry(
     first_strike=NOW,
     error="TimeoutError",
     cause="TimeoutError",
+    left_id="first",
     is_permanent=True,
     is_settled=True,
     failed_tries=2,

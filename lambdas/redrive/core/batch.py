@@ -12,7 +12,7 @@ from enum import Enum
 JUDGED_KEPT = 200
 
 #: Causes of failure that are counted for each batch.
-CAUSES_KEPT = 20
+CAUSES_KEPT = 10
 
 
 class Verdict(str, Enum):

@@ -48,7 +48,8 @@ class Case:
             return False
         if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
             return False
-        return self.message_id != entry.current_id and trail.redrive_count <= entry.redrive_count
+        is_known = self.message_id in (entry.current_id, entry.left_id)
+        return not is_known and trail.redrive_count <= entry.redrive_count
 
     @property
     def redrives(self) -> int:

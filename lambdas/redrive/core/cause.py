@@ -23,6 +23,9 @@ ERROR_NAMES = (
 #: Enough to tell errors apart; an entry of the ledger should stay below two write units of 1 KB.
 ERROR_LENGTH = 120
 
+#: Characters of a cause. A circuit keeps some of them for each batch that is out, and its item must stay small.
+CAUSE_LENGTH = 100
+
 
 def error_of(attributes: Mapping[str, Attribute]) -> str | None:
     """What the first of the known error attributes says, on one line; None where there is none."""

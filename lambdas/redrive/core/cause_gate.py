@@ -8,14 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from redrive.core.case import Case
-from redrive.core.causes import LOOK_AGAIN, CauseCircuit
+from redrive.core.causes import LOOK_AGAIN, CauseCircuit, kept
 from redrive.core.circuit import Circuit
-from redrive.core.decision import (
-    CAUSE_CANARY,
-    Decision,
-    HoldReason,
-    Redrive,
-)
+from redrive.core.decision import CAUSE_CANARY, Decision, HoldReason, Redrive
 from redrive.core.permit import cause_cool_down
 from redrive.core.triage import Terms, failed_at, hold_unless_expiring
 from redrive.settings import Settings
@@ -35,7 +30,7 @@ class CauseGate:
 
     def circuits(self, batch: int | None, now: datetime) -> tuple[CauseCircuit, ...]:
         """The circuits as the pass leaves them, its canaries having gone in `batch`."""
-        return tuple(self._left(one, batch, now) for one in self._circuits)
+        return kept((self._left(one, batch, now) for one in self._circuits), now)
 
     def look_at(self, cases: Sequence[Case], now: datetime) -> None:
         """Learn from letters in hand: how many there are of each cause, and which canaries are back."""

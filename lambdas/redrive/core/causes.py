@@ -29,7 +29,7 @@ COUNTED_FOR = timedelta(minutes=10)
 #: A canary of which nothing is heard nor seen for so long beyond the time that it takes to fail is given up on.
 PATIENCE = timedelta(minutes=5)
 
-#: Where no letter of a cause was seen for so long, there is none.
+#: Where no letter of a held cause was seen for so long, there is none.
 FORGOTTEN_AFTER = timedelta(days=1)
 
 #: While a canary is out, the others are looked at again after this.
@@ -119,7 +119,7 @@ def with_successes(
         if before.held_since is not None and max(sent) >= before.held_since:
             before = CauseCircuit(cause=cause)
         known[cause] = replace(before, succeeded=before.succeeded + len(sent), counted_at=now)
-    return _kept(known.values(), now)
+    return kept(known.values(), now)
 
 
 def with_failures(
@@ -137,7 +137,7 @@ def with_failures(
         if not after.is_held and after.failed >= FEWEST_OF_A_CAUSE and mostly_fails:
             after = replace(after, held_since=now, cools_until=now + cools_for, seen_at=now)
         known[cause] = after
-    return _kept(known.values(), now)
+    return kept(known.values(), now)
 
 
 def _counted(known: Mapping[str, CauseCircuit], cause: str, now: datetime) -> CauseCircuit:
@@ -149,11 +149,12 @@ def _counted(known: Mapping[str, CauseCircuit], cause: str, now: datetime) -> Ca
 
 
 def _is_forgotten(circuit: CauseCircuit, now: datetime) -> bool:
-    known_at = circuit.seen_at if circuit.is_held else circuit.counted_at
-    return known_at is not None and now > known_at + FORGOTTEN_AFTER
+    if circuit.is_held:
+        return circuit.seen_at is not None and now > circuit.seen_at + FORGOTTEN_AFTER
+    return circuit.counted_at is None or now > circuit.counted_at + COUNTED_FOR
 
 
-def _kept(circuits: Iterable[CauseCircuit], now: datetime) -> tuple[CauseCircuit, ...]:
-    """At most as many as are kept, those first that hold letters."""
+def kept(circuits: Iterable[CauseCircuit], now: datetime) -> tuple[CauseCircuit, ...]:
+    """Those that still say something, and at most as many as are kept: first those that hold letters."""
     known = [one for one in circuits if not _is_forgotten(one, now)]
     return tuple(sorted(known, key=lambda one: not one.is_held)[:MOST_CAUSES])

@@ -130,7 +130,7 @@ def _with_reports(seen: Evidence, batch: Batch) -> Evidence:
     heard = batch.heard
     if heard == Heard():
         return seen
-    failed = max(seen.failed, heard.failed) + heard.parked
+    failed = min(batch.size, max(seen.failed, heard.failed) + heard.parked)
     suspects_failed = max(seen.suspects_failed, heard.suspects_failed)
     return replace(
         seen,

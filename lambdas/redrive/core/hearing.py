@@ -13,9 +13,10 @@ from datetime import datetime
 
 from redrive.core.batch import CauseCount, Heard
 from redrive.core.case import NO_BATCH
-from redrive.core.cause import ERROR_LENGTH
+from redrive.core.cause import CAUSE_LENGTH, ERROR_LENGTH
 from redrive.core.decision import ParkReason
 from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Trail
 from redrive.core.outcomes import DeliveryOutcome, Result
 
 #: Why an outcome was left out.
@@ -56,6 +57,18 @@ class Hearing:
     heard: dict[tuple[str, int], Heard] = field(default_factory=dict)
     recovered: dict[tuple[str, str], list[datetime]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+
+
+def with_kept_trail(told: Told, trails: Mapping[str, Trail]) -> Told:
+    """The outcome of a copy that had no room for its trail, by the trail that the ledger kept for it."""
+    outcome = told.outcome
+    trail = trails.get(outcome.message_id) if outcome.batch is None else None
+    if trail is None or trail.queue != outcome.queue:
+        return told
+    known = replace(
+        outcome, original_id=trail.original_id, batch=trail.batch, generation=trail.generation
+    )
+    return replace(told, outcome=known)
 
 
 def hear(
@@ -148,14 +161,17 @@ def _hear_of_a_stranger(hearing: Hearing, told: Told, max_receives: int) -> None
 def _is_of_current_copy(outcome: DeliveryOutcome, entry: Entry) -> bool:
     return (
         outcome.queue == entry.queue
-        and outcome.message_id == entry.current_id
+        and outcome.message_id in (entry.current_id, entry.left_id)
         and (outcome.batch or NO_BATCH) == (entry.batch or NO_BATCH)
     )
 
 
 def _tries(outcome: DeliveryOutcome, entry: Entry, max_receives: int) -> int:
-    """Failed deliveries of the copy, this one included; no claim makes more of them than SQS can have made."""
-    return min(outcome.receive_count or entry.failed_tries + 1, max_receives)
+    """Failed deliveries of the copy, this one included; no claim makes more of them than SQS can have made.
+
+    Who does not say which receive it was says that one failed, however often the report comes.
+    """
+    return min(outcome.receive_count or max(1, entry.failed_tries), max_receives)
 
 
 def _is_last(outcome: DeliveryOutcome, max_receives: int) -> bool:
@@ -167,7 +183,7 @@ def _failed(outcome: DeliveryOutcome, entry: Entry, tries: int, max_receives: in
     return entry.failed(
         tries=tries,
         is_last=tries >= max_receives,
-        cause=outcome.error_class,
+        cause=_cause(outcome),
         error=error_line(outcome),
         permanent=outcome.permanent,
     )
@@ -177,7 +193,7 @@ def _ended(told: Told, entry: Entry) -> Entry:
     outcome = told.outcome
     if outcome.result is Result.SUCCEEDED:
         return entry.succeeded(told.at)
-    described = replace(entry, cause=outcome.error_class, error=error_line(outcome))
+    described = replace(entry, cause=_cause(outcome), error=error_line(outcome))
     return described.parked_by_consumer(
         parked_id=outcome.parked_id or entry.current_id,
         reason=ParkReason.PERMANENT.value,
@@ -197,6 +213,11 @@ def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Hea
         tries=max(0, after.failed_tries - before.failed_tries),
         causes=(CauseCount(cause=after.cause, letters=1),) if is_first and after.cause else (),
     )
+
+
+def _cause(outcome: DeliveryOutcome) -> str | None:
+    """The end of the error's class, which tells it from others: a circuit has room for many, and for none that is long."""
+    return (outcome.error_class or "")[-CAUSE_LENGTH:] or None
 
 
 def error_line(outcome: DeliveryOutcome) -> str | None:

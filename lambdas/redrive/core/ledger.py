@@ -36,6 +36,7 @@ class Entry:
 
     Attributes:
         current_id: the MessageId of the copy that was sent last.
+        left_id: of the copy that its consumer says it has parked: should that come back, it is the letter still.
         replaced_ids: ids of copies that an accepted send has replaced, newest last.
         redrive_count: every redrive. `strikes`: the returns that speak against the letter.
         batch: the batch of the last redrive. `counted_batch`: the last batch whose verdict is in `strikes`.
@@ -58,6 +59,7 @@ class Entry:
     first_seen: datetime
     status: Status
     current_id: str
+    left_id: str | None = None
     replaced_ids: tuple[str, ...] = ()
     redrive_count: int = 0
     strikes: int = 0
@@ -237,6 +239,7 @@ class Entry:
         return replace(
             self,
             current_id=parked_id,
+            left_id=self.current_id,
             status=Status.PARKED,
             park_reason=reason,
             parked_at=now,
@@ -256,6 +259,7 @@ class Entry:
         """What changes with any send; not a new entry, since each of these takes a while to make."""
         return {
             "current_id": new_id,
+            "left_id": None,
             "replaced_ids": (*self.replaced_ids, replaced_id)[-REPLACED_IDS_KEPT:],
             "is_settled": False,
             "failed_tries": 0,

@@ -182,5 +182,6 @@ def is_worth_listening(circuit: Circuit, now: datetime) -> bool:
     heard_at = circuit.heard_at
     if not circuit.pending or heard_at is None or now > heard_at + REPORTS_EXPECTED:
         return False
-    tried_at = max(min(now, one.tried_by) for one in circuit.pending)
-    return now <= max(heard_at, tried_at) + LISTENING
+    soon = now + LISTENING
+    tried_at = [min(now, one.tried_by) for one in circuit.pending if one.first_try_at <= soon]
+    return now <= max(heard_at, *tried_at) + LISTENING if tried_at else False

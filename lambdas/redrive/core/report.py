@@ -84,11 +84,22 @@ class Report:
 def visit_of(reports: Sequence[Report]) -> Report:
     """One report of passes that followed each other: what they did, added up, and how the last of them found things."""
     whole = replace(reports[-1])
-    whole.circuit_before = reports[0].circuit_before
+    whole.circuit_before = next((one.circuit_before for one in reports if one.circuit_before), None)
+    whole.circuits = [_circuit_of(one["queue"], reports) for one in whole.circuits]
     for name in _ADDED_UP:
         values = [getattr(one, name) for one in reports]
         setattr(whole, name, sum(values[1:], start=values[0]))
     return whole
+
+
+def _circuit_of(queue: str, reports: Sequence[Report]) -> dict[str, Any]:
+    """A source queue's circuit as passes that followed each other went through it."""
+    told = [one for report in reports for one in report.circuits if one["queue"] == queue]
+    states = [state for one in told for state in one["states"]]
+    changes = [
+        state for state, before in zip(states, [None, *states], strict=False) if state != before
+    ]
+    return told[-1] | {"before": told[0]["before"], "states": changes}
 
 
 #: What passes do. All else in a report is how things stand.

@@ -9,17 +9,22 @@ the other witnesses then take their time. What is not written is not deleted, an
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from redrive.core.hearing import Hearing, Told, hear
+from redrive.core.hearing import Hearing, Told, hear, with_kept_trail
 from redrive.core.ledger import Entry
 from redrive.core.outcomes import OutcomeMessage, parse_outcomes
-from redrive.errors import CallFailed
+from redrive.errors import CallFailed, EntryFault
+from redrive.passes.effects import Effects
 from redrive.passes.pass_state import PassState
 from redrive.passes.ports import Reports
 
-#: Outcomes that one look takes in; further ones wait for the next, which is due at once.
-MOST_OUTCOMES = 10_000
+#: What one look takes in, reports and outcomes together, and for how long. Further reports wait for the next look, so
+#: that whoever sends them without end, or with nothing in them, keeps no letter from going.
+MOST_AT_ONCE = 10_000
+LONGEST = timedelta(seconds=30)
 
 
 class Listener:
@@ -45,14 +50,18 @@ class Listener:
         """Take in reports until there are none, or enough. A call that fails ends it: the reports come again."""
         reports, state = self._state.tools.reports, self._state
         heard: Counter[str] = Counter()
+        read, until = 0, min(state.deadline, state.tools.clock() + LONGEST)
         while reports is not None and self._in_hand:
             try:
                 heard += self._take_in(reports, self._in_hand, state.tools.clock())
             except CallFailed as failed:
                 state.failed(failed)
+                state.has_unread_reports = True
                 break
+            read += len(self._in_hand)
             self._in_hand = []
-            if heard.total() >= MOST_OUTCOMES or state.tools.clock() >= state.deadline:
+            if heard.total() + read >= MOST_AT_ONCE or state.tools.clock() >= until:
+                state.has_unread_reports = True
                 break
             self._in_hand = self._received(reports)
         state.heard += heard
@@ -63,7 +72,12 @@ class Listener:
         """Let others have what was received and not taken in."""
         left, self._in_hand, self._untouched = [*self._in_hand, *self._untouched], [], []
         if left and self._state.tools.reports is not None:
-            self._state.effects.saw(self._state.tools.reports.release(left))
+            self._note(self._state.tools.reports.release(left))
+
+    def _note(self, faults: list[EntryFault]) -> None:
+        effects = Effects()
+        effects.saw(faults)
+        self._state.did(effects)
 
     def _received(self, reports: Reports) -> list[OutcomeMessage]:
         try:
@@ -78,12 +92,12 @@ class Listener:
         hearing = self._hear(told)
         if self._state.is_dry:
             self._dry |= hearing.entries
-            self._untouched += some
+            self._untouched += [replace(one, body="") for one in some]
         else:
             memory = self._state.tools.memory
             memory.write_failures(list(hearing.details.values()), now)
             memory.write_ledger(list(hearing.entries.values()), [], now)
-            self._state.effects.saw(reports.delete(some))
+            self._note(reports.delete(some))
         for lane in self._state.lanes:
             lane.heard(hearing, now)
         return hearing.counts + unreadable
@@ -91,8 +105,7 @@ class Listener:
     def _hear(self, told: list[Told]) -> Hearing:
         state = self._state
         receives = {lane.source.name: lane.max_receives() for lane in state.lanes}
-        ids = [one.outcome.original_id for one in told if one.outcome.queue in receives]
-        known = state.tools.memory.read_ledger(ids).entries if ids else {}
+        told, known = self._looked_up(told, receives)
         canaries = {
             one.canary_id
             for lane in state.lanes
@@ -100,6 +113,19 @@ class Listener:
             if one.canary_id is not None
         }
         return hear(told, known | self._dry, receives, canaries)
+
+    def _looked_up(
+        self, told: list[Told], queues: Collection[str]
+    ) -> tuple[list[Told], dict[str, Entry]]:
+        """The outcomes by their letters' original ids, and what the ledger knows of these. Raises CallFailed."""
+        memory = self._state.tools.memory
+        ids = [one.outcome.original_id for one in told if one.outcome.queue in queues]
+        if not ids:
+            return told, {}
+        known = memory.read_ledger(ids)
+        told = [with_kept_trail(one, known.trails) for one in told] if known.trails else told
+        further = {one.outcome.original_id for one in told}.difference(ids)
+        return told, known.entries | (memory.read_ledger(further).entries if further else {})
 
 
 def _told(reports: list[OutcomeMessage]) -> tuple[list[Told], Counter[str]]:

@@ -31,6 +31,7 @@ class PassState:
         is_dry: nothing is applied: no lease, no write, no letter moves.
         effects: all that was done so far. `faults`: calls that failed.
         heard: outcomes that consumers reported, by their result, or by why they were left out.
+        has_unread_reports: more of them may wait than the pass has read.
         oldest: the first send of the oldest letter that was seen.
         last_chances: holds of suspects until their last chance, and of letters until the canary of their cause.
         waiting, waiting_since: letters that were left for no known moment, and since when the oldest has been there.
@@ -48,6 +49,7 @@ class PassState:
     effects: Effects = field(default_factory=Effects)
     faults: list[CallFailed] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)
+    has_unread_reports: bool = False
     examined: int = 0
     oldest: datetime | None = None
     is_out_of_time: bool = False

@@ -231,9 +231,9 @@ class _Pass:
     def _work(self) -> None:
         """Listen and look back, then let letters through, then look after those near expiry."""
         state = self._state
-        self._listener.listen()
         if self._is_move_running():
-            return
+            return  # and the reports wait: nobody would write down what was heard
+        self._listener.listen()
         # What fails in here leaves circuit and letters as they are, so that the next pass sees it all again.
         looked = Read() if state.is_paused else self._look_back()
         outflow = Outflow(state, self._hands, limit=DRY_RUN_LIMIT if state.is_dry else None)

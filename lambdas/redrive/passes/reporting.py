@@ -86,7 +86,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
         return LISTENING_SECONDS
     is_busy = any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
-    if is_unfinished or waits_for_permit or is_busy:
+    if is_unfinished or waits_for_permit or is_busy or state.has_unread_reports:
         return min(idle, BUSY_SECONDS)
     cool = [one.cools_until for lane in state.lanes for one in lane.circuit.causes if one.is_held]
     next_canary = min((at for at in cool if at is not None), default=None)

@@ -32,7 +32,7 @@ def run_visit(
 
     """
     lease = lease_until(tools, deadline)
-    tools = replace(tools, witness=_OnceAMinute(tools.witness))
+    tools = replace(tools, witness=OnceAMinute(tools.witness))
     try:
         while True:
             report = run_pass(tools, settings, deadline=deadline, lease=lease)
@@ -53,7 +53,7 @@ def run_visit(
 _WORTH_STARTING = timedelta(seconds=10)
 
 
-class _OnceAMinute:
+class OnceAMinute:
     """A witness that is asked again when it can have news: CloudWatch's are by the minute, and each answer is paid for."""
 
     def __init__(self, witness: Witness) -> None:

@@ -1,0 +1,193 @@
+"""A visit of several passes: one window after the other within one invocation, while the consumer reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from fakes.faults import Wire
+from redrive.core.by_hand import order
+from redrive.core.circuit import Orders
+from redrive.core.report import Outcome, Report
+from redrive.passes.redrive_pass import STOPPING_TIME
+from redrive.passes.reporting import LISTENING_SECONDS
+from redrive.passes.visit import run_visit
+from redrive.settings import Settings
+from redrive.wiring import make_tools
+from tests.integration.conftest import PASS_TIME, Account
+from tests.integration.reporting import consumer_reports, give_outcome_queue, send_report, unread
+from tests.integration.test_handler import Function
+
+LETTERS = 40
+SETTINGS = Settings(initial_window=5)
+
+
+@pytest.fixture
+def reporting(account: Account) -> Account:
+    """An account whose consumer is known to report, and forty letters of an outage that is over."""
+    give_outcome_queue(account)
+    account.dead_letters("first")
+    account.run_pass()
+    account.advance(seconds=60)
+    consumer_reports(account)
+    account.run_pass()
+    account.dead_letters(*[f"letter-{n}" for n in range(LETTERS)])
+    account.advance(minutes=5)
+    return account
+
+
+class Visit:
+    """One visit over a watched wire; in its pauses the consumer works, or something else happens."""
+
+    def __init__(
+        self,
+        account: Account,
+        meanwhile: Callable[[], object] | None = None,
+        *,
+        time: timedelta = PASS_TIME,
+    ) -> None:
+        self._account = account
+        self._meanwhile = meanwhile or (lambda: consumer_reports(account))
+        self.table, self.pauses = Wire(), 0
+        deadline = account.now() + time
+        tools = make_tools(
+            account.deployment,
+            sqs=account.sqs,
+            dynamodb=self.table.to(account.dynamodb),
+            cloudwatch=account.cloudwatch,
+            journal=lambda event, /, **fields: account.events.append((event, fields)),
+            clock=account.now,
+            rng=Random(0),
+            owner="the visit",
+        )
+        self.reports: list[Report] = list(
+            run_visit(tools, SETTINGS, deadline=deadline, pause=self._pause)
+        )
+
+    def _pause(self, seconds: float) -> None:
+        self.pauses += 1
+        self._account.advance(seconds=seconds)
+        self._meanwhile()
+
+    def calls(self, operation: str) -> list[Any]:
+        """The calls of one operation that are about the lease."""
+        return [
+            call
+            for call in self.table.calls
+            if call.operation == operation and "LEASE#" in str(call.request)
+        ]
+
+
+def test_a_healthy_consumer_gets_all_its_letters_back_within_one_visit(reporting: Account) -> None:
+    visit = Visit(reporting)
+
+    assert sum(one.redriven for one in visit.reports) == LETTERS
+    assert sum((one.heard for one in visit.reports), Counter()) == Counter(succeeded=LETTERS)
+    assert len(visit.reports) == visit.pauses + 1 > 3
+    verdicts = [one["verdict"] for report in visit.reports for one in report.verdicts]
+    assert set(verdicts) == {"SUCCESS"}
+
+
+def test_the_lease_is_taken_once_and_given_back_at_the_end(reporting: Account) -> None:
+    visit = Visit(reporting)
+
+    assert len(visit.reports) > 1
+    assert (len(visit.calls("PutItem")), len(visit.calls("DeleteItem"))) == (1, 1)
+    assert reporting.run_pass().outcome is not Outcome.LEASE_HELD
+
+
+def test_nobody_else_gets_the_lease_between_its_passes(reporting: Account) -> None:
+    others: list[Report] = []
+
+    def somebody_else() -> None:
+        others.append(reporting.run_pass())
+        consumer_reports(reporting)
+
+    visit = Visit(reporting, somebody_else)
+
+    assert {one.outcome for one in others} == {Outcome.LEASE_HELD}
+    assert sum(one.redriven for one in visit.reports) == LETTERS
+
+
+def test_a_visit_ends_before_its_deadline_and_the_next_goes_on(reporting: Account) -> None:
+    began = reporting.now()
+
+    first = Visit(reporting, time=timedelta(seconds=20))
+    took = reporting.now() - began
+    second = Visit(reporting)
+
+    assert took < timedelta(seconds=20) + STOPPING_TIME
+    assert first.reports[-1].look_again_seconds == LISTENING_SECONDS
+    assert 0 < sum(one.redriven for one in first.reports) < LETTERS
+    assert sum(one.redriven for one in [*first.reports, *second.reports]) == LETTERS
+
+
+def test_a_visit_ends_when_the_consumer_reports_no_more(reporting: Account) -> None:
+    visit = Visit(reporting, meanwhile=lambda: None)
+
+    assert [one.redriven for one in visit.reports][0] > 0
+    assert visit.reports[-1].look_again_seconds == 60
+    assert visit.pauses <= 60 / LISTENING_SECONDS + 1
+
+
+def test_a_consumer_that_never_reported_gets_one_pass_a_visit(account: Account) -> None:
+    give_outcome_queue(account)
+    account.dead_letters(*[f"letter-{n}" for n in range(LETTERS)])
+
+    visit = Visit(account)
+
+    assert (len(visit.reports), visit.pauses) == (1, 0)
+
+
+def test_an_order_to_pause_that_is_given_during_a_visit_holds_from_its_next_pass_on(
+    reporting: Account,
+) -> None:
+    def pause() -> None:
+        circuit = reporting.circuit
+        assert circuit is not None
+        orders = Orders(is_paused=True, by="a person")
+        reporting.store.save_circuit(order(circuit, orders, reporting.now()))
+
+    visit = Visit(reporting, pause)
+
+    assert [one.outcome for one in visit.reports][1] is Outcome.PAUSED
+    assert len(visit.reports) == 2
+
+
+# Through the handler.
+
+
+def test_the_handlers_answer_is_the_report_of_all_passes_together(
+    reporting: Account, environment: pytest.MonkeyPatch
+) -> None:
+    function = Function(reporting, environment, INITIAL_WINDOW="5")
+    environment.setattr(
+        "redrive.handler.time.sleep",
+        lambda seconds: (reporting.advance(seconds=seconds), consumer_reports(reporting)),
+    )
+
+    answer = function.invoke({})
+
+    passes = [one for one in function.log if one["message"] == "pass.finished"]
+    assert len(passes) > 3
+    assert answer["redriven"] == sum(one["redriven"] for one in passes) == LETTERS
+    assert answer["heard"] == {"succeeded": LETTERS}
+    assert len(answer["verdicts"]) == sum(len(one["verdicts"]) for one in passes)
+    assert answer["outcome"] == passes[-1]["outcome"]
+
+
+def test_reports_that_never_end_keep_no_visit_from_its_end(reporting: Account) -> None:
+    def flood() -> None:
+        for _ in range(5):
+            send_report(reporting, {"version": 1, "outcomes": []})
+
+    visit = Visit(reporting, flood)
+
+    assert sum(one.redriven for one in visit.reports) > 0
+    assert visit.reports[-1].look_again_seconds >= 60
+    assert unread(reporting) == (0, 0)

@@ -1,0 +1,273 @@
+"""Which letters of a held cause go in a pass: one canary, and the others wait without strikes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from redrive.core.admission import Admission
+from redrive.core.case import Case
+from redrive.core.cause_gate import CauseGate
+from redrive.core.causes import FORGOTTEN_AFTER, LOOK_AGAIN, CauseCircuit
+from redrive.core.circuit import Circuit
+from redrive.core.decision import (
+    CAUSE_CANARY,
+    Decision,
+    Hold,
+    HoldReason,
+    Park,
+    ParkReason,
+    Redrive,
+)
+from redrive.core.ledger import Entry, Status
+from redrive.core.permit import Permit, cause_cool_down
+from redrive.settings import Settings
+from tests.unit.examples import NOW, a_circuit, a_letter, ago, an_entry
+from tests.unit.situations import EXPIRING, TERMS, TIME_TO_FAIL
+
+SETTINGS = Settings(max_rate=0)
+WINDOW = Permit(limit=1_000, reason="window")
+TRIAL = Permit(limit=1, reason="a canary", is_canary=True)
+ROLL = 0.5
+SENT = 40  # the batch of the pass
+
+
+def a_cause(cause: str = "Declined", **changes: Any) -> CauseCircuit:
+    """A cause that has been held for an hour, and may have a canary now."""
+    usual: dict[str, Any] = {
+        "cause": cause,
+        "held_since": ago(hours=1),
+        "cools_until": NOW,
+        "seen_at": ago(minutes=1),
+    }
+    return CauseCircuit(**usual | changes)
+
+
+def a_letter_of(cause: str | None, name: str, *, redrives: int = 0, **letter: Any) -> Case:
+    """A letter that failed long enough ago of this cause."""
+    entry: Entry = an_entry(
+        original_id=name,
+        current_id=name,
+        replaced_ids=(),
+        status=Status.RETURNED if redrives else Status.FAILED,
+        batch=None,
+        redrive_count=redrives,
+        cause=cause,
+    )
+    return Case(
+        letter=a_letter(**{"message_id": name, "first_received_at": ago(hours=2)} | letter),
+        entry=entry,
+    )
+
+
+def letters(count: int, cause: str = "Declined", **changes: Any) -> list[Case]:
+    return [a_letter_of(cause, f"{cause}-{n}", **changes) for n in range(count)]
+
+
+class Pass:
+    """One pass over letters in hand: what is decided, and the circuits by cause that it leaves."""
+
+    def __init__(
+        self,
+        cases: list[Case],
+        *causes: CauseCircuit,
+        permit: Permit = WINDOW,
+        now: datetime = NOW,
+        settings: Settings = SETTINGS,
+    ) -> None:
+        circuit: Circuit = a_circuit(causes=causes)
+        gate = CauseGate(circuit, settings, ROLL)
+        admission = Admission(circuit, permit, settings, now, gate)
+        decided = admission.decide(cases, [0.0] * len(cases), circuit, TERMS, now)
+        self.decisions: dict[str, Decision] = {case.message_id: what for case, what in decided}
+        self.left = {one.cause: one for one in gate.circuits(SENT, now)}
+
+    @property
+    def went(self) -> list[str]:
+        return [name for name, what in self.decisions.items() if isinstance(what, Redrive)]
+
+    @property
+    def canaries(self) -> list[str]:
+        return [name for name in self.went if self.decisions[name].reason == CAUSE_CANARY]
+
+    @property
+    def held(self) -> list[str]:
+        return [
+            name
+            for name, what in self.decisions.items()
+            if isinstance(what, Hold) and what.reason is HoldReason.CAUSE
+        ]
+
+    @property
+    def parked(self) -> list[str]:
+        return [name for name, what in self.decisions.items() if isinstance(what, Park)]
+
+
+def test_of_a_held_cause_one_goes_and_the_others_wait_beside_letters_of_no_cause() -> None:
+    others = letters(3, "Timeout") + [a_letter_of(None, "plain")]
+
+    one = Pass(letters(5) + others, a_cause())
+
+    assert one.canaries == ["Declined-0"]
+    assert len(one.held) == 4
+    assert sorted(one.went) == ["Declined-0", "Timeout-0", "Timeout-1", "Timeout-2", "plain"]
+
+
+def test_the_canary_is_known_by_its_id_and_batch() -> None:
+    left = Pass(letters(5), a_cause()).left["Declined"]
+
+    assert (left.canary_id, left.canary_batch, left.canary_sent_at) == ("Declined-0", SENT, NOW)
+    assert (left.letters, left.seen_at) == (5, NOW)
+
+
+def test_the_canary_is_the_least_tried() -> None:
+    tried = letters(2, redrives=3)
+    cases = [*tried, a_letter_of("Declined", "fresh", redrives=1)]
+
+    assert Pass(cases, a_cause()).canaries == ["fresh"]
+
+
+def test_each_held_cause_has_a_canary_of_its_own() -> None:
+    one = Pass(letters(3) + letters(3, "Timeout"), a_cause(), a_cause("Timeout"))
+
+    assert sorted(one.canaries) == ["Declined-0", "Timeout-0"]
+    assert sorted(one.went) == sorted(one.canaries)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        a_cause(cools_until=NOW + timedelta(minutes=7)),
+        a_cause(canary_id="out", canary_batch=30, canary_sent_at=ago(seconds=10)),
+    ],
+    ids=["cooling down", "a canary out"],
+)
+def test_no_second_canary_goes(waits: CauseCircuit) -> None:
+    one = Pass(letters(3), waits)
+
+    assert one.went == []
+    assert len(one.held) == 3
+
+
+def test_who_waits_is_hidden_until_the_next_canary_may_go() -> None:
+    cools_until = NOW + timedelta(minutes=7)
+
+    cooling = Pass(letters(1), a_cause(cools_until=cools_until)).decisions["Declined-0"]
+    beside = Pass(letters(2), a_cause()).decisions["Declined-1"]
+
+    assert isinstance(cooling, Hold)
+    assert isinstance(beside, Hold)
+    assert (cooling.until, beside.until) == (cools_until, NOW + LOOK_AGAIN)
+
+
+def test_a_letter_that_could_expire_while_its_cause_is_held_is_parked() -> None:
+    one = Pass(letters(1, sent_at=EXPIRING), a_cause(cools_until=NOW + timedelta(minutes=7)))
+
+    assert one.decisions["Declined-0"] == Park(reason=ParkReason.EXPIRING, strikes=0)
+
+
+def test_a_trial_goes_with_a_letter_of_another_kind_where_there_is_one() -> None:
+    cases = [*letters(3), a_letter_of(None, "plain", redrives=9)]
+
+    assert Pass(cases, a_cause(), permit=TRIAL).went == ["plain"]
+
+
+def test_a_trial_goes_with_a_letter_of_a_held_cause_where_there_is_no_other() -> None:
+    assert Pass(letters(3), a_cause(), permit=TRIAL).canaries == ["Declined-0"]
+
+
+def test_letters_of_a_cause_that_is_counted_and_not_held_go() -> None:
+    flows = CauseCircuit(cause="Declined", failed=2, counted_at=NOW)
+
+    assert len(Pass(letters(3), flows).went) == 3
+
+
+# A canary that is back.
+
+
+def canary_back(cause: str | None = "Declined") -> Case:
+    """The canary of batch 30 in the DLQ again."""
+    back = a_letter_of(cause, "canary")
+    assert back.entry is not None
+    return replace(back, entry=replace(back.entry, batch=30))
+
+
+OUT = a_cause(canary_id="canary", canary_batch=30, canary_sent_at=ago(minutes=3), canaries_failed=2)
+
+
+def test_a_canary_that_failed_of_its_cause_doubles_the_cool_down() -> None:
+    left = Pass([canary_back()], OUT).left["Declined"]
+
+    assert (left.canaries_failed, left.canary_id) == (3, None)
+    assert left.cools_until == NOW + cause_cool_down(4, SETTINGS, ROLL)
+
+
+@pytest.mark.parametrize("cause", ["Timeout", None])
+def test_a_canary_that_failed_of_something_else_says_nothing(cause: str | None) -> None:
+    left = Pass([canary_back(cause)], OUT).left["Declined"]
+
+    assert (left.canaries_failed, left.cools_until, left.canary_id) == (2, NOW, None)
+
+
+def test_a_letter_that_was_the_canary_of_an_earlier_batch_is_none() -> None:
+    left = Pass([canary_back()], replace(OUT, canary_batch=29)).left["Declined"]
+
+    assert left.canaries_failed == 2
+    assert left.canary_id == "canary"
+
+
+# The end of a cause that never heals.
+
+PATIENT = timedelta(seconds=SETTINGS.last_chance_seconds)
+LAST = replace(
+    OUT,
+    held_since=ago(minutes=3) - PATIENT,
+    canaries_failed=SETTINGS.max_attempts - 1,
+)
+
+
+def test_a_cause_whose_last_canary_failed_is_parked_as_a_whole() -> None:
+    one = Pass([canary_back(), *letters(20)], LAST)
+
+    assert len(one.parked) == 21
+    assert {what.reason for what in one.decisions.values()} == {ParkReason.MAX_ATTEMPTS}
+    assert one.left["Declined"].convicted_at == NOW
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        replace(LAST, canaries_failed=SETTINGS.max_attempts - 2),
+        replace(LAST, held_since=ago(minutes=2) - PATIENT),
+    ],
+    ids=["too few canaries", "too early"],
+)
+def test_nobody_is_parked_before_that(earlier: CauseCircuit) -> None:
+    assert Pass([canary_back(), *letters(20)], earlier).parked == []
+
+
+def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> None:
+    convicted = a_cause(convicted_at=ago(hours=1))
+    died_after = ago(hours=1) - TIME_TO_FAIL + timedelta(seconds=1)
+
+    fresh = [a_letter_of("Declined", f"fresh-{n}", first_received_at=died_after) for n in range(3)]
+    one = Pass([*letters(2), *fresh], convicted)
+
+    assert one.parked == ["Declined-0", "Declined-1"]
+    assert one.canaries == ["fresh-0"]
+
+
+def test_letters_of_other_causes_are_not_parked_with_it() -> None:
+    one = Pass([canary_back(), *letters(2, "Timeout"), a_letter_of(None, "plain")], LAST)
+
+    assert one.parked == ["canary"]
+
+
+def test_a_held_cause_of_which_no_letter_is_left_is_forgotten_after_a_day() -> None:
+    gone = a_cause(seen_at=NOW - FORGOTTEN_AFTER - timedelta(seconds=1))
+
+    assert Pass([a_letter_of(None, "plain")], gone).left == {}
+    assert Pass(letters(1), replace(gone, seen_at=NOW)).left != {}
