@@ -6,7 +6,8 @@ Three layers, from the outside in:
   emulator, move its clock and drive the real CDK command line against it.
 * `overlay` runs inside MiniStack's own process and environment. It restores the AWS behaviour
   that MiniStack lacks, one service a file.
-* `site/sitecustomize.py` moves the clock of MiniStack and of every Lambda worker it spawns.
+* `site/sitecustomize.py` moves the clock of MiniStack and of every Lambda worker it spawns, and
+  lets functions sleep in virtual time.
 
 The product never imports this package.
 """

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from .driving import CLOCK_FILE, CONTROL_FILE
 
+#: In a work directory: where functions that sleep say so, see `overlay.sleepers`.
+ASLEEP_FOLDER = Path("tmp") / "asleep"
+
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,6 +51,7 @@ def for_ministack(work_dir: Path, port: int) -> dict[str, str]:
         "PYTHONPATH": str(ROOT / "emulator" / "site"),
         "LOCAL_AWS_CLOCK": str(work_dir / CLOCK_FILE),
         "LOCAL_AWS_CONTROL": str(work_dir / CONTROL_FILE),
+        "LOCAL_AWS_ASLEEP": str(work_dir / ASLEEP_FOLDER),
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
     }

@@ -18,7 +18,7 @@ import boto3
 from . import driving, environments
 from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
-from .environments import REGION, ROOT
+from .environments import ASLEEP_FOLDER, REGION, ROOT
 
 _START_SECONDS = 30
 _STOP_SECONDS = 5
@@ -74,7 +74,7 @@ class LocalAws:
         """
         if not self._python.exists():
             raise LocalAwsError(f"no emulator environment: {self._python} does not exist")
-        (self.work_dir / "tmp").mkdir(exist_ok=True)
+        (self.work_dir / ASLEEP_FOLDER).mkdir(parents=True, exist_ok=True)
         (self.work_dir / CONTROL_FILE).unlink(missing_ok=True)
         variables = self._process_environment()
         if ends_with_this_process:
@@ -163,7 +163,8 @@ class LocalAws:
         At each step nothing is running when the clock jumps, and everything the new time sets
         off (schedules, polls, functions, moves to dead-letter queues, alarms) has ended before
         the next. `step` bounds how late anything happens: no event is seen earlier than it is
-        due, nor more than a step after. `patience` is real seconds for one step.
+        due, nor more than a step after. A function that sleeps holds nobody up: time then passes
+        up to its wake-up, and on when it sleeps again. `patience` is real seconds for one step.
         """
         driving.pass_time(self.work_dir, seconds, step=step, patience=patience)
 

@@ -1,63 +1,88 @@
-"""Which Lambda invocations are under way.
+"""Which Lambda invocations are under way, and how many of them are awake.
 
 The clock must not jump under a running function: the jump would eat its remaining time and its
 lease. So every path that leads to an invocation opens a flight *before* it starts a thread, and
-closes it when all consequences of the invocation (deletes, retries) are recorded.
+closes it when all consequences of the invocation (deletes, retries) are recorded. A function that
+sleeps is at rest until it wakes: the clock may pass until then.
 """
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from .sleepers import sleepers
+
+#: Who lands says so; who falls asleep is found out by looking.
+_LOOK_EVERY_SECONDS = 0.003
 
 
 class Flights:
-    """A count of invocations by what started them, and a way to wait until there are none."""
+    """A count of invocations by what started them, and a way to wait until all are at rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, count_sleepers: Callable[[], int]) -> None:
         self._under_way: Counter[str] = Counter()
         self._changed = threading.Condition()
+        self._count_sleepers = count_sleepers
+        self._of_thread = threading.local()
 
     def open(self, name: str) -> None:
+        """Begin a flight that another thread is going to `carry`."""
         with self._changed:
             self._under_way[name] += 1
 
-    def close(self, name: str) -> None:
+    @contextmanager
+    def carry(self, name: str) -> Iterator[None]:
+        """Close an opened flight at the end. All that this thread invokes meanwhile is part of it."""
+        self._of_thread.is_carrying = True
+        try:
+            yield
+        finally:
+            self._of_thread.is_carrying = False
+            self._close(name)
+
+    @contextmanager
+    def flight(self, name: str) -> Iterator[None]:
+        """A flight from here to the end, unless this thread carries one already."""
+        if getattr(self._of_thread, "is_carrying", False):
+            yield
+            return
+        self.open(name)
+        with self.carry(name):
+            yield
+
+    def under_way(self) -> Counter[str]:
+        with self._changed:
+            return self._under_way.copy()
+
+    def awake(self) -> int:
+        """How many are under way and not asleep."""
+        # In this order: who lands in between counts as awake.
+        under_way = self.under_way().total()
+        return max(0, under_way - self._count_sleepers())
+
+    def wait_for_rest_of_one(self, deadline: float) -> None:
+        """Return when fewer are awake than now, or none. `deadline` is monotonic."""
+        self._wait(deadline, until_fewer_than=max(1, self.awake()))
+
+    def wait_until_all_rest(self, deadline: float) -> None:
+        """Return when none is awake. `deadline` is monotonic."""
+        self._wait(deadline, until_fewer_than=1)
+
+    def _close(self, name: str) -> None:
         with self._changed:
             self._under_way[name] -= 1
             if not self._under_way[name]:
                 del self._under_way[name]
             self._changed.notify_all()
 
-    @contextmanager
-    def flight(self, name: str) -> Iterator[None]:
-        self.open(name)
-        try:
-            yield
-        finally:
-            self.close(name)
-
-    def under_way(self) -> dict[str, int]:
-        with self._changed:
-            return dict(self._under_way)
-
-    def wait_for_landing(self, deadline: float) -> None:
-        """Return when any flight has ended, or none is under way. `deadline` is monotonic."""
-        self._wait(deadline, until_fewer_than=sum(self.under_way().values()))
-
-    def wait_until_none(self, deadline: float) -> None:
-        """Return when nothing is under way. `deadline` is monotonic."""
-        self._wait(deadline, until_fewer_than=1)
-
     def _wait(self, deadline: float, *, until_fewer_than: int) -> None:
-        with self._changed:
-            done = self._changed.wait_for(
-                lambda: self._under_way.total() < max(1, until_fewer_than),
-                timeout=max(0.0, deadline - time.monotonic()),
-            )
-        if not done:
-            raise TimeoutError(f"invocations still under way: {self.under_way()}")
+        while self.awake() >= until_fewer_than:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"invocations still under way: {dict(self.under_way())}")
+            with self._changed:
+                self._changed.wait(_LOOK_EVERY_SECONDS)
 
 
-flights = Flights()
+flights = Flights(lambda: len(sleepers.wake_ups(time.time())))

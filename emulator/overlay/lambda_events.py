@@ -106,12 +106,11 @@ def _start(event: QueuedEvent) -> None:
     flights.open(name)
 
     def attempt() -> None:
-        try:
-            event.context.run(event.attempt)
-        except Exception:
-            logger.exception("%s: lost an event", name)
-        finally:
-            flights.close(name)
+        with flights.carry(name):
+            try:
+                event.context.run(event.attempt)
+            except Exception:
+                logger.exception("%s: lost an event", name)
 
     threading.Thread(target=attempt, daemon=True, name=name).start()
 

@@ -5,7 +5,7 @@ jumps, that is slow and leaves open which loop saw the new time first. Here one 
 schedules, starts due retries, moves messages, feeds event source mappings until they find
 nothing more, samples metrics and evaluates alarms. A ticker takes a turn every few real
 milliseconds, so that the emulator also lives without being driven; `Stepper` takes one after
-each jump of the clock and returns when everything that it set off has ended.
+each jump of the clock and returns when everything that it set off has ended, or sleeps.
 """
 
 import logging
@@ -20,6 +20,7 @@ from emulator.clock import Clock
 from . import alarms, lambda_events, metrics, sqs_moves
 from .flights import flights
 from .patching import wrap
+from .sleepers import sleepers
 
 logger = logging.getLogger("overlay.turns")
 
@@ -57,7 +58,11 @@ class Turn:
 
 
 class Stepper:
-    """Moves the clock when nothing is running, and waits until nothing is running again."""
+    """Moves the clock when nothing is awake, and waits until nothing is awake again.
+
+    It never moves it past the moment at which a function wakes: what sleeps for five seconds six
+    times is awake six times in half a minute, and what it does then happens at its time.
+    """
 
     def __init__(self, clock: Clock, turn: Turn) -> None:
         self._clock = clock
@@ -69,19 +74,22 @@ class Stepper:
         deadline = time.monotonic() + patience_seconds
         with self._one_at_a_time:
             self._settle(deadline)
-            self._clock.advance(max(0.0, moment - self._clock.now()))
-            self._settle(deadline)
+            while (now := self._clock.now()) < moment:
+                wake_ups = sleepers.wake_ups(now)
+                if flights.under_way().total() <= len(wake_ups):  # else one has just woken
+                    self._clock.advance(min([moment, *wake_ups]) - now)
+                self._settle(deadline)
 
     def _settle(self, deadline: float) -> None:
         for _ in range(_MAX_ROUNDS):
             while self._turn.take():
                 # More may wait behind a full set of concurrent batches.
-                flights.wait_for_landing(deadline)
-            flights.wait_until_none(deadline)
+                flights.wait_for_rest_of_one(deadline)
+            flights.wait_until_all_rest(deadline)
             self._turn.observe()
-            if not self._turn.take() and not flights.under_way():
+            if not self._turn.take() and not flights.awake():
                 return
-        raise TimeoutError(f"not at rest after {_MAX_ROUNDS} rounds: {flights.under_way()}")
+        raise TimeoutError(f"not at rest after {_MAX_ROUNDS} rounds: {dict(flights.under_way())}")
 
 
 def start_ticker(turn: Turn, interval_seconds: float) -> None:
@@ -128,15 +136,15 @@ def _count_batches_as_flights() -> None:
         flights.open("event source mapping")
 
         def run_batch() -> None:
-            try:
-                run(*args)
-            finally:
-                with lambda_svc._esm_inflight_lock:
-                    inflight[mapping_id] -= 1
-                    if not inflight[mapping_id]:
-                        del inflight[mapping_id]
-                flights.close("event source mapping")
-                lambda_svc._esm_wake.set()
+            with flights.carry("event source mapping"):
+                try:
+                    run(*args)
+                finally:
+                    with lambda_svc._esm_inflight_lock:
+                        inflight[mapping_id] -= 1
+                        if not inflight[mapping_id]:
+                            del inflight[mapping_id]
+            lambda_svc._esm_wake.set()
 
         lambda_svc.spawn_background(run_batch, thread_name="ministack-esm")
 

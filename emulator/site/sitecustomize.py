@@ -4,9 +4,11 @@ Python imports this module by itself, in MiniStack and in every Lambda worker th
 spawns, because both have this folder on PYTHONPATH. It stands alone on purpose: a worker must
 be able to import nothing else of this repository.
 
-Only `time.time` and `time.time_ns` move. Monotonic clocks stay real, and so do sleeps, socket
-timeouts and the enforcement of a Lambda's time limit. `datetime.now()` reads C time and stays
-real as well, which is what request signing needs.
+`time.time` and `time.time_ns` move. Monotonic clocks stay real, and so do socket timeouts and
+the enforcement of a Lambda's time limit. `datetime.now()` reads C time and stays real as well,
+which is what request signing needs. `time.sleep` stays real but for one thing: a function that
+sleeps for a second or more sleeps until the virtual clock has passed its wake-up time, and says
+so in a file, so that whoever moves the clock need not wait for it (`overlay.sleepers`).
 """
 
 import os
@@ -32,3 +34,32 @@ if _clock_file:
 
     time.time = _virtual_time
     time.time_ns = _virtual_time_ns
+
+_asleep_folder = os.environ.get("LOCAL_AWS_ASLEEP")
+if _clock_file and _asleep_folder and os.environ.get("AWS_LAMBDA_FUNCTION_NAME"):
+    import threading
+
+    #: Shorter sleeps wait for something real: a lock, a thread, another try of a call.
+    _SHORTEST_VIRTUAL_SECONDS = 1.0
+    _LOOK_EVERY_SECONDS = 0.003
+    _real_sleep = time.sleep
+    _announcement = os.path.join(_asleep_folder, str(os.getpid()))  # noqa: PTH118 - as above
+
+    def _virtual_sleep(seconds: float) -> None:
+        """Sleep until `seconds` have passed on the virtual clock. Other threads than the handler's sleep in real time."""
+        is_handlers = threading.current_thread() is threading.main_thread()
+        if seconds < _SHORTEST_VIRTUAL_SECONDS or not is_handlers:
+            _real_sleep(seconds)
+            return
+        wakes_at = _virtual_time() + seconds
+        with open(_announcement, "wb") as announced:  # noqa: PTH123 - as above
+            announced.write(struct.pack("d", wakes_at))
+        try:
+            while (left := wakes_at - _virtual_time()) > 0:
+                _real_sleep(min(left, _LOOK_EVERY_SECONDS))
+        finally:
+            os.unlink(_announcement)  # noqa: PTH108 - as above
+
+    if os.path.exists(_announcement):  # noqa: PTH110 - as above
+        os.unlink(_announcement)  # noqa: PTH108 - of one that was killed asleep, and had our id
+    time.sleep = _virtual_sleep  # type: ignore[assignment]  # nobody here sleeps for a SupportsIndex
