@@ -10,12 +10,12 @@ from constructs import Construct
 
 from smart_redriver.cdk.redriver import SmartRedriver
 
-#: A managed policy has 6,144 characters at most, and a queue's three ARNs can have 117 each.
+#: A managed policy has 6,144 characters at most, and a queue's four ARNs can have 117 each.
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-_QUEUES_PER_POLICY = 5
+_QUEUES_PER_POLICY = 4
 
 _MEASURE = ("sqs:GetQueueAttributes",)
-#: Looking at a letter is receiving it and letting it go.
+#: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
 _LOOK = (*_MEASURE, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
 _READ_TABLE = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan")
 _CHECK_TABLE = ("dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive")
@@ -40,7 +40,7 @@ _NO_RESOURCE = (
 class OnCallPolicies(Construct):
     """Managed policies ``RedriveViewer`` and ``RedriveOperator`` for people to have; nobody has them yet.
 
-    Whoever changes also looks, and so needs both. A policy holds five queues: the sixth begins a second
+    Whoever changes also looks, and so needs both. A policy holds four queues: the fifth begins a second
     pair, ``RedriveViewer2`` and ``RedriveOperator2``.
     """
 
@@ -75,7 +75,7 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
     yield _allow(_ASK_AROUND, ["*"])
     yield _allow(_MEASURE, _source_arns(redrivers))
-    yield _allow(_LOOK, _letter_arns(redrivers))
+    yield _allow(_LOOK, _letter_arns(redrivers) + _outcome_arns(redrivers))
     dead_letter_arns = _unique(one.dead_letter_queue.queue_arn for one in redrivers)
     yield _allow(["sqs:ListMessageMoveTasks"], dead_letter_arns)  # a dry run stands aside, too
     yield _allow([*_READ_TABLE, *_CHECK_TABLE], _table_arns(redrivers))
@@ -88,10 +88,12 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     yield _allow(["sns:GetTopicAttributes"], _unique(topic.topic_arn for topic in topics))
     if topic_keys := _key_arns(topic.master_key for topic in topics):
         yield _allow(["kms:GetKeyPolicy"], topic_keys)
-    if looked_at := _key_arns(queue.encryption_master_key for queue in _letters(redrivers)):
-        yield _allow(["kms:Decrypt"], looked_at)
-    if keys := _key_arns(queue.encryption_master_key for queue in _queues(redrivers)):
-        yield _allow(["kms:DescribeKey"], keys)
+    looked_at = [*_letters(redrivers), *(one.outcome_queue for one in redrivers)]
+    if used := _key_arns(queue.encryption_master_key for queue in looked_at):
+        yield _allow(["kms:Decrypt", "kms:DescribeKey"], used)
+    keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
+    if others := [key for key in keys if key not in used]:
+        yield _allow(["kms:DescribeKey"], others)
 
 
 def _operating(
@@ -127,6 +129,10 @@ def _source_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
 
 def _letter_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
     return _unique(queue.queue_arn for queue in _letters(redrivers))
+
+
+def _outcome_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
+    return [one.outcome_queue.queue_arn for one in redrivers]
 
 
 def _table_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:

@@ -49,7 +49,8 @@ _EMPTY = (
 )
 #: A parked letter near its expiry is renewed: received, sent again, deleted.
 _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage")
-_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage")
+#: Reports that a pass can't take in, or a dry run has looked at, are let go.
+_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 #: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
 _REPORT = ("sqs:SendMessage",)
 #: What SQS does with a queue's key for those who receive, and for those who send.

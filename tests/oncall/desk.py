@@ -18,7 +18,7 @@ from redrive.passes.apply import RealHands
 from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings
 from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
-from simulator.consumers import Consumer
+from simulator.consumers import Consumer, Reports
 from simulator.sources import Source
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
 from smart_redriver.oncall.cli import app
@@ -73,14 +73,21 @@ class _Nobody:
 
 
 class Desk:
-    """A deployment of one DLQ in virtual time: of `orders`, and of the neighbours that share it."""
+    """A deployment of one DLQ in virtual time: of `orders`, and of the neighbours that share it.
+
+    Its stack is of the first edition, without an outcome queue, unless the consumer `reports`.
+    """
 
     def __init__(
-        self, settings: Settings | None = None, *, neighbours: Sequence[Source] = ()
+        self,
+        settings: Settings | None = None,
+        *,
+        neighbours: Sequence[Source] = (),
+        reports: Reports | None = None,
     ) -> None:
         self.world = World(
             seed=1,
-            consumer=Consumer(),
+            consumer=Consumer(reports=reports),
             conditions=Conditions(count_lag_seconds=0),
             neighbours=neighbours,
         )
@@ -92,6 +99,7 @@ class Desk:
             source_queue_url=self.world.url(SOURCE),
             parking_lot_url=self.world.url(PARKING_LOT),
             further_source_urls=tuple(self.world.url(one.name) for one in neighbours),
+            outcome_queue_url=self.world.outcome_queue_url,
         )
         logs = FakeLogs(self.world.clock)
         self.alarms = FakeAlarms(self.world.cloudwatch)

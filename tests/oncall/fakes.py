@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from redrive.settings import Deployment
 from simulator.smart_policy import SmartPolicy
-from simulator.world import DLQ, PARKING_LOT, SOURCE
+from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE
 
 STACK = "SmartRedriver"
 FUNCTION = "redriver-function"
@@ -57,7 +57,7 @@ _KINDS = {
     "PolicySourceArn": "role",
     "TopicArn": "topic",
 }
-_QUEUES = {SOURCE: "source", DLQ: "dlq", PARKING_LOT: "lot"}
+_QUEUES = {SOURCE: "source", DLQ: "dlq", PARKING_LOT: "lot", OUTCOMES: "outcomes"}
 
 
 def place_of(request: dict[str, Any]) -> str:
@@ -258,6 +258,8 @@ def outputs_of(deployment: Deployment, prefix: str = "") -> dict[str, str]:
     }
     if deployment.further_source_urls:
         own["FurtherSourceQueueUrls"] = " ".join(deployment.further_source_urls)
+    if deployment.outcome_queue_url:
+        own["OutcomeQueueUrl"] = deployment.outcome_queue_url
     return {prefix + name: value for name, value in own.items()} | {
         "StateTableName": deployment.table_name
     }

@@ -29,7 +29,7 @@ CHANGING = {
     "replay", "edit", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
 }  # fmt: skip
 PROMISED = CHANGING | {
-    "status", "watch", "letters", "parked", "show", "export", "history", "doctor",
+    "status", "watch", "causes", "letters", "parked", "show", "export", "history", "doctor",
 }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ VALUE_ERROR = {"ErrorType": {"DataType": "String", "StringValue": "ValueError"}}
 
 LOOKS = (
     ("status",),
+    ("causes",),
     ("watch", "--times", "2"),
     ("letters", "--body"),
     ("letters", "--held"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from moto.sqs.models import Queue
 
 from redrive.aws.state_table import StateStore
 from redrive.core.decision import ParkReason
+from redrive.core.ledger import Entry, Status
 from redrive.settings import Deployment, Settings
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
@@ -213,6 +214,29 @@ def test_a_letter_is_shown_whole(account: Account) -> None:
 
     assert told["message"]["body"] == "crème"
     assert told["message"]["attributes"]["blob"] == {"DataType": "Binary", "BinaryBase64": "AP8="}
+
+
+def test_stuck_letters_are_counted_by_what_the_ledger_says_of_them(account: Account) -> None:
+    account.park("a")
+    now = datetime.now(UTC)
+    out = Entry(
+        original_id="out",
+        queue="orders",
+        first_seen=now,
+        status=Status.REDRIVEN,
+        current_id="out",
+        cause="KeyError",
+    )
+    given_up = replace(out, original_id="given up", is_settled=True)
+    failed = replace(out, original_id="failed", status=Status.FAILED)
+    done = replace(out, original_id="done", status=Status.SUCCEEDED, is_settled=True)
+    store = StateStore(account.dynamodb, account.deployment.table_name, "orders")
+    store.write_ledger([out, given_up, failed, done], [], now)
+
+    (told,) = account("causes", "--json").json["queues"]
+
+    groups = [(one["cause"], one["in_dlq"], one["parked"]) for one in told["groups"]]
+    assert groups == [("KeyError", 2, 0), (None, 0, 1)]
 
 
 def test_orders_are_kept_with_the_circuit(account: Account) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
+from simulator.consumers import Reports
 from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
@@ -30,6 +31,7 @@ PLACES = {
     "QueuesSource": "source",
     "QueuesDeadLetter": "dlq",
     "QueuesParkingLot": "lot",
+    "RedriverOutcomes": "outcomes",
     "StateTable": "table",
     "RedriverFunction": "function",
     "RedriverLogs": "log",
@@ -96,10 +98,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Allowed]
 
 
 def calls_of_looking(folder: Path) -> Allowed:
-    desk = Desk()
+    desk = Desk(reports=Reports())
     desk("run", "--yes")
     (message_id, *_) = desk.park("a", "b")
     desk.dead_letters("c")
+    desk.world.sqs.send_message(QueueUrl=desk.deployment.outcome_queue_url, MessageBody="none")
     desk.asked.clear()
     looks = (
         *LOOKS,
@@ -113,7 +116,7 @@ def calls_of_looking(folder: Path) -> Allowed:
 
 
 def calls_of_changing(folder: Path) -> Allowed:
-    desk = Desk()
+    desk = Desk(reports=Reports())
     parked = desk.park("a", "b", "c", "d", MessageAttributes=SOME)
     dead = desk.dead_letters("e", "f", "a g", MessageAttributes=SOME)
     desk.asked.clear()

@@ -1,4 +1,4 @@
-"""`status`, `watch`, `letters`, `parked`, `show`, `history`: nothing here changes anything."""
+"""`status`, `watch`, `causes`, `letters`, `parked`, `show`, `history`: nothing here changes anything."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def watch(
     from smart_redriver.oncall.verbs.status import watch as go_on
 
     return go_on(context.obj, every_seconds=every, times=times)
+
+
+@app.command(cls=Looking, epilog=examples("redrive causes", "redrive causes --queue orders --json"))
+def causes(context: typer.Context) -> Exit:
+    """Why letters are stuck, as their consumers reported it, the most frequent cause first. From the ledger alone."""
+    from smart_redriver.oncall.verbs.causes import causes as tell
+
+    return tell(context.obj)
 
 
 @app.command(

@@ -20,6 +20,7 @@ _ALL_METRICS = "*"
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _TAKE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 _TAKE_DEAD = (*_TAKE, "sqs:ChangeMessageVisibility", "sqs:ListMessageMoveTasks")
+_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _WITNESS = ("cloudwatch:GetMetricData",)
 _KEEP = (
     "dynamodb:GetItem",
@@ -44,10 +45,12 @@ def check_access(session: Session) -> Iterator[Finding]:
         (table["TableArn"], _KEEP),
         (_ALL_METRICS, _WITNESS),
     ]
+    outcomes = [attributes_of(session, url) for url in (deployment.outcome_queue_url,) if url]
+    needs += [(outcome["QueueArn"], _HEAR) for outcome in outcomes]
     role = session.function_configuration["Role"]
     for arn, actions in needs:
         yield _ask(session, role, arn, actions)
-    keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot)} - {""}
+    keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot, *outcomes)} - {""}
     for key in sorted(keys):
         yield _check_key(session, key)
 

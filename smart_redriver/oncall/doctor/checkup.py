@@ -9,6 +9,7 @@ from smart_redriver.oncall.doctor.alarms import check_alarms
 from smart_redriver.oncall.doctor.findings import Finding, unknown
 from smart_redriver.oncall.doctor.passes import check_passes
 from smart_redriver.oncall.doctor.queues import check_queues
+from smart_redriver.oncall.doctor.reports import check_reports
 from smart_redriver.oncall.doctor.state import check_state
 from smart_redriver.oncall.stack.asking import Answer, Asking
 from smart_redriver.oncall.stack.session import Session
@@ -23,6 +24,7 @@ def examine(session: Session) -> list[Finding]:
         "queues": check_queues,
         "state table": check_state,
         "passes": check_passes,
+        "reports": check_reports,
         "access": check_access,
         "alarms": check_alarms,
     }

@@ -12,10 +12,32 @@ from redrive.aws import items
 from redrive.core.ledger import Entry, Status
 from smart_redriver.oncall.stack.session import Session
 
+_STUCK = (Status.PARKED, Status.RETURNED, Status.FAILED)
+_OUT = (Status.REDRIVEN, Status.REPLAYED)
+
 
 def parked_entries(session: Session) -> Iterator[Entry]:
     """The ledger's parked letters of this DLQ's sources, in no order. Raises CallFailed."""
     return _with_status(session, Status.PARKED)
+
+
+def stuck_entries(session: Session) -> Iterator[Entry]:
+    """The letters that are parked, in the DLQ, or on their way there for good, in no order. Raises CallFailed.
+
+    A letter of the DLQ that nobody reported of is in no ledger before its first redrive.
+    """
+    queues = {f":queue{n}": {"S": name} for n, name in enumerate(session.place.sources)}
+    stuck = {f":status{n}": {"S": one.value} for n, one in enumerate(_STUCK)}
+    # What a consumer gave up on is still REDRIVEN, or REPLAYED, until a pass meets it in the DLQ.
+    out = {f":out{n}": {"S": one.value} for n, one in enumerate(_OUT)}
+    is_stuck = [f"#status = {status}" for status in stuck]
+    is_stuck += [f"#status = {status} AND IsSettled = :yes" for status in out]
+    yield from _scan(
+        session,
+        " OR ".join(f"#queue = {queue} AND {one}" for queue in queues for one in is_stuck),
+        {**queues, **stuck, **out, ":yes": {"BOOL": True}},
+        {"#queue": "Queue", "#status": "Status"},
+    )
 
 
 def held_entries(session: Session) -> Iterator[Entry]:

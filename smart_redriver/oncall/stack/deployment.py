@@ -16,6 +16,8 @@ from smart_redriver.oncall.terminal.exits import Refused
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"
+#: Where consumers report; a stack of the first edition has none.
+_OUTCOMES = "OutcomeQueueUrl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
             source_queue_url=source,
             parking_lot_url=needed("ParkingLotQueueUrl"),
             further_source_urls=tuple(outputs.get(prefix + _FURTHER_SOURCES, "").split()),
+            outcome_queue_url=outputs.get(prefix + _OUTCOMES, ""),
         ),
         prefix=prefix,
         function=output("RedriveFunctionName"),

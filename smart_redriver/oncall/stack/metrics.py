@@ -11,7 +11,12 @@ _AGE = "ApproximateAgeOfOldestMessage"
 
 def age_of_oldest(session: Session, now: datetime) -> timedelta | None:
     """The age of the DLQ's oldest letter, since it came there; None while there is no figure. Raises CallFailed."""
-    name = session.place.deployment.dlq_url.rpartition("/")[2]
+    return age_of_oldest_in(session, session.place.deployment.dlq_url, now)
+
+
+def age_of_oldest_in(session: Session, queue_url: str, now: datetime) -> timedelta | None:
+    """The age of a queue's oldest message; None while there is no figure. Raises CallFailed."""
+    name = queue_url.rpartition("/")[2]
     query = {
         "Id": "oldest",
         "MetricStat": {

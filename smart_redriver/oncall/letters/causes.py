@@ -1,0 +1,179 @@
+"""Stuck letters by their cause: what consumers reported, counted from the ledger alone. Nothing is received for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from redrive.core.causes import CauseCircuit
+from redrive.core.circuit import Circuit, State
+from redrive.core.ledger import Entry, Status
+from smart_redriver.oncall.stack.causes import cause_to_json, held_in_words, since_when
+from smart_redriver.oncall.terminal.words import letters, stamp
+
+#: How a group of letters is called whose consumer reported no cause.
+NO_CAUSE = "no cause reported"
+
+
+@dataclass(slots=True, kw_only=True)
+class CauseGroup:
+    """The stuck letters of one source queue that failed of one cause.
+
+    Attributes:
+        queue: None for letters that are in no ledger, which can be of any source.
+        cause: the class of the error; None where no consumer reported any.
+        in_dlq, parked: letters. `unlisted`: those among them that the ledger does not know.
+        since: when the first of them was first seen. `parked_since`: when the first of them was parked.
+        example: the one that was seen last.
+        circuit: what the re-driver remembers of the cause, if anything.
+        waits_with_all: the circuit of the whole queue, where that lets nothing flow.
+
+    """
+
+    queue: str | None
+    cause: str | None
+    in_dlq: int = 0
+    parked: int = 0
+    unlisted: int = 0
+    since: datetime | None = None
+    parked_since: datetime | None = None
+    example: Entry | None = None
+    circuit: CauseCircuit | None = None
+    waits_with_all: State | None = None
+
+    @property
+    def letters(self) -> int:
+        """All of them."""
+        return self.in_dlq + self.parked
+
+    def add(self, entry: Entry) -> None:
+        """Count one more."""
+        if entry.status is Status.PARKED:
+            self.parked += 1
+            parked_at = entry.parked_at or entry.first_seen
+            self.parked_since = min(self.parked_since or parked_at, parked_at)
+        else:
+            self.in_dlq += 1
+        self.since = min(self.since or entry.first_seen, entry.first_seen)
+        if self.example is None or _seen(entry) > _seen(self.example):
+            self.example = entry
+
+    def state(self) -> str:
+        """`parked`, `held` by their cause, `waiting` for the circuit of all, or `flowing`."""
+        if self.parked and not self.in_dlq:
+            return "parked"
+        if self.circuit is not None and self.circuit.is_held:
+            return "held"
+        return "flowing" if self.waits_with_all is None else "waiting"
+
+    def state_in_words(self, now: datetime) -> str:
+        """How the group stands."""
+        state = self.state()
+        if state == "held" and self.circuit is not None:
+            return held_in_words(self.circuit, now)
+        if state == "parked" and self.parked_since is not None:
+            return f"parked {since_when(self.parked_since, now)}"
+        if self.waits_with_all is not None:
+            return f"waiting with all others: the circuit is {self.waits_with_all.value}"
+        return state
+
+    def line(self, now: datetime) -> str:
+        """The group in one line for whoever is on call: "212 letters, PaymentDeclined, since 03:12"."""
+        since = since_when(self.since, now) if self.since else ""
+        return ", ".join(
+            part for part in (letters(self.letters), self.cause or NO_CAUSE, since) if part
+        )
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """The group as `--json` shows it."""
+        circuit = self.circuit or CauseCircuit(cause=self.cause or "")
+        example = self.example
+        return {
+            "queue": self.queue,
+            **cause_to_json(circuit),
+            "cause": self.cause,
+            "letters": self.letters,
+            "in_dlq": self.in_dlq,
+            "parked": self.parked,
+            "not_in_ledger": self.unlisted,
+            "since": stamp(self.since),
+            "parked_since": stamp(self.parked_since),
+            "state": self.state(),
+            "example": example
+            and {"original_id": example.original_id, "first_line": first_line(example)},
+            "line": self.line(now),
+        }
+
+
+@dataclass(slots=True)
+class ByCause:
+    """Groups, and how many letters the ledger knows in the DLQ and in the parking lot."""
+
+    groups: dict[tuple[str | None, str | None], CauseGroup] = field(default_factory=dict)
+    in_dlq: int = 0
+    parked: int = 0
+
+    def add(self, entry: Entry) -> None:
+        """Count a stuck letter."""
+        queue = entry.queue if entry.cause is not None else None
+        self._group(queue, entry.cause).add(entry)
+        if entry.status is Status.PARKED:
+            self.parked += 1
+        else:
+            self.in_dlq += 1
+
+    def add_unlisted(self, *, dead: int, parked: int) -> None:
+        """Count what the queues hold beyond what the ledger knows: `dead` and `parked` are their depths."""
+        dead, parked = max(0, dead - self.in_dlq), max(0, parked - self.parked)
+        if dead or parked:
+            group = self._group(None, None)
+            group.in_dlq += dead
+            group.parked += parked
+            group.unlisted += dead + parked
+
+    def ranked(self) -> list[CauseGroup]:
+        """The largest group first."""
+        return sorted(
+            self.groups.values(),
+            key=lambda one: (-one.letters, one.cause is None, one.cause or "", one.queue or ""),
+        )
+
+    def know_circuits(self, circuits: Mapping[str, Circuit | None]) -> None:
+        """Let groups know the circuits of their causes; one that is held is a group even while its letters are out."""
+        for queue, circuit in circuits.items():
+            if circuit is None:
+                continue
+            for one in circuit.causes:
+                if one.is_held or (queue, one.cause) in self.groups:
+                    group = self._group(queue, one.cause)
+                    group.circuit = one
+                    group.since = group.since or one.held_since
+            if circuit.state is not State.CLOSED:
+                for group in self.groups.values():
+                    if group.queue == queue:
+                        group.waits_with_all = circuit.state
+
+    def _group(self, queue: str | None, cause: str | None) -> CauseGroup:
+        return self.groups.setdefault((queue, cause), CauseGroup(queue=queue, cause=cause))
+
+
+def by_cause(entries: Iterable[Entry]) -> ByCause:
+    """Stuck letters by their cause."""
+    found = ByCause()
+    for entry in entries:
+        found.add(entry)
+    return found
+
+
+def first_line(entry: Entry) -> str | None:
+    """What the consumer said beside the class of its error, as far as the ledger keeps it."""
+    error = entry.error or ""
+    if entry.cause is not None:
+        error = error.removeprefix(entry.cause).removeprefix(": ")
+    return error or None
+
+
+def _seen(entry: Entry) -> tuple[datetime, str]:
+    return entry.parked_at or entry.last_redrive or entry.first_seen, entry.original_id

@@ -1,0 +1,105 @@
+"""`redrive causes`: why letters are stuck, as their consumers reported it, the most frequent cause first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from redrive.core.queue_facts import QueueFacts
+from smart_redriver.oncall.letters.causes import ByCause, CauseGroup, by_cause, first_line
+from smart_redriver.oncall.letters.ledger_scan import stuck_entries
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import letters, stamp
+
+#: Whoever reads a terminal at night reads no more of them.
+MOST_SHOWN = 20
+_HINT = "docs/consumer.md says how consumers report why they fail."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What is told of one DLQ."""
+
+    queue: str
+    at: datetime
+    has_neighbours: bool
+    dlq: QueueFacts
+    known: ByCause
+    groups: list[CauseGroup]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "queue": self.queue,
+            "at": stamp(self.at),
+            "letters": sum(one.letters for one in self.groups),
+            "groups": [one.to_json(self.at) for one in self.groups],
+        }
+
+
+def causes(session: Session) -> Exit:
+    """Count the stuck letters of each queue that is meant, by cause. Raises CallFailed and Refused."""
+    pages = [_page(one) for one in session.each_queue()]
+    session.terminal.result({"queues": [page.to_json() for page in pages]})
+    session.terminal.say("\n\n".join("\n".join(_lines(page)) for page in pages))
+    return Exit.DONE
+
+
+def _page(session: Session) -> _Page:
+    now = session.clock()
+    dlq, lot = session.dead_letters.facts(), session.parking_lot.facts()
+    known = by_cause(stuck_entries(session))
+    names = session.place.sources
+    known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
+    known.add_unlisted(dead=dlq.depth, parked=lot.depth)
+    return _Page(
+        queue=session.place.queue,
+        at=now,
+        has_neighbours=len(names) > 1,
+        dlq=dlq,
+        known=known,
+        groups=known.ranked(),
+    )
+
+
+def _lines(page: _Page) -> Iterator[str]:
+    yield f"{page.queue}, {stamp(page.at)}"
+    if not page.groups:
+        yield ""
+        yield "No letter is stuck: the DLQ and the parking lot are empty."
+        return
+    for group in page.groups[:MOST_SHOWN]:
+        yield ""
+        yield from _group_lines(group, page)
+    if len(page.groups) > MOST_SHOWN:
+        yield ""
+        yield f"... and {len(page.groups) - MOST_SHOWN:,} more: --json has them all."
+    if page.known.in_dlq > page.dlq.depth:
+        yield ""
+        yield (
+            f"The ledger knows {letters(page.known.in_dlq)} of the DLQ, which holds {page.dlq.depth:,}: "
+            "others are on their way there, or were taken out by somebody else."
+        )
+
+
+def _group_lines(group: CauseGroup, page: _Page) -> Iterator[str]:
+    yield printable(group.line(page.at))
+    places = [
+        f"{count:,} {where}"
+        for count, where in ((group.in_dlq, "in the DLQ"), (group.parked, "parked"))
+        if count
+    ]
+    if page.has_neighbours and group.queue:
+        places.append(f"of {group.queue}")
+    yield f"  {', '.join(places) or 'all of them out'}"
+    if state := group.state_in_words(page.at):
+        yield f"  {state}"
+    if group.example is not None:
+        said = first_line(group.example)
+        told = group.example.original_id + (f": {said}" if said else "")
+        yield f"  such as {printable(told)}"
+    if group.cause is None:
+        yield f"  {_HINT}"

@@ -1,0 +1,57 @@
+"""What consumers reported before a person looks: outcomes, as a pass takes them in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from redrive.core.breaker import new_circuit
+from redrive.core.causes import CauseCircuit
+from redrive.core.hearing import Told, hear
+from redrive.core.outcomes import Consumer, DeliveryOutcome, Result
+from simulator.world import SOURCE
+from tests.oncall.desk import Desk
+
+DECLINED = "shop.PaymentDeclined"
+BILLING = Consumer(
+    name="billing",
+    version="4.2",
+    log_group="/aws/lambda/billing",
+    log_stream="2026/01/01/[$LATEST]c6af9ac67b61",
+    request_id="c6af9ac6-7b61",
+)
+
+
+def declined(message_id: str, **fields: Any) -> DeliveryOutcome:
+    """The last failure of a message on its first visit."""
+    known: dict[str, Any] = {
+        "queue": SOURCE,
+        "message_id": message_id,
+        "original_id": message_id,
+        "result": Result.FAILED,
+        "receive_count": 3,
+        "error_class": DECLINED,
+        "first_line": "card expired",
+        "traceback": '  File "billing.py", line 7, in charge\nshop.PaymentDeclined: card expired',
+        "consumer": BILLING,
+    }
+    return DeliveryOutcome(**(known | fields))
+
+
+def report(desk: Desk, *outcomes: DeliveryOutcome) -> None:
+    """Take these outcomes in."""
+    now = desk.world.clock.now()
+    told = [Told(outcome=one, at=now) for one in outcomes]
+    known = desk.store.read_ledger(one.original_id for one in outcomes).entries
+    receives = dict.fromkeys(desk.deployment.source_names, 3)
+    hearing = hear(told, known, receives)
+    desk.store.write_failures(list(hearing.details.values()), now)
+    desk.store.write_ledger(list(hearing.entries.values()), [], now)
+
+
+def hold(desk: Desk, **fields: Any) -> None:
+    """Let the letters of a cause be held, or whatever else these fields say of it."""
+    now = desk.world.clock.now()
+    stored = desk.store.load_circuit() or new_circuit(SOURCE, desk.redriver.settings, now)
+    one = CauseCircuit(**({"cause": DECLINED, "held_since": now, "seen_at": now} | fields))
+    assert desk.store.save_circuit(replace(stored, causes=(*stored.causes, one)))
