@@ -98,10 +98,11 @@ def test_replay_goes_on_after_a_yes(desk: Desk) -> None:
 
 
 def test_a_dry_run_tells_the_plan_as_json(desk: Desk) -> None:
-    desk.park("a", "b")
+    ids = desk.park("a", "b")
 
     told = desk("replay", "--all", "--dry-run", "--json", "--rate", "7").json
 
+    samples = told["plan"].pop("samples")
     assert told == {
         "plan": {
             "count": 2,
@@ -110,6 +111,9 @@ def test_a_dry_run_tells_the_plan_as_json(desk: Desk) -> None:
             "groups": {"MAX_ATTEMPTS · no error given": 2},
         }
     }
+    assert {one["original_id"]: one["body"] for one in samples} == dict(
+        zip(ids, ("a", "b"), strict=True)
+    )
 
 
 def test_the_rate_is_kept(desk: Desk) -> None:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from smart_redriver.oncall.commands.options import Contains, Error, ParkedAs, Since, Where
+from smart_redriver.oncall.commands.options import (
+    Cause,
+    Contains,
+    Error,
+    ParkedAs,
+    Since,
+    Until,
+    Where,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 
 if TYPE_CHECKING:
@@ -89,8 +97,10 @@ def _choosing(
     contains: Contains = None,
     where: Where = None,
     since: Since = None,
+    until: Until = None,
     parked_as: ParkedAs = None,
     error: Error = None,
+    cause: Cause = None,
 ) -> None:
     """Declare the filters that a command about many letters takes."""
 

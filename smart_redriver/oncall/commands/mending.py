@@ -15,7 +15,16 @@ from smart_redriver.oncall.commands.command import (
     examples,
     filter_of,
 )
-from smart_redriver.oncall.commands.options import All, FromDlq, Id, Ids, Validate, Why
+from smart_redriver.oncall.commands.options import (
+    All,
+    DryRun,
+    EvenThoughPaused,
+    FromDlq,
+    Id,
+    Ids,
+    Validate,
+    Why,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 
 
@@ -48,7 +57,8 @@ def replay(
         ),
     ] = None,
     validate: Validate = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, do nothing.")] = False,
+    dry_run: DryRun = False,
+    even_though_paused: EvenThoughPaused = False,
     reason: Why = "",
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
@@ -63,6 +73,7 @@ def replay(
         validate=validate,
         reason=reason,
         is_dry_run=dry_run,
+        insists=even_though_paused,
     )
     return send(context.obj, request)
 
@@ -101,6 +112,7 @@ def delete(
         Path | None,
         typer.Option(dir_okay=False, help="Write them here first. Default: a new file, here."),
     ] = None,
+    dry_run: DryRun = False,
     reason: Why = "",
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
@@ -113,6 +125,7 @@ def delete(
         file=export or Path(f"deleted-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl"),
         from_dlq=from_dlq,
         reason=reason,
+        is_dry_run=dry_run,
     )
     return remove(context.obj, request)
 

@@ -19,6 +19,10 @@ Since = Annotated[
         metavar="WHEN", help="Only those first seen, or parked, since then: 2h, 3d, or ISO 8601."
     ),
 ]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="WHEN", help="Only those first seen, or parked, before then."),
+]
 ParkedAs = Annotated[
     str | None,
     typer.Option(metavar="REASON", help="Only those parked for this, such as MAX_ATTEMPTS."),
@@ -26,6 +30,12 @@ ParkedAs = Annotated[
 Error = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those whose consumer's error contains this."),
+]
+Cause = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Only those whose cause, as `letters` groups them, contains this."
+    ),
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Any id that the letter has or had.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Current or original ids.")]
@@ -36,5 +46,13 @@ FromDlq = Annotated[
 Validate = Annotated[
     str | None,
     typer.Option(metavar="CMD", help="Give each body to this command; those that it refuses stay."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, do nothing.")]
+EvenThoughPaused = Annotated[
+    bool,
+    typer.Option(
+        "--even-though-paused",
+        help="Do not ask once more where it is paused, or its circuit is not CLOSED.",
+    ),
 ]
 Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit trail.")]

@@ -53,7 +53,7 @@ def parse_span(text: str) -> timedelta:
     return timedelta(seconds=sum(int(amount) * _SECONDS[unit] for amount, unit in parts))
 
 
-def parse_since(text: str, now: datetime) -> datetime:
+def parse_moment(text: str, now: datetime) -> datetime:
     """A moment: a duration before now, or ISO 8601 (UTC where it names no zone). Raises Misused."""
     if re.fullmatch(r"(\d+[smhdw])+", text.strip().lower()):
         return now - parse_span(text)
