@@ -59,7 +59,7 @@ def replay(
     validate: Validate = None,
     dry_run: DryRun = False,
     even_though_paused: EvenThoughPaused = False,
-    reason: Why = "",
+    reason: Why = None,
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
     from smart_redriver.oncall.letters.choice import choose
@@ -71,7 +71,7 @@ def replay(
         from_dlq=from_dlq,
         rate=rate,
         validate=validate,
-        reason=reason,
+        reason=reason or "",
         is_dry_run=dry_run,
         insists=even_though_paused,
     )
@@ -89,12 +89,12 @@ def edit(
     message_id: Id,
     from_dlq: FromDlq = False,
     validate: Validate = None,
-    reason: Why = "",
+    reason: Why = None,
 ) -> Exit:
     """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
     from smart_redriver.oncall.verbs.edit import edit as mend
 
-    return mend(context.obj, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
+    return mend(context.obj, message_id, from_dlq=from_dlq, validate=validate, reason=reason or "")
 
 
 @app.command(
@@ -113,7 +113,7 @@ def delete(
         typer.Option(dir_okay=False, help="Write them here first. Default: a new file, here."),
     ] = None,
     dry_run: DryRun = False,
-    reason: Why = "",
+    reason: Why = None,
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
     from smart_redriver.oncall.letters.choice import choose
@@ -124,7 +124,7 @@ def delete(
         choice=choose(ids or (), filter_of(context), is_all=all_),
         file=export or Path(f"deleted-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl"),
         from_dlq=from_dlq,
-        reason=reason,
+        reason=reason or "",
         is_dry_run=dry_run,
     )
     return remove(context.obj, request)
@@ -153,9 +153,9 @@ def import_letters(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="What `export` or `delete` wrote.")],
     to: Annotated[To, typer.Option(help="Where they go.")] = To.PARKING_LOT,
-    reason: Why = "",
+    reason: Why = None,
 ) -> Exit:
     """Send the letters of a file. Those that the ledger says are still about are skipped."""
     from smart_redriver.oncall.verbs.import_letters import import_letters as send
 
-    return send(context.obj, file, to_source=to is To.SOURCE, reason=reason)
+    return send(context.obj, file, to_source=to is To.SOURCE, reason=reason or "")

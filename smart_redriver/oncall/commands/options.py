@@ -55,4 +55,26 @@ EvenThoughPaused = Annotated[
         help="Do not ask once more where it is paused, or its circuit is not CLOSED.",
     ),
 ]
-Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit trail.")]
+
+
+def said(text: str) -> str:
+    """The text of a `--reason`; an empty one is misuse."""
+    if not text.strip():
+        raise typer.BadParameter("It is empty: say why, for whoever comes after you.")
+    return text.strip()
+
+
+Why = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", parser=said, help="Why, for the audit trail."),
+]
+#: Whoever comes after must learn why nothing moves, or everything.
+NeededWhy = Annotated[
+    str,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        parser=said,
+        help="Why: `status` shows it to the next person.",
+    ),
+]

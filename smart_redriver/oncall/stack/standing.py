@@ -82,9 +82,14 @@ def take_standing(session: Session) -> Standing:
 def tell_standing(session: Session) -> Standing:
     """Read it, and show it below a plan. Raises CallFailed and Refused."""
     standing = take_standing(session)
+    show_standing(session, standing)
+    return standing
+
+
+def show_standing(session: Session, standing: Standing) -> None:
+    """Show it below a plan."""
     for line in standing.lines():
         session.terminal.plan(printable(line))
-    return standing
 
 
 def confirm_against(
