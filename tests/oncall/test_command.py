@@ -26,7 +26,7 @@ from tests.oncall.desk import Desk
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CHANGING = {
-    "replay", "edit", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
+    "replay", "edit", "undo", "park", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
 }  # fmt: skip
 PROMISED = CHANGING | {
     "status", "watch", "letters", "parked", "show", "export", "history", "doctor",

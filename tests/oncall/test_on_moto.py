@@ -146,7 +146,8 @@ class Account:
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Account]:
+    monkeypatch.chdir(tmp_path)  # where originals are kept
     # An emulator's endpoint in the environment would take these calls out of moto's hands.
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -204,6 +205,25 @@ def test_letters_are_replayed_edited_deleted_and_imported(account: Account, tmp_
     assert account.bodies(account.deployment.parking_lot_url) == []
     assert account("parked", "--json").json["count"] == 0
     assert len(account("history", "--json").json["changes"]) == 8
+
+
+def test_letters_are_edited_by_a_command_come_back_and_are_put_back(
+    account: Account, tmp_path: Path
+) -> None:
+    account.park("broken 1", "broken 2")
+    swap = ("--with", "sed s/broken/mended/", "--export", "edits.jsonl")
+
+    codes = [account("edit", "--all", *swap, "--yes").code]
+    for _ in range(4):
+        account.bodies(account.deployment.source_queue_url)
+        account.clock.shift(31)
+    codes.append(account("park", "--cause", "no json", "--yes").code)
+    codes.append(account("undo", "edits.jsonl", "--export", "undone.jsonl", "--yes").code)
+
+    assert codes == [0, 0, 0]
+    assert account.bodies(account.deployment.parking_lot_url) == ["broken 1", "broken 2"]
+    undone = (tmp_path / "undone.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["body"] for line in undone) == ["mended 1", "mended 2"]
 
 
 def test_a_letter_is_shown_whole(account: Account) -> None:

@@ -168,3 +168,12 @@ def choose(ids: Sequence[str], given: Filter, *, is_all: bool) -> Choice:
     if ids and is_all:
         raise Misused("Give ids or --all, not both.")
     return Choice(ids=frozenset(ids), filter=given)
+
+
+def choose_one(ids: Sequence[str], given: Filter, *, is_all: bool) -> str:
+    """The id of the one letter that is meant. Raises Misused for none, or for more than a person can edit by hand."""
+    if len(ids) != 1 or is_all or not given.is_empty:
+        raise Misused(
+            "By hand one letter is edited, named by its id. For more, or by filter, and for --dry-run, say --with CMD."
+        )
+    return ids[0]

@@ -81,11 +81,7 @@ def sample(body: str) -> str:
 
 def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
     """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed."""
-    out_of = session.letters_in(dlq=from_dlq)
-    facts = out_of.facts()
-    if not facts.depth:
-        where = "The DLQ" if from_dlq else "The parking lot"
-        raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")
+    facts = facts_of(session, from_dlq=from_dlq)
     meant = _all(facts) if from_dlq and choice.is_all else None
     if not from_dlq:
         meant = _as_the_ledger_has_it(session, choice, facts.depth)
@@ -94,8 +90,17 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
     else:
         meant = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq)
     if not meant.count and not meant.left_over:
-        raise Refused(_nothing(choice, facts, from_dlq=from_dlq))
+        raise nothing_matches(choice, facts, from_dlq=from_dlq)
     return meant
+
+
+def facts_of(session: Session, *, from_dlq: bool) -> QueueFacts:
+    """The facts of a queue that has letters. Raises Refused for an empty one, and CallFailed."""
+    facts = session.letters_in(dlq=from_dlq).facts()
+    if not facts.depth:
+        where = "The DLQ" if from_dlq else "The parking lot"
+        raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")
+    return facts
 
 
 def tell_meant(session: Session, choice: Choice, meant: Meant) -> None:
@@ -176,13 +181,14 @@ def _label(entry: Entry) -> str:
     return " · ".join(label(entry))
 
 
-def _nothing(choice: Choice, facts: QueueFacts, *, from_dlq: bool) -> str:
+def nothing_matches(choice: Choice, facts: QueueFacts, *, from_dlq: bool) -> Refused:
+    """That no letter is meant, and where to look."""
     if choice.ids:
-        return "None of these is there. `redrive show ID` tells where one is."
+        return Refused("None of these is there. `redrive show ID` tells where one is.")
     if from_dlq and facts.in_flight:
-        return (
+        return Refused(
             f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} are hidden until their time: "
             "`redrive letters --held`."
         )
     listing = "redrive letters" if from_dlq else "redrive parked --list"
-    return f"No letter matches: nothing to do. `{listing}` shows what there is."
+    return Refused(f"No letter matches: nothing to do. `{listing}` shows what there is.")
