@@ -189,6 +189,13 @@ def test_the_deployment_is_found_and_parked_letters_are_told(account: Account) -
     assert sorted(one["original_id"] for one in parked.json["letters"]) == sorted(ids)
 
 
+def test_where_there_is_no_stack_region_and_account_are_named(account: Account) -> None:
+    ran = account("status", "--stack", "Other", "--region", "eu-central-1")
+
+    assert ran.code == 1
+    assert "There is no stack 'Other' in eu-central-1 of account 123456789012." in ran.err
+
+
 def test_letters_are_replayed_edited_deleted_and_imported(account: Account, tmp_path: Path) -> None:
     replayed, edited, _ = account.park("a", "broken", "c")
     file = tmp_path / "gone.jsonl"
