@@ -72,14 +72,19 @@ def test_show_tells_the_journey_and_the_content(on_call: OnCall, pills: list[str
     assert "parked MAX_ATTEMPTS" in history
 
 
-def test_an_edited_pill_is_processed(on_call: OnCall, pills: list[str]) -> None:
+def test_an_edited_pill_is_processed_and_the_original_is_kept(
+    on_call: OnCall, pills: list[str], tmp_path: Path
+) -> None:
     editor = {"EDITOR": 'sed -i \'s/"poison": true/"poison": false/\''}
+    kept = tmp_path / "edited.jsonl"
+    why = ("--reason", "mended by hand", "--export", str(kept))
 
-    ran = on_call("edit", pills[EDITED], "--yes", "--reason", "mended by hand", **editor)
+    ran = on_call("edit", pills[EDITED], "--yes", *why, **editor)
     on_call.stack.aws.pass_time(60.0 * _MINUTES_TO_PROCESS)
 
     assert ran.code == 0, ran.err
     assert '+{"order": 3, "item": "crème brûlée", "poison": false}' in ran.out
+    assert json.loads(kept.read_text())["body"] == Order(number=EDITED + 1, is_poison=True).body
     assert pills[EDITED] in on_call.stack.processed()
     assert pills[EDITED] not in parked(on_call)
 

@@ -176,9 +176,13 @@ class Desk:
             )
             ids.append(sent["MessageId"])
             self.world.sent.add(body)
+        self.fail_again(of)
+        return ids
+
+    def fail_again(self, of: str = SOURCE) -> None:
+        """Let what is in a source queue fail until SQS has moved it to the DLQ."""
         while self.world.depth(of):
             self.consumer_fails(of)
-        return ids
 
     def consumer_fails(self, of: str = SOURCE) -> None:
         """One delivery of all that is visible, without success."""

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from smart_redriver.oncall.commands.options import Contains, Error, ParkedAs, Since, Where
+from smart_redriver.oncall.commands.options import (
+    Cause,
+    Contains,
+    Error,
+    ParkedAs,
+    Since,
+    Until,
+    Where,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 
 if TYPE_CHECKING:
@@ -89,8 +97,10 @@ def _choosing(
     contains: Contains = None,
     where: Where = None,
     since: Since = None,
+    until: Until = None,
     parked_as: ParkedAs = None,
     error: Error = None,
+    cause: Cause = None,
 ) -> None:
     """Declare the filters that a command about many letters takes."""
 
@@ -151,10 +161,11 @@ def examples(*lines: str) -> str:
 def _ended(session: Session, act: Callable[[], Exit]) -> int:
     """The exit code of what was done, or of what kept it from being done, which is told."""
     try:
-        return act()
+        code = act()
+        session.terminal.out.flush()
+        return code
     except BrokenPipeError:
-        # Whoever read the output has seen enough; Python would complain once more while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()  # whoever read it has seen enough
         return Exit.DONE
     except KeyboardInterrupt:
         session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
@@ -162,6 +173,16 @@ def _ended(session: Session, act: Callable[[], Exit]) -> int:
     except Exception as fault:  # the last place where a traceback can become a sentence
         from smart_redriver.oncall.terminal.failures import explain
 
+        if isinstance(fault, OSError):
+            _give_up_output()
         sentence, code = explain(fault)
         session.terminal.warn(sentence)
         return code
+
+
+def _give_up_output() -> None:
+    """Let go of what could not be written, or Python would complain once more while it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

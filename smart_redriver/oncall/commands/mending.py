@@ -1,4 +1,4 @@
-"""`replay`, `edit`, `delete`, `export`, `import`: letters on their way back, out, or to a file."""
+"""`replay`, `edit`, `undo`, `park`, `delete`, `export`, `import`: letters on their way back, aside, out, or to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from smart_redriver.oncall.commands.command import (
     examples,
     filter_of,
 )
-from smart_redriver.oncall.commands.options import All, FromDlq, Id, Ids, Validate, Why
+from smart_redriver.oncall.commands.options import (
+    All,
+    DryRun,
+    EvenThoughPaused,
+    FromDlq,
+    Ids,
+    Validate,
+    Why,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 
 
@@ -48,8 +56,9 @@ def replay(
         ),
     ] = None,
     validate: Validate = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, do nothing.")] = False,
-    reason: Why = "",
+    dry_run: DryRun = False,
+    even_though_paused: EvenThoughPaused = False,
+    reason: Why = None,
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
     from smart_redriver.oncall.letters.choice import choose
@@ -61,29 +70,112 @@ def replay(
         from_dlq=from_dlq,
         rate=rate,
         validate=validate,
-        reason=reason,
+        reason=reason or "",
         is_dry_run=dry_run,
+        insists=even_though_paused,
     )
     return send(context.obj, request)
 
 
 @app.command(
-    cls=Changing,
+    cls=ChangingMany,
     epilog=examples(
-        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'"
+        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
+        'redrive edit --error KeyError --with "jq -c \'.currency = \\"EUR\\"\'" --dry-run',
     ),
 )
 def edit(
     context: typer.Context,
-    message_id: Id,
+    ids: Ids = None,
+    all_: All = False,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="CMD", help="Not by hand: give each body to this command; body out."
+        ),
+    ] = None,
     from_dlq: FromDlq = False,
     validate: Validate = None,
-    reason: Why = "",
+    export: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="Keep the originals here. Default: a new file, here."),
+    ] = None,
+    dry_run: DryRun = False,
+    even_though_paused: EvenThoughPaused = False,
+    reason: Why = None,
 ) -> Exit:
-    """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
+    """Mend one letter in $EDITOR, or many by a command. The difference is shown, the originals are kept: see `undo`."""
+    from smart_redriver.oncall.letters.choice import choose, choose_one
+    from smart_redriver.oncall.verbs.edit import EditRequest
     from smart_redriver.oncall.verbs.edit import edit as mend
+    from smart_redriver.oncall.verbs.rewrite import RewriteRequest, rewrite
 
-    return mend(context.obj, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
+    file = export or _new_file(context, "edited")
+    if command is None:
+        one = EditRequest(
+            message_id=choose_one(ids or (), filter_of(context), is_all=all_ or dry_run),
+            file=file,
+            from_dlq=from_dlq,
+            validate=validate,
+            reason=reason or "",
+            insists=even_though_paused,
+        )
+        return mend(context.obj, one)
+    many = RewriteRequest(
+        choice=choose(ids or (), filter_of(context), is_all=all_),
+        command=command,
+        file=file,
+        from_dlq=from_dlq,
+        validate=validate,
+        reason=reason or "",
+        is_dry_run=dry_run,
+        insists=even_though_paused,
+    )
+    return rewrite(context.obj, many)
+
+
+@app.command(cls=Changing, epilog=examples("redrive undo edited-20261121T155439Z.jsonl"))
+def undo(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="What `edit` or `delete` kept.")],
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False, help="Keep here what takes their place. Default: a new file, here."
+        ),
+    ] = None,
+    reason: Why = None,
+) -> Exit:
+    """Put the letters of a file into the parking lot as they were, in the place of edited copies that came back."""
+    from smart_redriver.oncall.verbs.undo import UndoRequest
+    from smart_redriver.oncall.verbs.undo import undo as put_back
+
+    kept = export or _new_file(context, "undone")
+    return put_back(context.obj, UndoRequest(file=file, kept=kept, reason=reason or ""))
+
+
+@app.command(
+    cls=ChangingMany,
+    epilog=examples("redrive park --cause KeyError --reason 'until orders 2.4.2 is out'"),
+)
+def park(
+    context: typer.Context,
+    ids: Ids = None,
+    all_: All = False,
+    dry_run: DryRun = False,
+    reason: Why = None,
+) -> Exit:
+    """Set letters of the DLQ aside in the parking lot, where they wait for a person."""
+    from smart_redriver.oncall.letters.choice import choose
+    from smart_redriver.oncall.verbs.park import ParkRequest
+    from smart_redriver.oncall.verbs.park import park as set_aside
+
+    request = ParkRequest(
+        choice=choose(ids or (), filter_of(context), is_all=all_),
+        reason=reason or "",
+        is_dry_run=dry_run,
+    )
+    return set_aside(context.obj, request)
 
 
 @app.command(
@@ -101,7 +193,8 @@ def delete(
         Path | None,
         typer.Option(dir_okay=False, help="Write them here first. Default: a new file, here."),
     ] = None,
-    reason: Why = "",
+    dry_run: DryRun = False,
+    reason: Why = None,
 ) -> Exit:
     """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
     from smart_redriver.oncall.letters.choice import choose
@@ -110,9 +203,10 @@ def delete(
 
     request = DeleteRequest(
         choice=choose(ids or (), filter_of(context), is_all=all_),
-        file=export or Path(f"deleted-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl"),
+        file=export or _new_file(context, "deleted"),
         from_dlq=from_dlq,
-        reason=reason,
+        reason=reason or "",
+        is_dry_run=dry_run,
     )
     return remove(context.obj, request)
 
@@ -140,9 +234,29 @@ def import_letters(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="What `export` or `delete` wrote.")],
     to: Annotated[To, typer.Option(help="Where they go.")] = To.PARKING_LOT,
-    reason: Why = "",
+    from_queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Letters of this other queue are to become letters of this one."
+        ),
+    ] = None,
+    even_though_paused: EvenThoughPaused = False,
+    reason: Why = None,
 ) -> Exit:
     """Send the letters of a file. Those that the ledger says are still about are skipped."""
+    from smart_redriver.oncall.verbs.import_letters import ImportRequest
     from smart_redriver.oncall.verbs.import_letters import import_letters as send
 
-    return send(context.obj, file, to_source=to is To.SOURCE, reason=reason)
+    request = ImportRequest(
+        file=file,
+        to_source=to is To.SOURCE,
+        others=from_queue or (),
+        reason=reason or "",
+        insists=even_though_paused,
+    )
+    return send(context.obj, request)
+
+
+def _new_file(context: typer.Context, what: str) -> Path:
+    """A file for letters, named by what was done to them and when."""
+    return Path(f"{what}-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl")

@@ -5,7 +5,7 @@ A stack of several queues prefixes the outputs of each; what the queues share, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,16 +46,21 @@ class Place:
         return self.deployment.source_names
 
 
-def find_places(cloudformation: Any, stack: str) -> tuple[Place, ...]:
-    """The re-driver of each queue of `stack`, by name. Raises Refused and CallFailed."""
+def find_places(cloudformation: Any, stack: str, where: Callable[[], str]) -> tuple[Place, ...]:
+    """The re-driver of each queue of `stack`, by name. Raises Refused, saying `where` there is none, and CallFailed."""
     try:
-        (described,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        found = cloudformation.describe_stacks(StackName=stack).get("Stacks")
     except CallFailed as failed:
-        if failed.code == "ValidationError":
-            raise Refused(
-                f"There is no stack {stack!r} here. Name yours with --stack, and check --region and --profile."
-            ) from failed
-        raise
+        if failed.code != "ValidationError":
+            raise
+        found = []
+    if found is None:
+        raise Refused("What answers there is no AWS. Check --endpoint-url and AWS_ENDPOINT_URL.")
+    if not found:
+        raise Refused(
+            f"There is no stack {stack!r} in {where()}. Name yours with --stack, and check --region and --profile."
+        )
+    (described,) = found
     outputs = {one["OutputKey"]: one["OutputValue"] for one in described.get("Outputs", ())}
     return read_places(stack, outputs)
 

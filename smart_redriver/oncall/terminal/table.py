@@ -31,3 +31,9 @@ def _cut(cell: str) -> str:
 def printable(text: str) -> str:
     """On one line, and with nothing in it that a terminal obeys: letters come from strangers."""
     return "".join(one if one.isprintable() else "�" for one in " ".join(text.split()))
+
+
+def printable_line(line: str) -> str:
+    """A line with its indentation, and nothing that a terminal obeys."""
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return indent + printable(line)

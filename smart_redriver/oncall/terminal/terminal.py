@@ -27,6 +27,11 @@ class Terminal:
     err: TextIO = field(default_factory=lambda: sys.stderr)
     answers: TextIO = field(default_factory=lambda: sys.stdin)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a terminal at both ends, for a program that fills the screen."""
+        return self.answers.isatty() and self.out.isatty()
+
     def say(self, text: str = "") -> None:
         """Tell people what `result` tells programs."""
         if not self.is_json:

@@ -55,7 +55,7 @@ def held(session: Session, wanted: Filter) -> Exit:
     """
     if wanted.needs_body:
         raise Misused(
-            "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
+            "--held lists from the ledger, which keeps no bodies: leave --contains, --where and --cause out."
         )
     entries = [one for one in held_entries(session) if wanted.lets_entry_through(one)]
     entries.sort(key=lambda one: one.not_before or one.first_seen)

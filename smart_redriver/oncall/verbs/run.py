@@ -17,6 +17,7 @@ from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.stack.function import invoke
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import letters
@@ -35,6 +36,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
         session.terminal.plan(
             f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
         )
+        tell_standing(session)
         session.terminal.confirm("Run it?")
         with recorded(session, "run a pass", reason) as ended:
             report = invoke(session)
