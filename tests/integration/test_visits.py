@@ -130,7 +130,7 @@ def test_a_visit_ends_before_its_deadline_and_the_next_goes_on(reporting: Accoun
 def test_a_visit_ends_when_the_consumer_reports_no_more(reporting: Account) -> None:
     visit = Visit(reporting, meanwhile=lambda: None)
 
-    assert [one.redriven for one in visit.reports][0] > 0
+    assert next(one.redriven for one in visit.reports) > 0
     assert visit.reports[-1].look_again_seconds == 60
     assert visit.pauses <= 60 / LISTENING_SECONDS + 1
 

@@ -118,5 +118,5 @@ class Books:
             in_flight=max(one.in_flight or 0 for one in last_two),
             until=span[-1].at + PERIOD,
             deleted_lately=span[-1].deleted,
-            in_flight_before=(before[-1].in_flight or 0) if before else 0,
+            in_flight_before=(minutes[first - 1].in_flight or 0) if first else 0,
         )
