@@ -111,7 +111,7 @@ class RehearsingPolicy(SmartPolicy):
 
 
 def copied(thing: T) -> T:
-    """As `deepcopy`, in a tenth of the time: what nobody can change is shared, functions and botocore's models too."""
+    """As `deepcopy`, in a third of the time: what nobody can change is shared, functions and botocore's models too."""
     shared: list[Any] = []
     written = io.BytesIO()
     _Writer(written, shared).dump(thing)
