@@ -75,8 +75,8 @@ class WarningAlarms:
             limit,
             NEWEST_LOOK,
             Advice(
-                meaning="Letters that failed while others succeeded wait for their last chance.",
-                first="see them with `redrive letters`, and one's journey with `redrive show`.",
+                meaning="Letters that failed while others succeeded wait for their last chance, or their cause's canary.",
+                first="see why with `redrive causes`, and them with `redrive letters`.",
                 section="suspects-waiting",
             ),
             missing=Missing.IGNORE,

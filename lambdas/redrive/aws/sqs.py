@@ -116,15 +116,20 @@ class SqsQueue:
             answer = self._sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
         return _facts(answer["Attributes"])
 
-    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Message]:
-        """At most `limit` messages, and at most ten, hidden from others for `hidden_for`. Raises CallFailed."""
+    def receive(
+        self, limit: int, *, hidden_for: timedelta, asks_all_servers: bool = True
+    ) -> list[Message]:
+        """At most `limit` messages, and at most ten, hidden from others for `hidden_for`. Raises CallFailed.
+
+        An answer without messages takes a second where all of SQS's servers are asked. A sample of them answers at once,
+        and may miss some.
+        """
         with naming("ReceiveMessage"):
             answer = self._sqs.receive_message(
                 QueueUrl=self.url,
                 MaxNumberOfMessages=min(limit, ENTRIES_PER_CALL),
                 VisibilityTimeout=whole_seconds(hidden_for),
-                # A short wait asks all of SQS's servers; none at all asks a sample and may come back empty.
-                WaitTimeSeconds=1,
+                WaitTimeSeconds=1 if asks_all_servers else 0,
                 # Nothing comes unless it is asked for, and what does not come can't be sent on.
                 MessageAttributeNames=["All"],
                 MessageSystemAttributeNames=["All"],
