@@ -47,7 +47,8 @@ _EMPTY = (
 )
 #: A parked letter near its expiry is renewed: received, sent again, deleted.
 _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage")
-_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage")
+#: A pass that received reports and may not take them in, as another is at work, hands them back at once.
+_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 #: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
 _REPORT = ("sqs:SendMessage",)
 #: What SQS does with a queue's key for those who receive, and for those who send.

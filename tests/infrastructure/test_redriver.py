@@ -58,7 +58,11 @@ def test_the_function_may_do_exactly_what_a_pass_does(template):
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
         },
-        OUTCOMES: {"sqs:ReceiveMessage", "sqs:DeleteMessage"},
+        OUTCOMES: {
+            "sqs:ReceiveMessage",
+            "sqs:DeleteMessage",
+            "sqs:ChangeMessageVisibility",
+        },
         TABLE: {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
