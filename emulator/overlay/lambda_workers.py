@@ -13,10 +13,9 @@ from ministack.core import lambda_runtime
 from ministack.services import cloudwatch, lambda_svc
 
 from .flights import flights
+from .lambda_logs import END_OF_LOG, NAMES_STREAM
 from .patching import wrap
 
-#: Ends the log of one invocation: the ASCII record separator.
-_END_OF_LOG = "\x1e"
 #: A worker that is gone never says so; then the lines that come without a wait are the log.
 _PATIENCE_WITH_THE_DEAD_SECONDS = 0.25
 #: One that answered has said so before; only a very busy machine takes its time to read it.
@@ -24,9 +23,14 @@ _PATIENCE_WITH_THE_LIVING_SECONDS = 60
 
 _ANSWER_RAISED = 'json.dumps({"status": "error", "error": str(e), "trace"'
 _ANSWER_RAISED_AND_STAYS = 'json.dumps({"status": "ok", "raised": True, "error": str(e), "trace"'
+_FIRST_LINE = "    init = json.loads(sys.stdin.readline())\n"
+_STREAM_AND_FIRST_LINE = (
+    f"    print({NAMES_STREAM!r} + os.environ['AWS_LAMBDA_LOG_STREAM_NAME'],"
+    f" file=sys.__stderr__, flush=True)\n{_FIRST_LINE}"
+)
 _LAST_FLUSH = "        _real_stdout.flush()\n\nrun()"
 _END_LOG_AND_FLUSH = (
-    f"        print({_END_OF_LOG!r}, file=sys.__stderr__, flush=True)\n{_LAST_FLUSH}"
+    f"        print({END_OF_LOG!r}, file=sys.__stderr__, flush=True)\n{_LAST_FLUSH}"
 )
 
 
@@ -41,6 +45,7 @@ def _patch_worker_script() -> None:
     script = lambda_runtime._PYTHON_WORKER_SCRIPT
     for old, new in (
         (_ANSWER_RAISED, _ANSWER_RAISED_AND_STAYS),
+        (_FIRST_LINE, _STREAM_AND_FIRST_LINE),
         (_LAST_FLUSH, _END_LOG_AND_FLUSH),
     ):
         if script.count(old) != 1:
@@ -56,11 +61,11 @@ def _collect_logs_until_marker() -> None:
         is_gone = worker._proc is None
         patience = _PATIENCE_WITH_THE_DEAD_SECONDS if is_gone else _PATIENCE_WITH_THE_LIVING_SECONDS
         try:
-            while not lines or not lines[-1].endswith(_END_OF_LOG):
+            while not lines or not lines[-1].endswith(END_OF_LOG):
                 lines.append(worker._stderr_queue.get(timeout=patience))
         except queue.Empty:
             pass
-        return "\n".join(lines).removesuffix(_END_OF_LOG).removesuffix("\n")
+        return "\n".join(lines).removesuffix(END_OF_LOG).removesuffix("\n")
 
     lambda_runtime.Worker._drain_stderr_bounded = drain
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ministack.core import responses
-from ministack.services import cloudwatch, lambda_svc, sqs
+from ministack.services import cloudwatch, sqs
 
 from .patching import wrap
 
@@ -91,7 +91,7 @@ def _observe(metric: str, dimensions: dict[str, str], value: float, unit: str) -
         statistics["Maximum"] = max(statistics["Maximum"], value)
 
 
-def _publish_embedded(line: str) -> None:
+def publish_embedded(line: str) -> None:
     """Record the metrics of one log line, if it is in the embedded metric format."""
     start = line.find("{")
     if start < 0 or '"_aws"' not in line:
@@ -120,15 +120,6 @@ _newest_first: contextvars.ContextVar[bool] = contextvars.ContextVar("newest_fir
 
 
 def install() -> None:
-    @wrap(lambda_svc, "_emit_lambda_logs")
-    def log_and_publish_emf(
-        log: Any, function: Any, request_id: str, text: str, *args: Any, **kwargs: Any
-    ) -> Any:
-        """CloudWatch Logs turns EMF lines of any function into metrics."""
-        for line in (text or "").splitlines():
-            _publish_embedded(line)
-        return log(function, request_id, text, *args, **kwargs)
-
     @wrap(cloudwatch, "_get_metric_data")
     def get_metric_data(
         answer: Any, params: Any, query: dict[str, Any], *args: Any, **kwargs: Any

@@ -22,7 +22,7 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from consumer.work import Message, work
+from consumer.work import Message, Outage, work
 from smart_redriver.consumer import idempotency_key
 from smart_redriver.consumer.powertools import ReportingProcessor
 
@@ -69,28 +69,32 @@ idempotency = IdempotencyConfig(
     config=idempotency,
     key_prefix="consumer",  # a function that is replaced, and so renamed, still knows its messages
 )
-def work_once(*, message: Message, dependency_is_down: bool) -> dict[str, str]:
-    result = work(message, dependency_is_down=dependency_is_down)
+def work_once(*, message: Message, outage: Outage) -> dict[str, str]:
+    result = work(message, outage)
     logger.info(MESSAGE_PROCESSED)
     return result
 
 
-def handle_record(record: SQSRecord, *, dependency_is_down: bool) -> None:
+def handle_record(record: SQSRecord, *, outage: Outage) -> None:
     message = Message(original_id=idempotency_key(record), body=record.body)
     with logger.append_context_keys(message_id=record.message_id, original_id=message.original_id):
         try:
-            work_once(message=message, dependency_is_down=dependency_is_down)
+            work_once(message=message, outage=outage)
         except Exception:
             logger.exception(MESSAGE_FAILED)
             raise
 
 
-def is_dependency_down() -> bool:
-    """Read the switch that takes the dependency down in demo and tests; no item means up."""
+def read_outage() -> Outage:
+    """Read the switches that take things down in demo and tests; what is not there is up."""
     answer = dynamodb.get_item(
         TableName=control_table, Key={"PK": {"S": "DEPENDENCY"}}, ConsistentRead=True
     )
-    return answer.get("Item", {}).get("Down", {}).get("BOOL", False)
+    item = answer.get("Item", {})
+    return Outage(
+        everything=item.get("Down", {}).get("BOOL", False),
+        payments=item.get("PaymentsDown", {}).get("BOOL", False),
+    )
 
 
 @logger.inject_lambda_context
@@ -99,7 +103,7 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> PartialItem
     idempotency.register_lambda_context(context)
     return process_partial_response(
         event=event,
-        record_handler=partial(handle_record, dependency_is_down=is_dependency_down()),
+        record_handler=partial(handle_record, outage=read_outage()),
         processor=processor,
         context=context,
     )

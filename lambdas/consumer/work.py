@@ -15,6 +15,18 @@ class DependencyDownError(Exception):
     """The dependency is down; the same message may well succeed later."""
 
 
+class PaymentsDownError(Exception):
+    """What only messages with a payment need is down; the others succeed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """What is down while a batch is worked on: what every message needs, or payments alone."""
+
+    everything: bool = False
+    payments: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message, under the id it had before any redrive."""
@@ -23,13 +35,13 @@ class Message:
     body: str
 
 
-def work(message: Message, *, dependency_is_down: bool) -> dict[str, str]:
+def work(message: Message, outage: Outage) -> dict[str, str]:
     """Do what the message asks, and return what is worth remembering about it.
 
     A real consumer's work goes here. An error means that nothing is remembered, so that the message
     is tried again when it comes back; a PermanentError, that it is parked and does not come back.
     """
-    if dependency_is_down:
+    if outage.everything:
         raise DependencyDownError(
             f"The dependency is down, message {message.original_id} must wait"
         )
@@ -38,6 +50,8 @@ def work(message: Message, *, dependency_is_down: bool) -> dict[str, str]:
         raise PermanentError(f"Message {message.original_id} asks for what does not exist")
     if asked.get("poison") is True:
         raise PoisonMessageError(f"Message {message.original_id} is poison and can never succeed")
+    if outage.payments and asked.get("payment") is True:
+        raise PaymentsDownError(f"Payments are down, message {message.original_id} must wait")
     return {"original_id": message.original_id}
 
 

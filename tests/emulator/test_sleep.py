@@ -111,6 +111,49 @@ def test_a_function_that_sleeps_loses_the_time_that_it_sleeps(
     assert last["at"] - first["at"] >= 200
 
 
+def test_what_a_function_logs_is_to_be_read_while_it_sleeps(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str]
+) -> None:
+    function = make_function(
+        """
+        import os, time
+
+        def handler(event, context):
+            for number in range(3):
+                print(f"{number} {os.environ['AWS_LAMBDA_LOG_STREAM_NAME']}")
+                time.sleep(100)
+            raise ValueError("at last")
+        """,
+        Timeout=600,
+    )
+    functions.put_function_event_invoke_config(FunctionName=function, MaximumRetryAttempts=0)
+    began = aws.clock.now()
+    _start(functions, function)
+    aws.pass_time(150)
+
+    in_its_sleep = _log(aws, function)
+    aws.pass_time(200)
+    in_the_end = _log(aws, function)
+
+    assert [words[0] for words, *_ in in_its_sleep] == ["0", "1"]
+    assert all(words[1] == stream for words, stream, _ in in_its_sleep)
+    first, second = (at for *_, at in in_its_sleep)
+    assert began - 1 <= first <= second - 100
+    said = [" ".join(words) for words, *_ in in_the_end]
+    assert [line[0] for line in said if line[0].isdigit()] == ["0", "1", "2"]
+    assert "ValueError: at last" in said
+
+
+def _log(aws: LocalAws, function: str) -> list[tuple[list[str], str, float]]:
+    """The lines of a function's log as words, each with its stream and when it came."""
+    answer = aws.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{function}")
+    return [
+        (one["message"].split(), one["logStreamName"], one["timestamp"] / 1000)
+        for one in answer["events"]
+        if one["message"].strip()
+    ]
+
+
 def test_a_sleep_ends_by_itself_when_nobody_moves_the_clock(
     functions: Any, make_function: Callable[..., str], url: str, said: Said
 ) -> None:

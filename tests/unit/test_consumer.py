@@ -28,6 +28,7 @@ DAY_SECONDS = 24 * 60 * 60
 
 POISON = '{"poison": true}'
 PERMANENT = '{"permanent": true}'
+PAYMENT = '{"payment": true}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +78,14 @@ class Consumer:
         )
         return [failure["itemIdentifier"] for failure in response["batchItemFailures"]]
 
-    def set_down(self, down: bool) -> None:
+    def set_down(self, down: bool, *, payments: bool = False) -> None:
         self.dynamodb.put_item(
-            TableName=CONTROL_TABLE, Item={"PK": {"S": "DEPENDENCY"}, "Down": {"BOOL": down}}
+            TableName=CONTROL_TABLE,
+            Item={
+                "PK": {"S": "DEPENDENCY"},
+                "Down": {"BOOL": down},
+                "PaymentsDown": {"BOOL": payments},
+            },
         )
 
     def records(self) -> list[dict[str, Any]]:
@@ -188,6 +194,24 @@ def test_while_the_dependency_is_down_every_message_fails_and_none_is_remembered
 
     assert failures == ["a", "bad"]
     assert consumer.records() == []
+
+
+def test_while_payments_are_down_messages_with_a_payment_fail_for_a_cause_of_their_own(
+    consumer: Consumer,
+) -> None:
+    consumer.set_down(False, payments=True)
+
+    failures = consumer.failures(message("a"), message("paid", PAYMENT), message("bad", POISON))
+
+    assert failures == ["paid", "bad"]
+    causes = {one.message_id: one.error_class for one in consumer.reported()}
+    assert causes == {
+        "paid": "consumer.work.PaymentsDownError",
+        "bad": "consumer.work.PoisonMessageError",
+    }
+    consumer.set_down(False)
+    assert consumer.failures(message("paid", PAYMENT)) == []
+    assert consumer.processed() == ["a", "paid"]
 
 
 def test_a_dependency_that_is_up_again_is_noticed_by_the_next_invocation(

@@ -26,6 +26,7 @@ DEAD_LETTERS = {
     "GetQueueAttributes",
     "ListMessageMoveTasks",
 }
+OUTCOMES = {"ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"}
 PARKING_LOT = {"SendMessage", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"}
 TABLE = {"GetItem", "PutItem", "DeleteItem", "BatchGetItem", "BatchWriteItem"}
 ELSEWHERE = {"cloudwatch:GetMetricData"}
@@ -198,12 +199,13 @@ def test_a_redriver_may_do_its_own_work_on_its_own_queues_and_nothing_on_any_oth
         town.redriver.get(f"{prefix}FurtherSourceQueueUrls", ""): SOURCE,
         town.redriver[f"{prefix}DeadLetterQueueUrl"]: DEAD_LETTERS,
         town.redriver[f"{prefix}ParkingLotQueueUrl"]: PARKING_LOT,
+        town.redriver[f"{prefix}OutcomeQueueUrl"]: OUTCOMES,
     }
     expected = {name_of(url): actions for url, actions in own.items() if url}
 
     found = {name_of(arn): role.allowed("sqs", on_queue(url, arn)) for url, arn in queues(town)}
 
-    assert len(found) == 10
+    assert len(found) == 13
     assert {name: actions for name, actions in found.items() if actions} == expected
 
 
