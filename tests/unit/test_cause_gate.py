@@ -107,7 +107,7 @@ class Pass:
 
 
 def test_of_a_held_cause_one_goes_and_the_others_wait_beside_letters_of_no_cause() -> None:
-    others = letters(3, "Timeout") + [a_letter_of(None, "plain")]
+    others = [*letters(3, "Timeout"), a_letter_of(None, "plain")]
 
     one = Pass(letters(5) + others, a_cause())
 
