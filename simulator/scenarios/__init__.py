@@ -10,6 +10,7 @@ from simulator.scenarios.expiry import EXPIRY
 from simulator.scenarios.matrix import MATRIX
 from simulator.scenarios.mixed import MIXED
 from simulator.scenarios.outages import OUTAGES
+from simulator.scenarios.reporting import REPORTING
 from simulator.scenarios.scenario import Played, PolicyMaker, Scenario
 from simulator.scenarios.unlucky import UNLUCKY
 from simulator.scenarios.usual import (
@@ -57,7 +58,7 @@ def _by_row(scenario: Scenario) -> int:
 
 
 #: Rows 1 to 25 with their variants.
-ROWS = tuple(sorted((*USUAL, *UNLUCKY, *OUTAGES, *MIXED, *EXPIRY), key=_by_row))
+ROWS = tuple(sorted((*USUAL, *UNLUCKY, *OUTAGES, *MIXED, *EXPIRY, *REPORTING), key=_by_row))
 
 BY_NAME = {scenario.name: scenario for scenario in (*ROWS, *MATRIX)}
 
@@ -67,6 +68,7 @@ ALIASES = {
     "4:5:24h": "4",
     "9:10-10": "9",
     "13:30": "13",
+    "13:30:reports": "13:reports",
     "14:300:50": "14",
     "15:1": "15",
     "16": "16:900x5",

@@ -14,6 +14,7 @@ from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.report import Report
 from simulator.measures import Measures
 from simulator.scenarios import MATRIX, ROWS, SCENARIOS, Scenario
+from simulator.scenarios.reporting import REPORTING
 from simulator.scenarios.usual import PHASES
 from simulator.smart_policy import SmartPolicy
 from simulator.world import PARKING_LOT, World
@@ -21,8 +22,8 @@ from simulator.world import PARKING_LOT, World
 #: Only `python -m bench scenario-matrix` plays these: a million letters, and the largest of several alike.
 FOR_THE_BENCH = {"19", "20:few:deep", "20:flap:deep", "24:1000:3"}
 
-#: The scenarios of the comparison are played with all of their seeds, of the others those with so many letters
-#: with one, and the rest with three. `python -m bench scenario-matrix` plays each with all.
+#: The scenarios of the comparison and those with reports are played with all of their seeds, of the others those with
+#: so many letters with one, and the rest with three. `python -m bench scenario-matrix` plays each with all.
 MANY = 500
 FEW = 3
 
@@ -102,7 +103,7 @@ def play(scenario: Scenario, seed: int) -> Run:
 
 def seeds_of(scenario: Scenario) -> range:
     """The seeds that a scenario is played with here; they were fixed before any of them was run."""
-    if scenario in SCENARIOS:
+    if scenario in SCENARIOS or scenario in REPORTING:
         return range(scenario.seeds)
     if scenario.seeds == PHASES:
         return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
