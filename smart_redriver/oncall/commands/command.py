@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from smart_redriver.oncall.commands.options import Contains, Error, ParkedAs, Since, Where
+from smart_redriver.oncall.commands.options import Cause, Contains, Error, ParkedAs, Since, Where
 from smart_redriver.oncall.terminal.exits import Exit
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def _choosing(
     since: Since = None,
     parked_as: ParkedAs = None,
     error: Error = None,
+    cause: Cause = None,
 ) -> None:
     """Declare the filters that a command about many letters takes."""
 

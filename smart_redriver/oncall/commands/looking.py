@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from smart_redriver.oncall.commands.command import Looking, LookingAtMany, examples, filter_of
-from smart_redriver.oncall.commands.options import Contains, Id, Since, Where
+from smart_redriver.oncall.commands.options import Cause, Contains, Id, Since, Where
 from smart_redriver.oncall.terminal.exits import Exit
 
 app = typer.Typer()
@@ -55,6 +55,7 @@ def letters(
     contains: Contains = None,
     where: Where = None,
     since: Since = None,
+    cause: Cause = None,
     body: Annotated[bool, typer.Option("--body", help="Show the bodies, too.")] = False,
     held: Annotated[
         bool,
@@ -66,7 +67,9 @@ def letters(
     from smart_redriver.oncall.verbs.letters import held as tell_held
     from smart_redriver.oncall.verbs.letters import peek
 
-    wanted = read_filter(context.obj.clock(), contains=contains, where=where, since=since)
+    wanted = read_filter(
+        context.obj.clock(), contains=contains, where=where, since=since, cause=cause
+    )
     if held:
         return tell_held(context.obj, wanted)
     return peek(context.obj, wanted, limit=limit, with_body=body)

@@ -27,6 +27,12 @@ Error = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those whose consumer's error contains this."),
 ]
+Cause = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Only those whose cause, as `causes` groups them, contains this."
+    ),
+]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Any id that the letter has or had.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Current or original ids.")]
 All = Annotated[bool, typer.Option("--all", help="Every letter.")]

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from redrive.core.case import Case
+from redrive.core.cause import error_of
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from smart_redriver.oncall.terminal.exits import Misused
@@ -25,6 +26,7 @@ class Filter:
         where: a JMESPath expression that is true of the body, read as JSON.
         since: first seen (in the DLQ) or parked (in the parking lot) at this moment or later.
         reason: why the letter was parked. error: text within what the consumer said.
+        cause: text within the class of the error that the consumer reported, or said on the message.
 
     """
 
@@ -33,10 +35,11 @@ class Filter:
     since: datetime | None = None
     reason: str | None = None
     error: str | None = None
+    cause: str | None = None
 
     @property
     def is_empty(self) -> bool:
-        return not any((self.contains, self.where, self.since, self.reason, self.error))
+        return not any((self.contains, self.where, self.since, self.reason, self.error, self.cause))
 
     @property
     def needs_body(self) -> bool:
@@ -45,6 +48,9 @@ class Filter:
 
     def lets_entry_through(self, entry: Entry) -> bool:
         """Whether a parked letter passes, as far as the ledger can tell."""
+        return self._lets_ledger_through(entry) and self._lets_cause_through(entry, None)
+
+    def _lets_ledger_through(self, entry: Entry) -> bool:
         return (
             (self.since is None or (entry.parked_at or entry.first_seen) >= self.since)
             and (self.reason is None or entry.park_reason == self.reason.upper())
@@ -53,7 +59,9 @@ class Filter:
 
     def lets_through(self, case: Case) -> bool:
         """Whether a letter in hand passes."""
-        if case.entry is not None and not self.lets_entry_through(case.entry):
+        if case.entry is not None and not self._lets_ledger_through(case.entry):
+            return False
+        if not self._lets_cause_through(case.entry, case.letter):
             return False
         if case.entry is None:
             if self.reason is not None or self.error is not None:
@@ -61,6 +69,13 @@ class Filter:
             if self.since is not None and case.letter.sent_at < self.since:
                 return False
         return self._lets_body_through(case.letter)
+
+    def _lets_cause_through(self, entry: Entry | None, letter: Letter | None) -> bool:
+        if self.cause is None:
+            return True
+        told = (entry.cause or entry.error) if entry is not None else None
+        said = error_of(letter.attributes) if letter is not None else None
+        return self.cause.lower() in (told or said or "").lower()
 
     def _lets_body_through(self, letter: Letter) -> bool:
         if self.contains is not None and self.contains not in letter.body:
@@ -96,6 +111,7 @@ class Filter:
             f"since {self.since:%Y-%m-%d %H:%M} UTC" if self.since else "",
             f"parked as {self.reason.upper()}" if self.reason else "",
             f"with error {self.error!r}" if self.error else "",
+            f"of cause {self.cause!r}" if self.cause else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -108,10 +124,13 @@ def read_filter(
     since: str | None = None,
     parked_as: str | None = None,
     error: str | None = None,
+    cause: str | None = None,
 ) -> Filter:
     """The filter that a command's options describe. Raises Misused."""
     moment = parse_since(since, now) if since else None
-    read = Filter(contains=contains, where=where, since=moment, reason=parked_as, error=error)
+    read = Filter(
+        contains=contains, where=where, since=moment, reason=parked_as, error=error, cause=cause
+    )
     _ = read._expression
     return read
 
