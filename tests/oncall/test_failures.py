@@ -147,9 +147,7 @@ def test_show_knows_where_a_letter_is_of_which_its_consumer_reported(
     parked_id = "z" if result is Result.PERMANENT else None
     report(
         desk,
-        declined(
-            "y", original_id="x", batch=1, generation=0, result=result, parked_id=parked_id
-        ),
+        declined("y", original_id="x", batch=1, generation=0, result=result, parked_id=parked_id),
     )
 
     assert words in desk("show", "x").out
@@ -197,7 +195,11 @@ def test_a_shell_takes_what_was_reported_for_one_word() -> None:
 
 def test_what_was_reported_is_neither_markup_nor_a_command_to_the_terminal(desk: Desk) -> None:
     (message_id,) = failed(
-        desk, "a", first_line="[red]x[/]", traceback="at \u009b2J\n\tat [bold]y", consumer=Consumer()
+        desk,
+        "a",
+        first_line="[red]x[/]",
+        traceback="at \u009b2J\n\tat [bold]y",
+        consumer=Consumer(),
     )
 
     ran = desk("show", message_id)

@@ -47,7 +47,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "reason": entry.park_reason,
         "cause": entry.cause,
         "error": entry.error,
-        "is_permanent": entry.is_permanent,
+        "is_permanent": entry.is_permanent or entry.park_reason == ParkReason.PERMANENT.value,
         "redrive_count": entry.redrive_count,
         "strikes": entry.strikes,
         "first_seen": stamp(entry.first_seen),
