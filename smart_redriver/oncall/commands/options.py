@@ -34,7 +34,8 @@ Error = Annotated[
 Cause = Annotated[
     str | None,
     typer.Option(
-        metavar="TEXT", help="Only those whose cause, as `letters` groups them, contains this."
+        metavar="TEXT",
+        help="Only those whose cause, as `causes` and `letters` group them, contains this.",
     ),
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Any id that the letter has or had.")]

@@ -11,7 +11,7 @@ from redrive.core.case import Case
 from redrive.core.cause import error_of
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
-from smart_redriver.oncall.letters.shapes import cause_of
+from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.letters.where import Where, read_where
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.words import parse_moment
@@ -26,7 +26,8 @@ class Filter:
         where: a JMESPath expression that is true of the body, read as JSON.
         since, until: first seen (in the DLQ) or parked (in the parking lot) at this moment or later, or before it.
         reason: why the letter was parked. error: text within what the consumer said.
-        cause: text within the cause that `redrive letters` groups by.
+        cause: text within the class of the error that the consumer reported, or else within the cause that `redrive letters`
+            groups by; of a parked letter, within what the ledger knows.
 
     """
 
@@ -40,17 +41,19 @@ class Filter:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.needs_body or any((self.since, self.until, self.reason, self.error)))
+        wanted = (self.since, self.until, self.reason, self.error, self.cause)
+        return not (self.needs_body or any(wanted))
 
     @property
     def needs_body(self) -> bool:
         """Whether the ledger alone can't tell."""
-        return any(one is not None for one in (self.contains, self.where, self.cause))
+        return self.contains is not None or self.where is not None
 
     def lets_entry_through(self, entry: Entry) -> bool:
         """Whether a parked letter passes, as far as the ledger can tell."""
         return (
-            self._lets_moment_through(entry.parked_at or entry.first_seen)
+            self._lets_cause_through(entry.cause or entry.error)
+            and self._lets_moment_through(entry.parked_at or entry.first_seen)
             and (self.reason is None or entry.park_reason == self.reason.upper())
             and (self.error is None or self.error.lower() in (entry.error or "").lower())
         )
@@ -69,6 +72,7 @@ class Filter:
         error = error_of(case.letter.attributes) or ""
         return (
             self.reason is None
+            and self._lets_cause_through(cause_in_hand(case))
             and self._lets_moment_through(first_seen)
             and (self.error is None or self.error.lower() in error.lower())
         )
@@ -78,10 +82,11 @@ class Filter:
             self.until is None or moment < self.until
         )
 
+    def _lets_cause_through(self, cause: str | None) -> bool:
+        return self.cause is None or self.cause.lower() in (cause or "").lower()
+
     def _lets_body_through(self, letter: Letter) -> bool:
         if self.contains is not None and self.contains not in letter.body:
-            return False
-        if self.cause is not None and self.cause.lower() not in cause_of(letter).lower():
             return False
         return self.compiled is None or self.compiled.lets_through(letter.body)
 

@@ -16,6 +16,7 @@ from redrive.core.case import Case
 from redrive.core.letter import Letter
 from redrive.passes.ports import DeadLetters
 from redrive.passes.read import LETTERS_A_RECEIVE, read_letters
+from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import letters
 
@@ -55,13 +56,14 @@ class Look:
     def __iter__(self) -> Iterator[Case]:
         """At most `limit` letters, each once. Raises CallFailed."""
         ends_at = self.session.clock() + self.longest
+        ledger = ledger_for(self.session, self.out_of)
         ids: set[str] = set()
         while self.seen < self.limit:
             if self.session.clock() >= ends_at:
                 self.is_cut_short = True
                 return
             few = min(LETTERS_A_RECEIVE, self.limit - self.seen)
-            read = read_letters(self.out_of, self.session.store, few, hidden_for=self.hidden_for)
+            read = read_letters(self.out_of, ledger, few, hidden_for=self.hidden_for)
             # Only what is needed to release them: a body may have a megabyte.
             self._held += [handle_only(case.letter) for case in read.cases]
             fresh = [case for case in read.cases if case.message_id not in ids]

@@ -16,11 +16,13 @@ HELD = {
     HoldReason.AWAITING_VERDICT: "wait for the verdict on their batch",
     HoldReason.BACKOFF: "are on backoff",
     HoldReason.LAST_CHANCE: "failed while others succeeded, and wait for their last chance",
+    HoldReason.CAUSE: "failed of a cause whose letters are held together, and wait for its canary",
     HoldReason.NO_PERMIT: "are due, and wait for the circuit to let them through",
 }
 #: What put a letter into the parking lot, in words.
 PARKED = {
     ParkReason.MAX_ATTEMPTS: "failed too often while others succeeded",
+    ParkReason.PERMANENT: "can never succeed, as its consumer reported",
     ParkReason.GAVE_UP: "met no working consumer for too long",
     ParkReason.UNDELIVERABLE: "is refused by its source queue, for its size or content",
     ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
@@ -38,8 +40,8 @@ NO_ERROR = "no error given"
 
 
 def label(entry: Entry) -> tuple[str, str]:
-    """Reason and error, as groups are named."""
-    return entry.park_reason or "UNKNOWN", entry.error or NO_ERROR
+    """Reason and cause, as groups are named: the error where a message of its own says it, and no report."""
+    return entry.park_reason or "UNKNOWN", entry.cause or entry.error or NO_ERROR
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
@@ -49,7 +51,9 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "current_id": entry.current_id,
         "status": entry.status.value,
         "reason": entry.park_reason,
+        "cause": entry.cause,
         "error": entry.error,
+        "is_permanent": entry.is_permanent or entry.park_reason == ParkReason.PERMANENT.value,
         "redrive_count": entry.redrive_count,
         "strikes": entry.strikes,
         "first_seen": stamp(entry.first_seen),

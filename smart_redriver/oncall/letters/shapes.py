@@ -1,10 +1,11 @@
-"""Groups letters by their cause: an error attribute where there is one, else the shape of the body."""
+"""Groups letters by their cause: what was reported, an error attribute where there is one, else the shape of the body."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from redrive.core.case import Case
 from redrive.core.cause import error_of
 from redrive.core.letter import Letter
 from smart_redriver.oncall.terminal.table import printable
@@ -18,6 +19,13 @@ _TYPES = {
     int: "number",
     float: "number",
 }
+
+
+def cause_in_hand(case: Case) -> str:
+    """Why a letter in hand failed: as its consumer reported, or said on the message, else the shape of its body."""
+    if case.entry is not None and case.entry.cause is not None:
+        return printable(case.entry.cause)
+    return cause_of(case.letter)
 
 
 def cause_of(letter: Letter) -> str:

@@ -18,7 +18,7 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look, look_through
 from smart_redriver.oncall.letters.presentation import label
-from smart_redriver.oncall.letters.shapes import cause_of
+from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
@@ -135,7 +135,9 @@ def _as_the_ledger_has_it(session: Session, choice: Choice, depth: int) -> Meant
     if choice.ids and wanted.is_empty:
         is_told = meant.count == len(choice.ids)
     else:
-        is_told = not unlisted or (meant.count > 0 and bool(wanted.reason or wanted.error))
+        is_told = not unlisted or (
+            meant.count > 0 and bool(wanted.reason or wanted.error or wanted.cause)
+        )
     return meant if choice.is_all or (is_told and not wanted.needs_body) else None
 
 
@@ -172,7 +174,7 @@ def _as_they_are(session: Session, choice: Choice, depth: int, *, from_dlq: bool
 
 def _group(case: Case, *, is_parked: bool) -> str:
     if not is_parked:
-        return cause_of(case.letter)
+        return cause_in_hand(case)
     is_known = case.entry is not None and case.entry.status is Status.PARKED
     return _label(case.entry) if is_known and case.entry else "not in the ledger"
 

@@ -25,6 +25,7 @@ from redrive.errors import EntryFault
 from redrive.passes.ports import DeadLetters
 from redrive.passes.read import read_letters
 from redrive.passes.send_back import Forwarded, delete
+from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.look import handle_only
 from smart_redriver.oncall.moving.shift import shift
@@ -86,6 +87,7 @@ class Work:
     ) -> None:
         self._session = session
         self._out_of = out_of
+        self._ledger = ledger_for(session, out_of)
         self._choice = choice
         self._act = act
         self._limit = limit
@@ -124,10 +126,9 @@ class Work:
                 worker.result()
 
     def _work(self, ends_at: datetime) -> None:
-        store = self._session.store
         try:
             while not self._has_to_stop() and self._session.clock() < ends_at:
-                read = read_letters(self._out_of, store, self._few, hidden_for=HIDDEN_FOR)
+                read = read_letters(self._out_of, self._ledger, self._few, hidden_for=HIDDEN_FOR)
                 with self._lock:
                     fresh = [case for case in read.cases if case.message_id not in self._left]
                 if not fresh:

@@ -7,7 +7,10 @@ from typing import Any
 
 from redrive.core.causes import COUNTED_FOR, CauseCircuit
 from redrive.core.circuit import Circuit
-from smart_redriver.oncall.terminal.words import span, stamp
+from smart_redriver.oncall.terminal.words import letters, span, stamp
+
+#: Status names so many, `redrive causes` all.
+MOST_IN_A_LINE = 3
 
 
 def causes_now(circuit: Circuit, now: datetime) -> list[CauseCircuit]:
@@ -24,11 +27,24 @@ def cause_to_json(one: CauseCircuit) -> dict[str, Any]:
     """A circuit by cause as `--json` shows it."""
     return {
         "cause": one.cause,
+        "letters": one.letters,
         "held_since": stamp(one.held_since),
         "next_canary_at": stamp(_next_canary_at(one)),
         "canary_is_out": one.canary_sent_at is not None,
         "canaries_failed": one.canaries_failed,
     }
+
+
+def causes_in_words(circuit: Circuit, now: datetime) -> str:
+    """The causes worth a line, in one; empty where there is none."""
+    known = causes_now(circuit, now)
+    told = [
+        f"{one.cause}: {letters(one.letters)}, {held_in_words(one, now) if one.is_held else 'flowing'}"
+        for one in known[:MOST_IN_A_LINE]
+    ]
+    if more := len(known) - len(told):
+        told.append(f"{more} more: `redrive causes`")
+    return "; ".join(told)
 
 
 def held_in_words(one: CauseCircuit, now: datetime) -> str:

@@ -13,6 +13,7 @@ from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Settings
 from smart_redriver.oncall.stack.alarms import ringing_alarms
 from smart_redriver.oncall.stack.asking import Answer, Asking
+from smart_redriver.oncall.stack.causes import cause_to_json
 from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
 from smart_redriver.oncall.stack.metrics import age_of_oldest
 from smart_redriver.oncall.stack.outlook import looks_every, next_step
@@ -49,6 +50,7 @@ class SourceNow:
             else None,
             "next": {"step": self.next_step, "at": stamp(self.next_at)},
             "draining_until": stamp(circuit.orders.drain_until) if circuit else None,
+            "causes": [cause_to_json(one) for one in circuit.causes] if circuit else [],
         }
 
 

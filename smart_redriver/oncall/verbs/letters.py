@@ -14,7 +14,7 @@ from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import held_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
-from smart_redriver.oncall.letters.shapes import cause_of
+from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import table
@@ -55,7 +55,7 @@ def held(session: Session, wanted: Filter) -> Exit:
     """
     if wanted.needs_body:
         raise Misused(
-            "--held lists from the ledger, which keeps no bodies: leave --contains, --where and --cause out."
+            "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
         )
     entries = [one for one in held_entries(session) if wanted.lets_entry_through(one)]
     entries.sort(key=lambda one: one.not_before or one.first_seen)
@@ -79,11 +79,12 @@ def held(session: Session, wanted: Filter) -> Exit:
             str(one.redrive_count),
             str(one.strikes),
             stamp(one.not_before) or "-",
+            one.cause or "-",
             _waits_for(one, session.settings),
         )
         for one in entries
     ]
-    titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "HELD UNTIL", "FOR")
+    titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "HELD UNTIL", "CAUSE", "FOR")
     say(table(titles, rows, right={2, 3}))
     return Exit.DONE
 
@@ -101,7 +102,7 @@ def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:
     say, now = session.terminal.say, session.clock()
     groups: defaultdict[str, list[Case]] = defaultdict(list)
     for case in found:
-        groups[cause_of(case.letter)].append(case)
+        groups[cause_in_hand(case)].append(case)
     for cause, some in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         say()
         say(f"{letters(len(some))}: {cause}")
@@ -137,7 +138,7 @@ def _to_json(case: Case, *, with_body: bool) -> dict[str, Any]:
     return {
         "message_id": case.message_id,
         "original_id": case.original_id,
-        "cause": cause_of(letter),
+        "cause": cause_in_hand(case),
         "sent_at": stamp(letter.sent_at),
         "redrive_count": case.redrives,
         "strikes": case.entry.strikes if case.entry else 0,

@@ -21,10 +21,14 @@ from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 @dataclass(slots=True)
 class Group:
-    """Parked letters of one reason and one error."""
+    """Parked letters of one reason and one cause, which is the error where no consumer reported a cause.
+
+    `error` is the one of the letter that was met first: under one cause they differ.
+    """
 
     reason: str
-    error: str
+    cause: str
+    error: str | None
     count: int
     first: datetime
     last: datetime
@@ -37,7 +41,8 @@ class Group:
     def to_json(self) -> dict[str, Any]:
         return {
             "reason": self.reason,
-            "error": None if self.error == NO_ERROR else self.error,
+            "cause": None if self.cause == NO_ERROR else self.cause,
+            "error": self.error,
             "count": self.count,
             "first_parked": stamp(self.first),
             "last_parked": stamp(self.last),
@@ -45,14 +50,14 @@ class Group:
 
 
 def group(entries: Iterable[Entry]) -> list[Group]:
-    """Entries by reason and error, the largest group first."""
+    """Entries by reason and cause, the largest group first."""
     groups: dict[tuple[str, str], Group] = {}
     for entry in entries:
-        reason, error = label(entry)
+        reason, cause = label(entry)
         moment = entry.parked_at or entry.first_seen
-        known = groups.setdefault((reason, error), Group(reason, error, 0, moment, moment))
-        known.add(moment)
-    return sorted(groups.values(), key=lambda one: (-one.count, one.reason, one.error))
+        new = Group(reason, cause, entry.error, 0, moment, moment)
+        groups.setdefault((reason, cause), new).add(moment)
+    return sorted(groups.values(), key=lambda one: (-one.count, one.reason, one.cause))
 
 
 def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Exit:
@@ -105,17 +110,17 @@ def _tell(
     say()
     if shown is None:
         rows = [
-            (f"{one.count:,}", one.reason, one.error, ago(one.first, now), ago(one.last, now))
+            (f"{one.count:,}", one.reason, one.cause, ago(one.first, now), ago(one.last, now))
             for one in groups
         ]
-        say(table(("COUNT", "REASON", "ERROR", "FIRST", "LAST"), rows, right={0}))
+        say(table(("COUNT", "REASON", "CAUSE", "FIRST", "LAST"), rows, right={0}))
         say()
         for reason in dict.fromkeys(one.reason for one in groups):
             if words := why_parked(reason):
                 say(f"{reason}: {words}.")
         return
     listed = [
-        (entry.original_id, *label(entry), str(entry.redrive_count), str(entry.strikes),
+        (entry.original_id, label(entry)[0], entry.error or NO_ERROR, str(entry.redrive_count), str(entry.strikes),
          ago(entry.parked_at or entry.first_seen, now))
         for entry in shown
     ]  # fmt: skip

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from redrive.core.case import Case
+from redrive.core.hearing import Told
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.failures import (
+    failure_facts,
+    failure_to_json,
+    last_failure,
+    traceback_lines,
+)
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find
@@ -26,8 +33,12 @@ _WHERE = {
     Status.RETURNED: "in the DLQ",
     Status.REDRIVEN: "sent back to its source queue: processed, waiting there, or on its way back",
     Status.REPLAYED: "sent back to its source queue by a person: processed, waiting there, or on its way back",
+    Status.FAILED: "in the DLQ, or on its way there: its consumer reported its last failure",
+    Status.SUCCEEDED: "done, as its consumer reported",
     Status.DELETED: "deleted by a person, who kept a file of it",
 }
+
+_LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
 
 
 def show(session: Session, message_id: str, *, limit: int) -> Exit:
@@ -42,10 +53,12 @@ def show(session: Session, message_id: str, *, limit: int) -> Exit:
         )
     entry = entry or (found.entry if found else None)
     letter = found.letter if found else None
+    failure = last_failure(session, entry.original_id) if entry else None
     session.terminal.result(
         {
             "where": _where(entry),
             "ledger": entry_to_json(entry) if entry else None,
+            "failure": failure_to_json(failure),
             "message": {
                 "message_id": letter.message_id,
                 "sent_at": stamp(letter.sent_at),
@@ -57,13 +70,13 @@ def show(session: Session, message_id: str, *, limit: int) -> Exit:
             else None,
         }
     )
-    _tell(session, entry, letter)
+    _tell(session, entry, failure, letter)
     return Exit.DONE
 
 
 def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Case | None:
     """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it."""
-    if entry is not None and entry.status not in (Status.PARKED, Status.RETURNED, Status.REDRIVEN):
+    if entry is not None and entry.status not in _LOOKED_FOR:
         return None
     in_lot = entry is not None and entry.status is Status.PARKED
     out_of = session.letters_in(dlq=not in_lot)
@@ -80,7 +93,9 @@ def _where(entry: Entry | None) -> str:
     return _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
 
 
-def _tell(session: Session, entry: Entry | None, letter: Letter | None) -> None:
+def _tell(
+    session: Session, entry: Entry | None, failure: Told | None, letter: Letter | None
+) -> None:
     say, now = session.terminal.say, session.clock()
     if entry:
         say(f"{entry.original_id} is {_where(entry)}.")
@@ -94,10 +109,13 @@ def _tell(session: Session, entry: Entry | None, letter: Letter | None) -> None:
             "Parked": entry.parked_at
             and f"{entry.park_reason} ({ago(entry.parked_at, now)}), {entry.error or NO_ERROR}",
             "Why": entry.parked_at and f"it {why_parked(entry.park_reason or '')}",
+            "Error": not (entry.parked_at or failure) and entry.error,
         }
         for name, fact in facts.items():
             if fact:
                 say(f"  {name + ':':<12} {printable(fact)}")
+        if failure is not None:
+            _tell_failure(session, failure)
         say("  History:")
         for note in entry.history:
             say(f"    {printable(note)}")
@@ -114,3 +132,14 @@ def _tell(session: Session, entry: Entry | None, letter: Letter | None) -> None:
         say(f"    {name} ({attribute['DataType']}): {printable(value)}")
     say(f"  Body ({letter.size:,} bytes with attributes):")
     say(shown_body(letter))
+
+
+def _tell_failure(session: Session, failure: Told) -> None:
+    say = session.terminal.say
+    for name, fact in failure_facts(failure, session.clock()).items():
+        if fact:
+            say(f"  {name + ':':<12} {printable(fact)}")
+    if failure.outcome.traceback:
+        say("  Traceback:")
+        for line in traceback_lines(failure):
+            say(f"    {line}")

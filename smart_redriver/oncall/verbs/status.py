@@ -9,6 +9,7 @@ from datetime import datetime
 
 from redrive.core.circuit import Circuit, State
 from redrive.core.queue_facts import QueueFacts
+from smart_redriver.oncall.stack.causes import causes_in_words
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow, take_snapshot
 from smart_redriver.oncall.terminal.exits import Exit
@@ -81,6 +82,8 @@ def _facts(now: Snapshot) -> Iterator[tuple[str, str]]:
         yield "Source", f"{source.name}, {_depth(source.facts)}"
         if source.circuit:
             yield from _circuit(source.circuit, source, now.at)
+            if causes := causes_in_words(source.circuit, now.at):
+                yield "Causes", causes
     if now.looks_every:
         yield "Next look", f"within {span(now.looks_every)}"
     if now.orders.pauses(now.at):
