@@ -133,6 +133,7 @@ class Desk:
 
         def open_session(asked: Asked) -> Session:
             terminal.is_json, terminal.assume_yes = asked.json, asked.yes
+            terminal.spared_stack = asked.spared_stack
             return self.session(wire, terminal, asked)
 
         try:

@@ -176,17 +176,28 @@ def test_a_dry_run_of_a_delete_deletes_nothing(desk: Desk, tmp_path: Path) -> No
     [("--contains", "zzz"), ("--where", "zzz"), ("--parked-as", "EXPIRING"), ("--until", "9d")],
     ids=" ".join,
 )
-@pytest.mark.parametrize("verb", ["replay", "delete"])
+@pytest.mark.parametrize(
+    "verb",
+    [("replay", "--yes"), ("delete", "--yes"), ("edit", "--with", "cat", "--yes"), ("export", "f")],
+    ids=lambda verb: verb[0],
+)
 def test_a_choice_that_nothing_matches_ends_alike_everywhere(
-    desk: Desk, verb: str, chosen: tuple[str, ...]
+    desk: Desk,
+    verb: tuple[str, ...],
+    chosen: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     desk.park("a")
 
-    ran = desk(verb, *chosen, "--yes")
+    ran = desk(*verb, *chosen)
 
     assert ran.code == 1
     assert "No letter matches: nothing to do." in ran.err
     assert desk.history() == []
+    assert list(tmp_path.iterdir()) == []
+    assert desk.visible(PARKING_LOT) == 1
 
 
 # When.

@@ -31,6 +31,8 @@ DEFAULT_STACK = "SmartRedriver"
 
 #: Where a command's context keeps the filters that were typed.
 _FILTERS = "smart_redriver.filters"
+#: And whether full names were asked for.
+FULL_NAMES = "smart_redriver.full_names"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,13 @@ class Asked:
     region: str | None = None
     endpoint_url: str | None = None
     json: bool = False
+    full_names: bool = False
     yes: bool = False
+
+    @property
+    def spared_stack(self) -> str | None:
+        """The stack whose names are shown without their hashes."""
+        return None if self.full_names else self.stack
 
 
 #: How a command comes by its session; a test brings its own.
@@ -59,7 +67,9 @@ def open_session(asked: Asked) -> Session:
     caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
     return Session(
         aws=Aws(connect_as(caller)),
-        terminal=Terminal(is_json=asked.json, assume_yes=asked.yes),
+        terminal=Terminal(
+            is_json=asked.json, assume_yes=asked.yes, spared_stack=asked.spared_stack
+        ),
         stack=asked.stack,
         queue=asked.queue,
     )
@@ -80,6 +90,9 @@ def _looking(
     endpoint_url: Annotated[str | None, typer.Option(help="Where AWS is, for an emulator.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="The result as JSON on standard output.")
+    ] = False,
+    full_names: Annotated[
+        bool, typer.Option("--full-names", help="Names as CloudFormation made them, uncut.")
     ] = False,
 ) -> None:
     """Declare the options that every command shares; only their declaration is used."""
@@ -124,6 +137,7 @@ class Looking(TyperCommand):
         """Open the session, run the command, end the process with its exit code."""
         asked = Asked(**{one.name: ctx.params.pop(one.name) for one in self.shared})
         ctx.obj = (ctx.obj or open_session)(asked)
+        ctx.meta[FULL_NAMES] = asked.full_names
         ctx.meta[_FILTERS] = {one.name: ctx.params.pop(one.name) for one in self.filters}
         raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
 

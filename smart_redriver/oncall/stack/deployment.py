@@ -12,6 +12,7 @@ from typing import Any
 from redrive.errors import CallFailed
 from redrive.settings import Deployment
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.names import shortened
 
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
@@ -84,7 +85,7 @@ def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ..
         return tuple(places)
     wanted = _plain(queue)
     meant = tuple(
-        one for one in places if wanted in {_plain(name) for name in (one.prefix, *one.sources)}
+        one for one in places if wanted in {_plain(name) for name in (one.prefix, *_spoken(one))}
     )
     if not meant:
         raise Refused(
@@ -106,13 +107,22 @@ def choose_place(places: Sequence[Place], queue: str | None) -> Place:
 def choose_source(place: Place, queue: str | None) -> str:
     """The source queue of `place` that `queue` names; the only one, if it has one. Raises Refused otherwise."""
     wanted = _plain(queue or "")
-    meant = [name for name in place.sources if _plain(name) == wanted or len(place.sources) == 1]
+    meant = [
+        name
+        for name in place.sources
+        if wanted in {_plain(name), _plain(shortened(name, place.stack))} or len(place.sources) == 1
+    ]
     if not meant:
         raise Refused(
             "Several queues share this DLQ, each with a circuit of its own. Choose one with --queue: "
             f"{', '.join(place.sources)}."
         )
     return meant[0]
+
+
+def _spoken(place: Place) -> list[str]:
+    """The names of its source queues, in full and as people are shown them."""
+    return [*place.sources, *(shortened(name, place.stack) for name in place.sources)]
 
 
 def _plain(name: str) -> str:

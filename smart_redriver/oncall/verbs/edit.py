@@ -26,6 +26,7 @@ from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
+from smart_redriver.oncall.terminal.terminal import Tone
 
 #: Editors that fill a terminal, and wait for its keys for ever where there is none.
 _ON_SCREEN = frozenset(
@@ -73,7 +74,8 @@ def edit(session: Session, request: EditRequest) -> Exit:
     after = _edited_by_hand(before, editor)
     to = _destination(session, after)
     for line in difference(before.letter, after.letter):
-        session.terminal.plan(printable_line(line))
+        tone = {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1])
+        session.terminal.plan(session.terminal.paint(printable_line(line), tone))
     if check and (fault := check(after.letter)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
     session.terminal.plan(f"The original is kept in {request.file}: `redrive undo` takes it.")

@@ -19,7 +19,6 @@ from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import letters
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
@@ -111,4 +110,4 @@ def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
     if decisions := report.get("decisions"):
         rows = [(one["original_id"], one["decision"], one["reason"]) for one in decisions]
         say()
-        say(table(("ID", "DECISION", "REASON"), rows))
+        session.terminal.table(("ID", "DECISION", "REASON"), rows)

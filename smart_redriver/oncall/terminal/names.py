@@ -1,0 +1,24 @@
+"""Names that CloudFormation made, as people say them.
+
+`SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Z` is what the template calls QueuesDeadLetter: it is spoken of as
+DeadLetter. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+#: What comes before tells that the name is a part of something longer, an ARN or an address.
+_ALONE = r"(?<![\w:/.-])"
+_HASHES = r"[0-9A-F]{8}-[A-Za-z0-9]+(?![\w-])"
+
+
+def shortened(text: str, stack: str) -> str:
+    """The text with the names that CloudFormation made in `stack` cut to their sense; ARNs and addresses stay."""
+    return _made_in(stack).sub(r"\1", text)
+
+
+@cache
+def _made_in(stack: str) -> re.Pattern[str]:
+    return re.compile(rf"{_ALONE}{re.escape(stack)}-(?:Queues)?([A-Za-z]\w*?){_HASHES}")
