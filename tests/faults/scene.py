@@ -14,6 +14,8 @@ from redrive.core.breaker import new_circuit
 from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
+from redrive.core.outcomes import Consumer as Author
+from redrive.core.outcomes import DeliveryOutcome, Result
 from redrive.core.outgoing import ENTRIES_PER_CALL
 from redrive.core.report import Report
 from redrive.core.verdict import LIVE_PATIENCE
@@ -21,7 +23,8 @@ from redrive.passes.send_back import ENTRIES_PER_WRITE
 from redrive.settings import Settings
 from simulator.consumers import Consumer
 from simulator.sources import Source
-from simulator.world import SOURCE, TABLE, World, hours, minutes
+from simulator.world import DLQ, SOURCE, TABLE, World, hours, minutes
+from smart_redriver.consumer.report import reports
 from tests.faults.likeness import likeness
 from tests.faults.watched import WatchedRedriver
 
@@ -161,12 +164,13 @@ class Scene:
         strikes: int = 0,
         attributes: dict[str, Any] = SOME,
         tried_for: timedelta = A_WORKING_DAY,
+        cause: str | None = None,
         **fields: Any,
     ) -> Trail:
         """A letter that was redriven before, in the ledger and with its trail, on its way to the DLQ again.
 
         One with ten attributes has its trail in the ledger. Its first redrive, and its first strike if it has any,
-        were `tried_for` ago.
+        were `tried_for` ago. `cause`: what its consumer said that it failed of.
         """
         trail = self._trail_of(body, queue, count=count, batch=batch)
         has_room = len(attributes) < 10
@@ -188,6 +192,7 @@ class Scene:
             first_redrive=first,
             last_redrive=self.now,
             first_strike=first if strikes else None,
+            cause=cause,
         )
         kept = [] if has_room else [(message_id, trail)]
         self.redriver.store.write_ledger([entry], kept, self.now)
@@ -204,6 +209,61 @@ class Scene:
             for message in answer["Messages"]:
                 self.world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
                 done += 1
+
+    def report(self, result: Result, *bodies: str, receive: int = 1) -> None:
+        """The consumer reports of messages with these bodies, wherever they are, in one report."""
+        self.send_outcomes(*self.outcomes(result, *bodies, receive=receive))
+
+    def outcomes(self, result: Result, *bodies: str, receive: int = 1) -> list[DeliveryOutcome]:
+        """What the consumer has to say of them."""
+        there = [
+            message
+            for queue in (*self.world.source_names, DLQ)
+            for message in self.world.sqs.inspect.messages(queue)
+        ]
+        trails = [
+            (one, Trail.decode(one.attributes[TRAIL_ATTRIBUTE]["StringValue"]))
+            if TRAIL_ATTRIBUTE in one.attributes
+            else (one, None)
+            for one in there
+            if one.body in bodies
+        ]
+        assert len(trails) == len(bodies)
+        return [
+            DeliveryOutcome(
+                queue=SOURCE,
+                message_id=one.message_id,
+                original_id=trail.original_id if trail else one.message_id,
+                batch=trail.batch if trail else None,
+                generation=trail.generation if trail else None,
+                result=result,
+                receive_count=receive,
+                error_class="Declined" if result is Result.FAILED else None,
+                traceback="line 7" if result is Result.FAILED else None,
+            )
+            for one, trail in trails
+        ]
+
+    def send_outcomes(self, *outcomes: DeliveryOutcome) -> None:
+        for body in reports(Author(name="orders-consumer"), outcomes):
+            self.send_report(body)
+
+    def send_report(self, body: str) -> None:
+        url = self.world.outcome_queue_url
+        self.world.sqs.send_message(QueueUrl=url, MessageBody=body)
+
+    def do_and_report(self, *bodies: str) -> None:
+        """Letters of `BATCH` that the consumer is done with, and has said so."""
+        self.batch_sent_at = self.batch_sent_at or self.now
+        for body in bodies:
+            self.post_returning(body)
+        self.report(Result.SUCCEEDED, *bodies)
+        url = self.world.url(SOURCE)
+        for message in self.world.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)[
+            "Messages"
+        ]:
+            self.world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        self.world.sent.difference_update(bodies)  # they are done, and nobody else's to look for
 
     def bury(self) -> None:
         """Let everything in the source queues fail until SQS has moved it to the DLQ, and the books are written."""
@@ -271,9 +331,14 @@ class Scene:
         return message_id
 
 
-def a_scene(settings: Settings | None = None, *, neighbours: tuple[Source, ...] = ()) -> Scene:
+def a_scene(
+    settings: Settings | None = None,
+    *,
+    neighbours: tuple[Source, ...] = (),
+    consumer: Consumer = Consumer(),  # noqa: B008 - a value
+) -> Scene:
     """Empty queues, healthy consumers, and a stranger that shares the DLQ."""
-    world = World(seed=4, consumer=Consumer(), step=minutes(2.5), neighbours=neighbours)
+    world = World(seed=4, consumer=consumer, step=minutes(2.5), neighbours=neighbours)
     source = world.sqs.get_queue_attributes(
         QueueUrl=world.url(SOURCE), AttributeNames=["RedrivePolicy"]
     )

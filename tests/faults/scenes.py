@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fakes.faults import die_before, nth
 from redrive.core.batch import Verdict
+from redrive.core.causes import CauseCircuit
 from redrive.core.circuit import State
 from redrive.core.letter import TRAIL_ATTRIBUTE, trail_attribute
+from redrive.core.outcomes import Result
 from redrive.settings import Settings
+from simulator.consumers import Consumer, Reports
 from simulator.sources import Source
 from simulator.world import SOURCE, hours, minutes
 from tests.faults.scene import (
@@ -40,6 +44,9 @@ __all__ = [
 
 #: A second source queue that the re-driver serves.
 NEIGHBOUR = "refunds"
+
+#: A consumer with the kit.
+REPORTING = Consumer(reports=Reports())
 
 #: With these a letter with two strikes backs off for half an hour at least, which SQS can't delay.
 LONG_BACKOFF = Settings(base_delay_seconds=900, max_delay_seconds=3600)
@@ -318,6 +325,60 @@ def a_bit_of_everything() -> Scene:
     return scene
 
 
+def a_batch_of_which_its_consumer_reports() -> Scene:
+    """Of its five letters four succeeded and one is back; a letter on its first visit was reported, too, and garbage came."""
+    scene = a_scene(consumer=REPORTING)
+    scene.post_fresh(2)
+    scene.bury()
+    scene.do_and_report("done-0", "done-1", "done-2", "done-3")
+    scene.post_returning("returned")
+    scene.bury()
+    scene.report(Result.FAILED, "returned", "fresh-0", receive=3)
+    scene.send_report("garbage")
+    scene.set_circuit(pending=(scene.batch(5),))
+    scene.verdicts = {SOURCE: Verdict.SUCCESS}
+    return scene
+
+
+def letters_of_a_held_cause() -> Scene:
+    """The last canary of the cause is back, and the others wait for the next one."""
+    scene = a_scene(consumer=REPORTING)
+    scene.post_fresh(2)
+    for n in range(3):
+        scene.post_returning(f"declined-{n}", batch=EARLIER_BATCH, cause="Declined")
+    scene.bury()
+    scene.begin_batch(successes=4)
+    scene.post_returning("the canary", cause="Declined")
+    scene.bury()
+    scene.report(Result.FAILED, "the canary", receive=3)
+    canary = next(one for one in scene.redriver.witness.ledger() if "canary" in one)
+    held = CauseCircuit(
+        cause="Declined",
+        held_since=scene.now - hours(1),
+        cools_until=scene.now - minutes(1),
+        seen_at=scene.now - minutes(10),
+        canary_id=canary,
+        canary_batch=BATCH,
+        canary_sent_at=scene.now - minutes(4),
+    )
+    scene.set_circuit(pending=(scene.batch(5),), causes=(held,))
+    scene.verdicts = {SOURCE: Verdict.SUCCESS}
+    return scene
+
+
+def a_letter_that_its_consumer_claims_to_have_parked() -> Scene:
+    """It has not, or not left it at that: the letter is back."""
+    scene = a_scene(consumer=REPORTING)
+    scene.begin_batch(successes=4)
+    scene.post_returning("back")
+    scene.bury()
+    claim = scene.outcomes(Result.PERMANENT, "back")[0]
+    scene.send_outcomes(replace(claim, permanent=True, parked_id="nowhere"))
+    scene.set_circuit(pending=(scene.batch(5),))
+    scene.verdicts = {SOURCE: Verdict.SUCCESS}
+    return scene
+
+
 SCENES: tuple[Callable[[], Scene], ...] = (
     fresh_letters,
     a_good_batch_and_its_returns,
@@ -339,4 +400,7 @@ SCENES: tuple[Callable[[], Scene], ...] = (
     two_sources_of_one_dlq,
     more_than_a_round,
     a_bit_of_everything,
+    a_batch_of_which_its_consumer_reports,
+    letters_of_a_held_cause,
+    a_letter_that_its_consumer_claims_to_have_parked,
 )

@@ -13,6 +13,7 @@ from tests.faults.scenes import (
     ONE_CALL,
     SCENES,
     Scene,
+    a_batch_of_which_its_consumer_reports,
     letters_to_park,
     letters_without_room_for_a_trail,
     parked_letters_to_renew,
@@ -52,6 +53,7 @@ def test_a_pass_that_dies_at_any_call_loses_nothing_and_repeats_what_it_could_no
 @pytest.mark.parametrize(
     "build",
     [
+        a_batch_of_which_its_consumer_reports,
         letters_to_park,
         letters_without_room_for_a_trail,
         parked_letters_to_renew,

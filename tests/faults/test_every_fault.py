@@ -24,6 +24,7 @@ from tests.faults.scenes import (
     ONE_CALL,
     SCENES,
     Scene,
+    a_batch_of_which_its_consumer_reports,
     a_bit_of_everything,
     a_failed_batch,
     letters_near_expiry_in_an_outage,
@@ -36,6 +37,7 @@ Build = Callable[[], Scene]
 #: Together these make every call that a pass can make, for every purpose that it has.
 EVERY_CALL = (
     a_bit_of_everything,
+    a_batch_of_which_its_consumer_reports,
     a_failed_batch,
     letters_near_expiry_in_an_outage,
     parked_letters_to_renew,

@@ -50,6 +50,13 @@ SHOWN = {
     "letters_near_expiry_while_letters_flow": Shows(redriven=1, parked={"EXPIRING": 3}),
     "parked_letters_to_renew": Shows(redriven=1, renewed=2),
     "more_than_a_round": Shows(redriven=120, parked={"MAX_ATTEMPTS": 12}),
+    "a_batch_of_which_its_consumer_reports": Shows(
+        redriven=2, held={"CONTROL": 1}, verdicts=("SUCCESS",)
+    ),
+    "letters_of_a_held_cause": Shows(
+        redriven=1, held={"CAUSE": 4, "CONTROL": 1}, verdicts=("SUCCESS",)
+    ),
+    "a_letter_that_its_consumer_claims_to_have_parked": Shows(redriven=1, verdicts=("SUCCESS",)),
 }
 
 #: What a scene's rules of judgement decide is held there, and not here.

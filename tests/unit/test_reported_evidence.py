@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.batch import Batch, Heard, Verdict
+from redrive.core.batch import Batch, CauseCount, Heard, Verdict
 from redrive.core.evidence import Evidence, gather_evidence
 from redrive.core.verdict import weigh
 from tests.unit.examples import NOW, a_batch, ago, ahead
@@ -53,6 +53,11 @@ def verdict(batch: Batch | None = None, **heard: Any) -> Verdict | None:
     return judgement.verdict
 
 
+def failing(letters: int) -> tuple[CauseCount, ...]:
+    """So many letters have failed their first try."""
+    return (CauseCount(cause="Declined", letters=letters),)
+
+
 # What is known.
 
 
@@ -64,9 +69,21 @@ def test_reports_are_evidence_before_there_are_books() -> None:
     evidence = told(succeeded=2, failed=1, suspects_failed=1, tries=6)
 
     assert (evidence.succeeded, evidence.failed, evidence.suspects_failed) == (2, 1, 1)
-    assert (evidence.deleted, evidence.failed_tries) == (2, 6)
+    assert evidence.deleted == 2
     assert evidence.is_heard
     assert not evidence.has_books
+
+
+def test_tries_of_one_letter_say_nothing_of_the_others_while_no_books_tell_what_was_deleted() -> (
+    None
+):
+    alone = just_sent(size=1)
+    books = BookKeeper(BEGIN).minute(sent=4).quiet(3)
+
+    assert told(tries=3, causes=failing(1)).failed_tries == 1
+    assert told(tries=5, causes=failing(4)).failed_tries == 5
+    assert told(alone, tries=2, causes=failing(1)).failed_tries == 2
+    assert known(books, batch=a_batch(heard=Heard(tries=3, causes=failing(1)))).failed_tries == 3
 
 
 def test_what_was_parked_has_failed() -> None:
@@ -124,9 +141,11 @@ def test_no_claim_makes_more_of_a_batch_than_it_has(heard: Heard, returned: int,
         ({"failed": 2, "tries": 6}, Verdict.FAILURE),
         ({"failed": 1, "succeeded": 1, "tries": 3}, None),
         ({"parked": 4}, Verdict.FAILURE),
-        ({"tries": 2}, Verdict.FAILURE),
-        ({"tries": 1}, None),
-        ({"tries": 2, "succeeded": 1}, None),
+        ({"tries": 2, "causes": failing(2)}, Verdict.FAILURE),
+        ({"tries": 4}, Verdict.FAILURE),
+        ({"tries": 3}, None),
+        ({"tries": 3, "causes": failing(1)}, None),
+        ({"tries": 2, "causes": failing(2), "succeeded": 1}, None),
     ],
 )
 def test_a_verdict_falls_as_soon_as_reports_make_it_certain(

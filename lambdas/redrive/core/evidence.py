@@ -118,10 +118,11 @@ def gather_evidence(
         vouched_before: what producers' messages met so long before the batch testifies for the consumer, too.
 
     """
-    return _with_reports(_seen(batch, others, books, max_receives, vouched_before), batch)
+    seen = _seen(batch, others, books, max_receives, vouched_before)
+    return _with_reports(seen, batch, max_receives)
 
 
-def _with_reports(seen: Evidence, batch: Batch) -> Evidence:
+def _with_reports(seen: Evidence, batch: Batch, max_receives: int) -> Evidence:
     """What was seen and what was heard, the larger of both: each knows only some of the letters.
 
     A letter that the consumer parked was deleted, and so it stands in the books as a success. It is none: a consumer
@@ -141,9 +142,23 @@ def _with_reports(seen: Evidence, batch: Batch) -> Evidence:
         failed=failed,
         suspects_failed=suspects_failed,
         deleted=max(seen.deleted, heard.succeeded),
-        failed_tries=max(seen.failed_tries, heard.tries),
+        failed_tries=max(
+            seen.failed_tries,
+            heard.tries if seen.has_books else _telling_tries(heard, batch.size, max_receives),
+        ),
         is_heard=True,
     )
+
+
+def _telling_tries(heard: Heard, size: int, max_receives: int) -> int:
+    """Failed tries where no books say whether anything was deleted: of one letter many say nothing of the others.
+
+    Each letter counts once, unless all of the batch have failed.
+    """
+    letters = max(
+        sum(one.letters for one in heard.causes), math.ceil(heard.tries / max(1, max_receives))
+    )
+    return heard.tries if letters >= size else letters
 
 
 def _seen(
