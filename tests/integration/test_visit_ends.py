@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -48,6 +49,6 @@ def test_a_visit_that_could_go_on_ends_just_before_a_tick(
     missing = -(account.now() - began) % TICK
     assert timedelta() < missing <= TICK / 4
     assert account.now() - began > 2 * TICK
-    assert max(after - before for before, after in zip(looks, looks[1:], strict=False)) == (
+    assert max(after - before for before, after in pairwise(looks)) == (
         timedelta(seconds=LISTENING_SECONDS)
     )
