@@ -18,7 +18,7 @@ from emulator.driving import LocalAwsError
 from emulator.process import LocalAws
 
 from .stack import DeployedStack, deploy
-from .story import Story
+from .story import DEPLOYED_WITH, Story
 from .summary import add_up
 from .view import open_view, print_summary
 
@@ -63,7 +63,7 @@ def _deploy(aws: LocalAws, console: Console) -> DeployedStack:
     with _timed(console, "cdk bootstrap, on a local AWS"):
         cdk.bootstrap(aws)
     with _timed(console, "cdk deploy, with a consumer that can be made to fail"):
-        return deploy(aws, with_sample_consumer="true")
+        return deploy(aws, **DEPLOYED_WITH)
 
 
 def _play(stack: DeployedStack, console: Console) -> bool:

@@ -1,4 +1,4 @@
-"""The messages of the story. Every third one, and every poison pill, carries all kinds of attributes."""
+"""The messages of the story. Every third one, and every hopeless one, carries all kinds of attributes."""
 
 import json
 from collections.abc import Mapping
@@ -8,15 +8,30 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One message to the source queue; a poison pill is one that the consumer can never process."""
+    """One message to the source queue.
+
+    A poison pill is one that the consumer can never process, and does not know it; of a permanent failure it knows.
+    """
 
     number: int
     is_poison: bool = False
+    is_permanent: bool = False
+    has_payment: bool = False
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it belongs into the parking lot in the end."""
+        return self.is_poison or self.is_permanent
 
     @property
     def body(self) -> str:
-        poison = {"poison": True} if self.is_poison else {}
-        content = {"order": self.number, "item": "crème brûlée", **poison}
+        marks = {
+            "poison": self.is_poison,
+            "permanent": self.is_permanent,
+            "payment": self.has_payment,
+        }
+        set_marks = {name: True for name, is_set in marks.items() if is_set}
+        content = {"order": self.number, "item": "crème brûlée", **set_marks}
         return json.dumps(content, ensure_ascii=False)
 
     @property
@@ -39,4 +54,4 @@ class Order:
 
     @property
     def _is_dressed(self) -> bool:
-        return self.is_poison or self.number % 3 == 0
+        return self.is_hopeless or self.number % 3 == 0

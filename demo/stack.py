@@ -40,6 +40,7 @@ class CircuitNow:
     state: str = "CLOSED"
     window: int | None = None
     reason: str = "new"
+    held_causes: tuple[str, ...] = ()
 
 
 class DeployedStack:
@@ -92,11 +93,15 @@ class DeployedStack:
             sent |= {one["MessageId"]: few[int(one["Id"])] for one in answer["Successful"]}
         return sent
 
-    def set_dependency(self, *, is_down: bool) -> None:
-        """Throw the switch that makes the consumer fail on every message."""
+    def set_dependency(self, *, is_down: bool, payments_down: bool = False) -> None:
+        """Throw the switches that make the consumer fail on every message, or on those with a payment."""
         self.dynamodb.put_item(
             TableName=self.outputs["SampleControlTableName"],
-            Item={"PK": {"S": "DEPENDENCY"}, "Down": {"BOOL": is_down}},
+            Item={
+                "PK": {"S": "DEPENDENCY"},
+                "Down": {"BOOL": is_down},
+                "PaymentsDown": {"BOOL": payments_down},
+            },
         )
 
     def stop_schedule(self) -> None:
@@ -120,7 +125,12 @@ class DeployedStack:
         item = self.state_item(f"CIRCUIT_BREAKER#{self.queue_name}")
         if item is None:
             return CircuitNow()
-        return CircuitNow(state=item["State"], window=int(item["Window"]), reason=item["Reason"])
+        return CircuitNow(
+            state=item["State"],
+            window=int(item["Window"]),
+            reason=item["Reason"],
+            held_causes=tuple(one["Cause"] for one in item["Causes"] if "HeldSince" in one),
+        )
 
     def state_item(self, key: str) -> dict[str, Any] | None:
         """One item of the state table, as plain values."""

@@ -1,6 +1,6 @@
-"""What happens when: a calm morning, poison pills, an outage of two hours, and the way back.
+"""What happens when: orders that are hopeless, payments that are down, an outage of two hours, and the way back.
 
-Nothing here acts for the re-driver. Orders come, the dependency goes down and up, and virtual time
+Nothing here acts for the re-driver. Orders come, dependencies go down and up, and virtual time
 passes; the deployed schedule fires the deployed function, which does the rest.
 """
 
@@ -20,14 +20,31 @@ _MINUTE = 60.0
 class Script:
     """How long and how much. Minutes are virtual."""
 
-    calm_minutes: int = 15
+    calm_minutes: int = 5
     poison_pills: int = 3
-    poison_minutes: int = 15
+    permanent_failures: int = 2
+    hopeless_minutes: int = 8
+    #: Everything is down for a moment, and payments for longer: letters of both kinds wait side by side.
+    stumble_orders: int = 18
+    payments: int = 6
+    stumble_minutes: int = 2
+    payments_minutes: int = 8
     outage_minutes: int = 120
-    #: After an outage that outlasts the longest cool-down, everything is over by then: the last chance of a poison
-    #: pill comes six hours after its first strike at the earliest.
-    patience_minutes: int = 720
+    #: After an outage that outlasts the longest cool-down, everything is over by then.
+    patience_minutes: int = 480
     orders_a_minute: int = 2
+
+    @property
+    def hopeless(self) -> int:
+        return self.poison_pills + self.permanent_failures
+
+
+#: The deployment's context: as by default, but for the last chance of poison, after two hours instead of six.
+LAST_CHANCE_SECONDS = 7_200
+DEPLOYED_WITH = {
+    "with_sample_consumer": "true",
+    "last_chance_seconds": str(LAST_CHANCE_SECONDS),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +66,8 @@ class Played:
     """What was played: every order by its MessageId, the outage, and a snapshot of each minute."""
 
     sent: dict[str, Order] = field(default_factory=dict)
+    payments_fell: datetime | None = None
+    payments_rose: datetime | None = None
     outage_began: datetime | None = None
     outage_ended: datetime | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -57,6 +76,21 @@ class Played:
     def poison(self) -> set[str]:
         """Original ids of the poison pills."""
         return {message_id for message_id, order in self.sent.items() if order.is_poison}
+
+    @property
+    def permanent(self) -> set[str]:
+        """Ids of the orders that the consumer knows to be hopeless: they have no letters, unless it can't park them."""
+        return {message_id for message_id, order in self.sent.items() if order.is_permanent}
+
+    @property
+    def hopeless(self) -> set[str]:
+        """Original ids of the orders that can never be processed."""
+        return self.poison | self.permanent
+
+    @property
+    def payments(self) -> set[str]:
+        """Original ids of the orders with a payment."""
+        return {message_id for message_id, order in self.sent.items() if order.has_payment}
 
     def events(self, *names: str) -> list[Event]:
         """What the re-driver logged under these names, in order."""
@@ -90,9 +124,26 @@ class Story:
         self._chapter = "All is well"
         self._pass(script.calm_minutes)
 
-        self._chapter = f"{script.poison_pills} poison pills arrive"
-        self._send(script.poison_pills, poison=True)
-        self._pass(script.poison_minutes)
+        self._chapter = (
+            f"{script.poison_pills} poison pills, and {script.permanent_failures} orders "
+            "that the consumer knows to be hopeless"
+        )
+        self._send(script.poison_pills, is_poison=True)
+        self._send(script.permanent_failures, is_permanent=True)
+        self._pass(script.hopeless_minutes)
+
+        self._chapter = "The consumer stumbles, and payments are down"
+        self._stumble()
+        self._pass(script.stumble_minutes)
+
+        self._chapter = "Payments are still down, all else is up"
+        self._stack.set_dependency(is_down=False, payments_down=True)
+        self._pass(script.payments_minutes)
+
+        self._chapter = "Payments are back"
+        self._stack.set_dependency(is_down=False)
+        self._played.payments_rose = self._stack.now()
+        self._pass_until(lambda seen: seen.depths.dead_letters <= script.poison_pills)
 
         self._chapter = "The consumer's dependency is down"
         self._fall()
@@ -109,6 +160,13 @@ class Story:
         self._pass_until(lambda seen: not seen.depths.source, orders=0)
         return self._played
 
+    def _stumble(self) -> None:
+        self._stack.set_dependency(is_down=True, payments_down=True)
+        self._played.payments_fell = self._stack.now()
+        for _ in range(self._script.payments):
+            self._send(self._script.stumble_orders // self._script.payments)
+            self._send(1, has_payment=True)
+
     def _fall(self) -> None:
         self._is_down = True
         self._stack.set_dependency(is_down=True)
@@ -120,7 +178,7 @@ class Story:
         self._played.outage_ended = self._stack.now()
 
     def _is_drained(self, seen: Snapshot) -> bool:
-        return not seen.depths.dead_letters and seen.depths.parked == self._script.poison_pills
+        return not seen.depths.dead_letters and seen.depths.parked == self._script.hopeless
 
     def _pass(self, minutes: int) -> None:
         for _ in self._minutes(minutes, self._script.orders_a_minute):
@@ -144,8 +202,8 @@ class Story:
             self._watch(seen)
             yield seen
 
-    def _send(self, orders: int, *, poison: bool = False) -> None:
-        new = [Order(number=next(self._numbers), is_poison=poison) for _ in range(orders)]
+    def _send(self, orders: int, **marks: bool) -> None:
+        new = [Order(number=next(self._numbers), **marks) for _ in range(orders)]
         self._played.sent |= self._stack.send(new)
 
     def _look(self) -> Snapshot:

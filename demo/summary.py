@@ -18,7 +18,8 @@ class Summary:
 
     Attributes:
         processed: those with a COMPLETED record in the consumer's idempotency table.
-        parked: those that lie in the parking lot, by their original ids; `parked_for` by reason.
+        hopeless: those that no consumer can ever process.
+        parked: those that lie in the parking lot, by their original ids; `parked_for` by the ledger's reason.
         twice: those that are both, which would be a copy too many.
         waiting: messages still in the source queue or the DLQ.
         lost: those that are neither processed nor parked nor can be among those waiting.
@@ -32,7 +33,7 @@ class Summary:
     """
 
     sent: int
-    poison: int
+    hopeless: int
     processed: int
     parked: int
     parked_for: dict[str, int]
@@ -55,8 +56,8 @@ class Summary:
             ),
             f"{self.lost} lost": not self.lost,
             f"{self.twice} processed and parked": not self.twice,
-            f"{self.wrongly_parked} parked that were no poison": not self.wrongly_parked,
-            f"{self.poison} poison pills, but {self.parked} parked": self.parked == self.poison,
+            f"{self.wrongly_parked} parked that were not hopeless": not self.wrongly_parked,
+            f"{self.hopeless} hopeless, but {self.parked} parked": self.parked == self.hopeless,
             f"{self.waiting} still in a queue": not self.waiting,
             f"the circuit ended {self.circuit}": self.circuit == "CLOSED",
         }
@@ -70,16 +71,17 @@ def add_up(played: Played, stack: DeployedStack) -> Summary:
     parked = set(stack.parked()) & sent
     depths = stack.depths()
     waiting = depths.source + depths.dead_letters
-    reasons = Counter(str(e.fields["reason"]) for e in played.events("letter.parked"))
+    entries = [stack.state_item(f"MESSAGE#{one}") or {} for one in parked]
+    reasons = Counter(str(entry.get("ParkReason")) for entry in entries)
     consumer = Counter(event.name for event in stack.consumer_log().fresh())
     return Summary(
         sent=len(sent),
-        poison=len(played.poison),
+        hopeless=len(played.hopeless),
         processed=len(processed),
         parked=len(parked),
         parked_for=dict(reasons),
         twice=len(processed & parked),
-        wrongly_parked=len(parked - played.poison),
+        wrongly_parked=len(parked - played.hopeless),
         waiting=waiting,
         lost=max(0, len(sent - processed - parked) - waiting),
         repeated=consumer[_ALREADY_PROCESSED],

@@ -30,11 +30,12 @@ class View(Protocol):
 
 
 class PlainView:
-    """One line for each chapter, change of the circuit, parked letter, and pass that did something."""
+    """One line for each chapter, change of a circuit, parked letter, and pass that did something."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._chapter = ""
+        self._held: frozenset[str] = frozenset()
 
     def show(self, seen: Snapshot) -> None:
         if seen.chapter != self._chapter:
@@ -43,6 +44,10 @@ class PlainView:
         for event in seen.events:
             if told := tell(event):
                 self._print(f"{_clock(seen.minutes)}    {told}")
+        held = frozenset(seen.circuit.held_causes)
+        for told in [*map(tell_held, held - self._held), *map(tell_flows, self._held - held)]:
+            self._print(f"{_clock(seen.minutes)}    {told}")
+        self._held = held
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -92,6 +97,8 @@ class LiveView:
         text = Text("\ncircuit ")
         text.append(circuit.state, style=f"bold {_COLOURS.get(circuit.state, 'white')}")
         text.append(f"  window {circuit.window or '-'}  {circuit.reason}\n")
+        for cause in circuit.held_causes:
+            text.append(f"{tell_held(cause)}\n", style="yellow")
         for parked in self._parked[-_PARKED_SHOWN:]:
             text.append(f"parked {parked}\n", style="magenta")
         return text
@@ -122,6 +129,8 @@ def tell(event: Event) -> str | None:
             return f"parked {_parked(event)}"
         case "batch.judged":
             return f"a batch of {fields['size']} is judged {fields['verdict']}: {fields['reason']}"
+        case "outcomes.heard" if fields.get("permanent"):
+            return f"the consumer has parked {fields['permanent']} itself: no retry can heal them"
         case "pass.finished" if fields["redriven"]:
             kind = "canary" if fields["circuit_after"] == "HALF_OPEN" else "redriven"
             return f"{kind}: {fields['redriven']} of {fields['depth']} letters, window {fields['window']}"
@@ -129,6 +138,16 @@ def tell(event: Event) -> str | None:
             return f"pass {fields['outcome']}: {fields['reason']}"
         case _:
             return None
+
+
+def tell_held(cause: str) -> str:
+    """That letters of one cause wait together."""
+    return f"letters that fail of {cause} wait for a canary of theirs"
+
+
+def tell_flows(cause: str) -> str:
+    """That they do no more."""
+    return f"letters that failed of {cause} wait no longer"
 
 
 def print_summary(console: Console, summary: Summary) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from demo.stack import DeployedStack, deploy
-from demo.story import Played, Story
+from demo.story import DEPLOYED_WITH, Played, Story
 from demo.summary import Summary, add_up
 from emulator import cdk
 from emulator.process import LocalAws
@@ -18,10 +18,10 @@ from tests.e2e.by_hand import ByHand
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[DeployedStack]:
-    """With the sample consumer, and default settings otherwise."""
+    """As the demo deploys it."""
     with LocalAws() as aws:
         cdk.bootstrap(aws)
-        yield deploy(aws, with_sample_consumer="true")
+        yield deploy(aws, **DEPLOYED_WITH)
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ def run_visit(
         pause: waits for so many seconds.
 
     """
+    ends = min(deadline, tools.clock() + LONGEST)
     lease = lease_until(tools, deadline)
     tools = replace(tools, witness=OnceAMinute(tools.witness))
     try:
@@ -39,7 +40,7 @@ def run_visit(
             yield report
             wait = timedelta(seconds=report.look_again_seconds)
             is_soon = report.look_again_seconds < BUSY_SECONDS
-            if not is_soon or tools.clock() + wait + _WORTH_STARTING > deadline:
+            if not is_soon or tools.clock() + wait + _WORTH_STARTING > ends:
                 return
             pause(wait.total_seconds())
     finally:
@@ -49,7 +50,11 @@ def run_visit(
             tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
 
-#: Before its deadline, a pass that has less time than this is not begun.
+#: No pass is begun shortly before this. The schedule ticks every minute: whom the third tick finds at work it leaves
+#: alone, and letters would wait for the fourth.
+LONGEST = timedelta(minutes=3)
+
+#: Before its end, a pass that has less time than this is not begun.
 _WORTH_STARTING = timedelta(seconds=10)
 
 

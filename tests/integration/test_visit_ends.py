@@ -1,0 +1,54 @@
+"""When a visit ends: in time for the schedule's next tick to go on."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from redrive.core.report import Report
+from redrive.passes.reporting import LISTENING_SECONDS
+from redrive.passes.visit import run_visit
+from redrive.settings import Settings
+from redrive.wiring import make_tools
+from tests.integration.conftest import PASS_TIME, Account
+
+TICK = timedelta(minutes=1)
+
+
+def test_a_visit_that_could_go_on_ends_just_before_a_tick(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended just after it, the letters would wait for the next one: that tick has found the lease taken."""
+    began, looks = account.now(), [account.now()]
+
+    def look(*_: object, **__: object) -> Report:
+        looks.append(account.now())
+        return Report(queue="first", mode="automatic", look_again_seconds=LISTENING_SECONDS)
+
+    monkeypatch.setattr("redrive.passes.visit.run_pass", look)
+    tools = make_tools(
+        account.deployment,
+        sqs=account.sqs,
+        dynamodb=account.dynamodb,
+        cloudwatch=account.cloudwatch,
+        journal=lambda _event, /, **_fields: None,
+        clock=account.now,
+        rng=Random(0),
+        owner="the visit",
+    )
+
+    deadline: datetime = began + PASS_TIME
+    for _ in run_visit(
+        tools, Settings(), deadline=deadline, pause=lambda s: account.advance(seconds=s)
+    ):
+        pass
+
+    missing = -(account.now() - began) % TICK
+    assert timedelta() < missing <= TICK / 4
+    assert account.now() - began > 2 * TICK
+    assert max(after - before for before, after in pairwise(looks)) == (
+        timedelta(seconds=LISTENING_SECONDS)
+    )
