@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redrive.core.breaker import new_circuit
-from simulator.consumers import Reports
+from simulator.consumers import Consumer, Reports
 from simulator.world import OUTCOMES, SOURCE
 from smart_redriver.oncall.doctor.findings import Level
 from smart_redriver.oncall.doctor.reports import judge_unread
@@ -22,7 +22,7 @@ from tests.oncall.fakes import STACK, outputs_of
 @pytest.fixture
 def well() -> Desk:
     """A deployment whose consumers may report, and in which a pass has just run."""
-    desk = Desk(reports=Reports())
+    desk = Desk(consumer=Consumer(reports=Reports()))
     desk("run", "--yes")
     return desk
 
