@@ -18,7 +18,7 @@ from redrive.passes.apply import RealHands
 from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings
 from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
-from simulator.consumers import Consumer, Reports
+from simulator.consumers import Consumer
 from simulator.sources import Source
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
 from smart_redriver.oncall.cli import app
@@ -75,7 +75,7 @@ class _Nobody:
 class Desk:
     """A deployment of one DLQ in virtual time: of `orders`, and of the neighbours that share it.
 
-    Its stack is of the first edition, without an outcome queue, unless the consumer `reports`.
+    Its stack is of the first edition, without an outcome queue, unless the `consumer` reports.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Desk:
         settings: Settings | None = None,
         *,
         neighbours: Sequence[Source] = (),
-        reports: Reports | None = None,
+        consumer: Consumer | None = None,
     ) -> None:
         self.world = World(
             seed=1,
-            consumer=Consumer(reports=reports),
+            consumer=consumer or Consumer(),
             conditions=Conditions(count_lag_seconds=0),
             neighbours=neighbours,
         )

@@ -11,8 +11,9 @@ from redrive.core.breaker import new_circuit
 from redrive.core.by_hand import force
 from redrive.core.circuit import State
 from redrive.core.outcomes import Result
+from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.sources import Source
-from simulator.world import SOURCE
+from simulator.world import DLQ, SOURCE, hours, minutes
 from tests.oncall.desk import Desk
 from tests.oncall.reported import DECLINED, declined, hold, report
 
@@ -139,6 +140,26 @@ def test_where_queues_share_a_dlq_each_has_groups_of_its_own() -> None:
 
     assert ran.out.count(f"1 letter, {DECLINED}") == 2
     assert "1 in the DLQ, of refunds" in ran.out
+
+
+def test_an_outage_of_what_some_letters_need_is_told_while_it_lasts_and_no_longer() -> None:
+    """The whole way: the kit reports, passes hear and hold, and every letter of the DLQ is accounted for."""
+    down = Downstream(health=down_until(hours(1)), share=0.3)
+    desk = Desk(consumer=Consumer(reports=Reports(), downstream=down))
+    desk.world.dead_letters(300)
+
+    desk.world.run(desk.redriver, until=minutes(10))
+    during, status = desk("causes", "--json").json["queues"][0], desk("status").out
+    depth = desk.world.depth(DLQ)
+    desk.world.run(desk.redriver, until=hours(3))
+    after = desk("causes", "--json").json["queues"][0]
+
+    (group,) = during["groups"]
+    assert (group["cause"], group["state"]) == ("simulator.failures.PaymentDeclined", "held")
+    assert group["letters"] == depth > 50
+    assert group["example"]["first_line"] == "the payment provider does not answer"
+    assert "Causes:      simulator.failures.PaymentDeclined held since 00:05, " in status
+    assert after["groups"] == []
 
 
 def test_nothing_stuck_is_said_so(desk: Desk) -> None:

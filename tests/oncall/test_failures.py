@@ -29,25 +29,27 @@ def failed(desk: Desk, *bodies: str, **fields: Any) -> list[str]:
     return ids
 
 
-def test_status_names_the_causes_that_are_held_and_those_seen_just_now(desk: Desk) -> None:
+def test_status_names_the_causes_that_are_held_and_those_that_mostly_fail(desk: Desk) -> None:
     now = desk.world.clock.now()
-    hold(desk, letters=212, cools_until=now + timedelta(minutes=4), canaries_failed=6)
-    hold(desk, cause="KeyError", letters=3, held_since=None)
-    hold(desk, cause="Old", letters=9, held_since=None, seen_at=now - timedelta(hours=1))
+    hold(desk, cools_until=now + timedelta(minutes=4), canaries_failed=6)
+    hold(desk, cause="KeyError", held_since=None, failed=2, succeeded=1, counted_at=now)
+    hold(desk, cause="Heals", held_since=None, failed=2, succeeded=2, counted_at=now)
+    hold(desk, cause="Old", held_since=None, failed=9, counted_at=now - timedelta(hours=1))
 
     ran = desk("status")
 
     assert (
-        f"Causes:      {DECLINED}: 212 letters, held since 00:00, next canary in 4 min, 6 failed; "
-        "KeyError: 3 letters, flowing\n"
+        f"Causes:      {DECLINED} held since 00:00, next canary in 4 min, 6 failed; "
+        "KeyError flowing, 2 letters failed while others succeeded\n"
     ) in ran.out
     (told,) = desk("status", "--json").json["queues"]
-    assert [one["cause"] for one in told["sources"][0]["causes"]] == [DECLINED, "KeyError", "Old"]
+    causes = [one["cause"] for one in told["sources"][0]["causes"]]
+    assert causes == [DECLINED, "KeyError", "Heals", "Old"]
 
 
 def test_status_names_three_causes_and_counts_the_rest(desk: Desk) -> None:
     for number in range(5):
-        hold(desk, cause=f"E{number}", letters=number)
+        hold(desk, cause=f"E{number}")
 
     assert "; 2 more: `redrive causes`\n" in desk("status").out
 
@@ -61,12 +63,12 @@ def test_watch_takes_a_cause_for_no_markup_on_a_real_terminal_either(desk: Desk)
         def isatty(self) -> bool:
             return True
 
-    hold(desk, cause="[red]Bad[/red]", letters=1)
+    hold(desk, cause="[red]Bad[/red]")
     screen = Screen()
 
     watch(desk.session(Wire(), Terminal(out=screen)), every_seconds=1, times=1)
 
-    assert "[red]Bad[/red]: 1 letter" in screen.getvalue()
+    assert "[red]Bad[/red] held since 00:00" in screen.getvalue()
 
 
 def test_letters_are_grouped_by_what_was_reported_of_them(desk: Desk) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from redrive.core.ledger import Status
 from redrive.core.outcomes import Result
-from simulator.consumers import Reports
+from simulator.consumers import Consumer, Reports
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk
@@ -34,7 +34,7 @@ def editor(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def desk() -> Desk:
     """A deployment whose consumer parks what is permanent."""
-    return Desk(reports=Reports(permanent=True))
+    return Desk(consumer=Consumer(reports=Reports(permanent=True)))
 
 
 def parked_by_consumer(desk: Desk, attributes: Any, *bodies: str) -> list[str]:

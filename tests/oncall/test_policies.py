@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from simulator.consumers import Reports
+from simulator.consumers import Consumer, Reports
 from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
@@ -99,7 +99,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Allowed]
 
 
 def calls_of_looking(folder: Path) -> Allowed:
-    desk = Desk(reports=Reports())
+    desk = Desk(consumer=Consumer(reports=Reports()))
     desk("run", "--yes")
     (message_id, *_) = desk.park("a", "b")
     desk.dead_letters("c")
@@ -117,7 +117,7 @@ def calls_of_looking(folder: Path) -> Allowed:
 
 
 def calls_of_changing(folder: Path) -> Allowed:
-    desk = Desk(reports=Reports())
+    desk = Desk(consumer=Consumer(reports=Reports()))
     parked = desk.park("a", "b", "c", "d", MessageAttributes=SOME)
     dead = desk.dead_letters("e", "f", "a g", "h", MessageAttributes=SOME)
     desk.asked.clear()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from redrive.core.breaker import new_circuit
-from simulator.consumers import Reports
+from simulator.consumers import Consumer, Reports
 from simulator.world import OUTCOMES, SOURCE
+from smart_redriver.oncall.doctor.findings import Level
+from smart_redriver.oncall.doctor.reports import judge_unread
 from smart_redriver.oncall.stack.deployment import read_places
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, outputs_of
@@ -19,7 +22,7 @@ from tests.oncall.fakes import STACK, outputs_of
 @pytest.fixture
 def well() -> Desk:
     """A deployment whose consumers may report, and in which a pass has just run."""
-    desk = Desk(reports=Reports())
+    desk = Desk(consumer=Consumer(reports=Reports()))
     desk("run", "--yes")
     return desk
 
@@ -106,6 +109,16 @@ def test_each_fault_is_found_and_comes_with_its_remedy(well: Desk, fault: str) -
     wrong = [one for one in told["findings"] if one["level"] == "wrong"]
     assert ran.code == 1
     assert any(what in one["what"] and remedy in one["remedy"] for one in wrong), wrong
+
+
+@pytest.mark.parametrize(
+    ("minutes", "schedule_minutes", "level"),
+    [(60, 5, Level.GOOD), (61, 5, Level.WRONG), (240, 120, Level.GOOD), (241, 120, Level.WRONG)],
+)
+def test_a_queue_that_is_looked_at_seldom_may_have_older_reports(
+    minutes: int, schedule_minutes: int, level: Level
+) -> None:
+    assert judge_unread(timedelta(minutes=minutes), schedule_minutes).level is level
 
 
 def test_each_queue_of_a_stack_has_an_outcome_queue_of_its_own_or_none(well: Desk) -> None:

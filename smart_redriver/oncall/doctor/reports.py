@@ -12,7 +12,7 @@ from smart_redriver.oncall.stack.metrics import age_of_oldest_in
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import ago, span
 
-#: A pass reads all that there is each minute; the alarm `ReportsUnread` waits as long.
+#: As long as the alarm `ReportsUnread` waits by default, or for two looks at an idle queue.
 LONGEST_UNREAD = timedelta(hours=1)
 _VARIABLE = "OUTCOME_QUEUE_URL"
 _GONE = ("QueueDoesNotExist", "NonExistentQueue", "AWS.SimpleQueueService.NonExistentQueue")
@@ -41,17 +41,18 @@ def check_reports(session: Session) -> Iterator[Finding]:
         f"{environment.get(_VARIABLE) or 'not set'}.",
         "Deploy the stack anew.",
     )
-    yield judge_unread(age_of_oldest_in(session, url, session.clock()))
+    oldest = age_of_oldest_in(session, url, session.clock())
+    yield judge_unread(oldest, session.settings.schedule_minutes)
     for source in session.place.sources:
         circuit = session.store.of(source).load_circuit()
         yield judge_heard(source, circuit.heard_at if circuit else None, session.clock())
 
 
-def judge_unread(oldest: timedelta | None) -> Finding:
+def judge_unread(oldest: timedelta | None, schedule_minutes: int) -> Finding:
     """How long the oldest report waits to be read; None where there is none."""
     waits = oldest or timedelta()
     return check(
-        waits <= LONGEST_UNREAD,
+        waits <= max(LONGEST_UNREAD, 2 * timedelta(minutes=schedule_minutes)),
         "No report waits long to be read.",
         f"The oldest report has been waiting for {span(waits)} to be read.",
         "Passes read reports: see what is said of the last pass, and of what the function may do.",

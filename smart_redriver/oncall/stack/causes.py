@@ -14,20 +14,15 @@ MOST_IN_A_LINE = 3
 
 
 def causes_now(circuit: Circuit, now: datetime) -> list[CauseCircuit]:
-    """Those that are held, and those of which letters were seen just now; the held first, then by their letters."""
-    known = [
-        one
-        for one in circuit.causes
-        if one.is_held or (one.seen_at is not None and now <= one.seen_at + COUNTED_FOR)
-    ]
-    return sorted(known, key=lambda one: (not one.is_held, -one.letters, one.cause))
+    """Those that are held, and those that mostly fail while others succeed; the held first, then by their failures."""
+    known = [one for one in circuit.causes if one.is_held or _mostly_fails(one, now)]
+    return sorted(known, key=lambda one: (not one.is_held, -one.failed, one.cause))
 
 
 def cause_to_json(one: CauseCircuit) -> dict[str, Any]:
     """A circuit by cause as `--json` shows it."""
     return {
         "cause": one.cause,
-        "letters": one.letters,
         "held_since": stamp(one.held_since),
         "next_canary_at": stamp(_next_canary_at(one)),
         "canary_is_out": one.canary_sent_at is not None,
@@ -39,7 +34,9 @@ def causes_in_words(circuit: Circuit, now: datetime) -> str:
     """The causes worth a line, in one; empty where there is none."""
     known = causes_now(circuit, now)
     told = [
-        f"{one.cause}: {letters(one.letters)}, {held_in_words(one, now) if one.is_held else 'flowing'}"
+        f"{one.cause} {held_in_words(one, now)}"
+        if one.is_held
+        else f"{one.cause} flowing, {letters(one.failed)} failed while others succeeded"
         for one in known[:MOST_IN_A_LINE]
     ]
     if more := len(known) - len(told):
@@ -63,6 +60,12 @@ def since_when(moment: datetime, now: datetime) -> str:
     """Since when, in UTC: "since 03:12" of the same day, else with the date."""
     is_today = moment.date() == now.date()
     return f"since {moment:%H:%M}" if is_today else f"since {moment:%Y-%m-%d %H:%M}"
+
+
+def _mostly_fails(one: CauseCircuit, now: datetime) -> bool:
+    """A pass sees now all letters of a cause and now a few, so they are no measure here; what became of some is."""
+    is_recent = one.counted_at is not None and now <= one.counted_at + COUNTED_FOR
+    return is_recent and one.failed > one.succeeded
 
 
 def _next_canary_at(one: CauseCircuit) -> datetime | None:
