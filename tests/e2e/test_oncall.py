@@ -13,7 +13,7 @@ from emulator.process import LocalAws
 from tests.e2e.oncall_command import OnCall
 
 #: Parked, and left alone by every test.
-LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED = range(6)
+LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED, REWRITTEN = range(7)
 _MINUTES_TO_PROCESS = 3
 
 
@@ -30,7 +30,7 @@ def on_call() -> Iterator[OnCall]:
 @pytest.fixture(scope="module")
 def pills(on_call: OnCall) -> list[str]:
     """Ids of the pills, parked."""
-    return on_call.park_poison(6)
+    return on_call.park_poison(7)
 
 
 def test_status_tells_of_the_parked_letters_and_the_last_pass(
@@ -87,6 +87,33 @@ def test_an_edited_pill_is_processed_and_the_original_is_kept(
     assert json.loads(kept.read_text())["body"] == Order(number=EDITED + 1, is_poison=True).body
     assert pills[EDITED] in on_call.stack.processed()
     assert pills[EDITED] not in parked(on_call)
+
+
+def test_a_pill_that_a_command_mended_is_processed_once_nobody_pauses_it(
+    on_call: OnCall, pills: list[str], tmp_path: Path
+) -> None:
+    kept = str(tmp_path / "edited.jsonl")
+    mend = ("edit", "--where", f"order == `{REWRITTEN + 1}`", "--export", kept, "--yes", "--with")
+    command = 'sed \'s/"poison": true/"poison": false/\''
+
+    on_call("pause", "--reason", "migration", "--yes")
+    refused = on_call(*mend, command)
+    on_call("resume", "--yes")
+    done = on_call(*mend, command)
+    on_call.stack.aws.pass_time(60.0 * _MINUTES_TO_PROCESS)
+
+    assert (refused.code, done.code) == (1, 0), done.err
+    assert "say --even-though-paused" in refused.err
+    assert pills[REWRITTEN] in on_call.stack.processed()
+
+
+def test_people_are_shown_names_without_hashes(on_call: OnCall, pills: list[str]) -> None:
+    spared, full = on_call("status"), on_call("status", "--full-names")
+
+    assert spared.out.startswith("Source, ")
+    assert "PoisonParked: Letters that keep failing wait in the parking lot" in spared.out
+    assert on_call.stack.queue_name not in spared.out
+    assert on_call.stack.queue_name in full.out
 
 
 def test_a_pill_that_the_validation_refuses_stays(on_call: OnCall, pills: list[str]) -> None:

@@ -17,7 +17,7 @@ from redrive.core.outcomes import Consumer, Result
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE
 from smart_redriver.oncall.letters.failures import log_command
 from smart_redriver.oncall.terminal.terminal import Terminal
-from smart_redriver.oncall.verbs.status import watch
+from smart_redriver.oncall.verbs.status import Shown, watch
 from tests.oncall.desk import Desk
 from tests.oncall.reported import BILLING, DECLINED, declined, hold, report
 
@@ -66,7 +66,7 @@ def test_watch_takes_a_cause_for_no_markup_on_a_real_terminal_either(desk: Desk)
     hold(desk, cause="[red]Bad[/red]")
     screen = Screen()
 
-    watch(desk.session(Wire(), Terminal(out=screen)), every_seconds=1, times=1)
+    watch(desk.session(Wire(), Terminal(out=screen)), Shown(), every_seconds=1, times=1)
 
     assert "[red]Bad[/red] held since 00:00" in screen.getvalue()
 

@@ -286,7 +286,7 @@ def test_what_is_held_can_not_be_chosen_by_its_body(desk: Desk) -> None:
     ran = desk("letters", "--held", "--contains", "x")
 
     assert ran.code == 2
-    assert "leave --contains, --where and --cause out" in ran.err
+    assert "leave --contains and --where out" in ran.err
 
 
 def test_show_finds_a_letter_by_any_id_it_ever_had(desk: Desk) -> None:

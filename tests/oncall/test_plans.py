@@ -125,6 +125,30 @@ def test_letters_that_the_ledger_does_not_know_are_counted_too(desk: Desk) -> No
     assert by_time["count"] == 2
 
 
+@pytest.mark.parametrize("chosen", [("--all",), ("--parked-as", "MAX_ATTEMPTS")], ids=" ".join)
+def test_letters_that_somebody_took_out_are_not_counted(
+    desk: Desk, chosen: tuple[str, ...]
+) -> None:
+    desk.park("a", "b", "c")
+    url = desk.world.url(PARKING_LOT)
+    (taken,) = desk.world.sqs.receive_message(QueueUrl=url)["Messages"]
+    desk.world.sqs.delete_message(QueueUrl=url, ReceiptHandle=taken["ReceiptHandle"])
+
+    assert desk("replay", *chosen, "--dry-run", "--json").json["plan"]["count"] == 2
+
+
+def test_an_error_that_only_the_letter_tells_is_counted_too(desk: Desk) -> None:
+    error = {"ErrorType": {"DataType": "String", "StringValue": "KeyError"}}
+    desk.park("a", MessageAttributes=error)
+    url = desk.world.url(PARKING_LOT)
+    desk.world.sqs.send_message(QueueUrl=url, MessageBody="by somebody", MessageAttributes=error)
+
+    plan = desk("replay", "--error", "KeyError", "--dry-run", "--json").json["plan"]
+    done = desk("replay", "--error", "KeyError", "--yes", "--json").json["done"]
+
+    assert plan["count"] == done == 2
+
+
 def test_letters_of_the_dlq_are_counted_by_cause_and_hidden_ones_not_at_all(desk: Desk) -> None:
     desk.dead_letters("held")
     desk.world.sqs.receive_message(QueueUrl=desk.world.url(DLQ), VisibilityTimeout=600)

@@ -23,7 +23,7 @@ from tests.infrastructure.conftest import synthesize
 from tests.oncall.desk import Desk
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-MADE = "SmartRedriver-QueuesSource074CB5B2-1X2Y3Zabc"
+MADE = "SmartRedriverQueuesE9380B63-Source-7ea7f37c-9ff4-4d8a-9567-852b61b356dd"
 
 
 class Screen(io.StringIO):
@@ -144,12 +144,14 @@ def test_no_colour_is_shown_to_whoever_wants_none(
         (MADE, "Source"),
         (f"circuit of {MADE}, OPEN", "circuit of Source, OPEN"),
         ("SmartRedriver-QueuesDeadLetterA4947A69-abc.", "DeadLetter."),
+        ("SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Zabc", "DeadLetter"),
         ("SmartRedriver-AdoptedOrdersParkingLotF16E5B7E-q1", "AdoptedOrdersParkingLot"),
         ("orders", "orders"),
         ("SmartRedriver-orders", "SmartRedriver-orders"),
         (f"arn:aws:sqs:eu-west-1:1:{MADE}", f"arn:aws:sqs:eu-west-1:1:{MADE}"),
         (f"https://sqs.eu-west-1.amazonaws.com/1/{MADE}", None),
-        (f"My{MADE}", None),
+        ("MySmartRedriver-QueuesDeadLetterA4947A69-abc", None),
+        ("orders-Source-7ea7f37c", None),
     ],
 )
 def test_a_generated_name_is_cut_to_its_sense(text: str, short: str | None) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -165,6 +166,11 @@ def filter_of(context: typer.Context) -> Filter:
     from smart_redriver.oncall.letters.choice import read_filter
 
     return read_filter(context.obj.clock(), **context.meta[_FILTERS])
+
+
+def new_file(context: typer.Context, what: str) -> Path:
+    """A file for letters, named by what was done to them and when."""
+    return Path(f"{what}-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl")
 
 
 def examples(*lines: str) -> str:

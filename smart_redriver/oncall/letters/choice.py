@@ -11,7 +11,7 @@ from redrive.core.case import Case
 from redrive.core.cause import error_of
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
-from smart_redriver.oncall.letters.shapes import cause_in_hand
+from smart_redriver.oncall.letters.shapes import cause_in_hand, reported_cause
 from smart_redriver.oncall.letters.where import Where, read_where
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.words import parse_moment
@@ -27,7 +27,7 @@ class Filter:
         since, until: first seen (in the DLQ) or parked (in the parking lot) at this moment or later, or before it.
         reason: why the letter was parked. error: text within what the consumer said.
         cause: text within the class of the error that the consumer reported, or else within the cause that `redrive letters`
-            groups by; of a parked letter, within what the ledger knows.
+            groups by; of a parked one first within what the ledger knows.
 
     """
 
@@ -46,13 +46,17 @@ class Filter:
 
     @property
     def needs_body(self) -> bool:
-        """Whether the ledger alone can't tell."""
+        """Whether the ledger alone can't tell of any letter."""
         return self.contains is not None or self.where is not None
+
+    def needs_body_of(self, entry: Entry) -> bool:
+        """Whether the ledger alone can't tell of this parked letter: where nothing was reported, its body has its cause."""
+        return self.needs_body or (self.cause is not None and not reported_cause(entry))
 
     def lets_entry_through(self, entry: Entry) -> bool:
         """Whether a parked letter passes, as far as the ledger can tell."""
         return (
-            self._lets_cause_through(entry.cause or entry.error)
+            (not reported_cause(entry) or self._lets_cause_through(reported_cause(entry)))
             and self._lets_moment_through(entry.parked_at or entry.first_seen)
             and (self.reason is None or entry.park_reason == self.reason.upper())
             and (self.error is None or self.error.lower() in (entry.error or "").lower())
@@ -64,7 +68,11 @@ class Filter:
             is_let = self.lets_entry_through(case.entry)
         else:
             is_let = self._lets_dead_letter_through(case)
-        return is_let and self._lets_body_through(case.letter)
+        return (
+            is_let
+            and self._lets_cause_through(cause_in_hand(case))
+            and self._lets_body_through(case.letter)
+        )
 
     def _lets_dead_letter_through(self, case: Case) -> bool:
         """A letter that is not parked, as far as anybody knows: what its consumer said is on the letter itself."""
@@ -72,7 +80,6 @@ class Filter:
         error = error_of(case.letter.attributes) or ""
         return (
             self.reason is None
-            and self._lets_cause_through(cause_in_hand(case))
             and self._lets_moment_through(first_seen)
             and (self.error is None or self.error.lower() in error.lower())
         )
@@ -82,8 +89,8 @@ class Filter:
             self.until is None or moment < self.until
         )
 
-    def _lets_cause_through(self, cause: str | None) -> bool:
-        return self.cause is None or self.cause.lower() in (cause or "").lower()
+    def _lets_cause_through(self, cause: str) -> bool:
+        return self.cause is None or self.cause.lower() in cause.lower()
 
     def _lets_body_through(self, letter: Letter) -> bool:
         if self.contains is not None and self.contains not in letter.body:

@@ -7,6 +7,7 @@ from typing import Any
 
 from redrive.core.case import Case
 from redrive.core.cause import error_of
+from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from smart_redriver.oncall.terminal.table import printable
 
@@ -23,9 +24,13 @@ _TYPES = {
 
 def cause_in_hand(case: Case) -> str:
     """Why a letter in hand failed: as its consumer reported, or said on the message, else the shape of its body."""
-    if case.entry is not None and case.entry.cause is not None:
-        return printable(case.entry.cause)
-    return cause_of(case.letter)
+    return (reported_cause(case.entry) if case.entry else "") or cause_of(case.letter)
+
+
+def reported_cause(entry: Entry) -> str:
+    """Why a letter failed, as far as the ledger knows; empty where it does not."""
+    known = entry.cause or (entry.error if entry.status is Status.PARKED else None)
+    return printable(known) if known else ""
 
 
 def cause_of(letter: Letter) -> str:

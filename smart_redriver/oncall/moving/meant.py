@@ -16,7 +16,7 @@ from redrive.core.letter import Letter
 from redrive.core.queue_facts import QueueFacts
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
-from smart_redriver.oncall.letters.look import Look, look_through
+from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import label
 from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
@@ -82,7 +82,8 @@ def sample(body: str) -> str:
 def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
     """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed."""
     facts = facts_of(session, from_dlq=from_dlq)
-    meant = _all(facts) if from_dlq and choice.is_all else None
+    # A count is a minute old: where it shows nothing, there may be something.
+    meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
     if not from_dlq:
         meant = _as_the_ledger_has_it(session, choice, facts.depth)
     if meant is not None:
@@ -126,7 +127,11 @@ def _as_the_ledger_has_it(session: Session, choice: Choice, depth: int) -> Meant
     for entry in parked_entries(session):
         listed += 1
         if choice.takes_entry(entry):
+            if choice.filter.needs_body_of(entry):
+                return None
             meant.groups[_label(entry)] += 1
+    if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
+        return None  # somebody took letters out without telling the ledger, or the depth is a minute old
     unlisted = max(0, depth - listed)
     if choice.is_all and unlisted:
         meant.groups["not in the ledger"] = unlisted
@@ -135,9 +140,7 @@ def _as_the_ledger_has_it(session: Session, choice: Choice, depth: int) -> Meant
     if choice.ids and wanted.is_empty:
         is_told = meant.count == len(choice.ids)
     else:
-        is_told = not unlisted or (
-            meant.count > 0 and bool(wanted.reason or wanted.error or wanted.cause)
-        )
+        is_told = not unlisted or (meant.count > 0 and wanted.reason is not None)
     return meant if choice.is_all or (is_told and not wanted.needs_body) else None
 
 

@@ -33,21 +33,7 @@ def take_snapshot(session: Session) -> Snapshot:
     for service in ("dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
         session.aws.client(service)
     now = session.clock()
-    with Asking() as ask:
-        asked: dict[str, Callable[[], Answer[Any]]] = {
-            "settings": ask(lambda: session.settings),
-            "DLQ": ask(session.dead_letters.facts),
-            "parking lot": ask(session.parking_lot.facts),
-            "oldest letter": ask(lambda: age_of_oldest(session, now)),
-            "last pass": ask(lambda: last_pass(session)),
-            "alarms": ask(lambda: ringing_alarms(session)),
-            "schedule": ask(lambda: schedule_state(session)),
-            "last change": ask(lambda: _last_change(session, now)),
-        }
-        for source in session.sources:
-            asked[_circuit_of(source.name)] = ask(session.store.of(source.name).load_circuit)
-            asked[_queue_of(source.name)] = ask(source.facts)
-        answers: dict[str, Answer[Any]] = {what: wait() for what, wait in asked.items()}
+    answers = _ask_everything(session, now)
     settings, dlq = answers["settings"].value, answers["DLQ"].value
     schedule = answers["schedule"]
     runs = schedule.value == ENABLED or schedule.fault is not None
@@ -70,6 +56,25 @@ def take_snapshot(session: Session) -> Snapshot:
         links=console_links(session.place),
         unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
     )
+
+
+def _ask_everything(session: Session, now: datetime) -> dict[str, Answer[Any]]:
+    """Each answer, or why there is none, by what was asked for."""
+    with Asking() as ask:
+        asked: dict[str, Callable[[], Answer[Any]]] = {
+            "settings": ask(lambda: session.settings),
+            "DLQ": ask(session.dead_letters.facts),
+            "parking lot": ask(session.parking_lot.facts),
+            "oldest letter": ask(lambda: age_of_oldest(session, now)),
+            "last pass": ask(lambda: last_pass(session)),
+            "alarms": ask(lambda: ringing_alarms(session)),
+            "schedule": ask(lambda: schedule_state(session)),
+            "last change": ask(lambda: _last_change(session, now)),
+        }
+        for source in session.sources:
+            asked[_circuit_of(source.name)] = ask(session.store.of(source.name).load_circuit)
+            asked[_queue_of(source.name)] = ask(source.facts)
+        return {what: wait() for what, wait in asked.items()}
 
 
 def _last_change(session: Session, now: datetime) -> Change | None:

@@ -56,7 +56,11 @@ def held(session: Session, wanted: Filter) -> Exit:
         raise Misused(
             "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
         )
-    entries = [one for one in held_entries(session) if wanted.lets_entry_through(one)]
+    entries = [
+        one
+        for one in held_entries(session)
+        if wanted.lets_entry_through(one) and not wanted.needs_body_of(one)
+    ]
     entries.sort(key=lambda one: one.not_before or one.first_seen)
     session.terminal.result(
         {

@@ -63,7 +63,7 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     """List or group the parked letters. Raises CallFailed and Refused."""
     choice = Choice(filter=wanted)
     entries = [entry for entry in parked_entries(session) if choice.takes_entry(entry)]
-    if wanted.needs_body:
+    if any(wanted.needs_body_of(entry) for entry in entries):
         entries = _with_matching_body(session, choice, entries)
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
     groups = group(entries)

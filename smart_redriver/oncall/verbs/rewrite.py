@@ -89,29 +89,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
         f"Send {letters(len(trial.changed))} as the command makes them, and remove the originals?"
     )
     confirm_against(session, question, standing.against_sending(), insists=request.insists)
-    note = f"edited with `{request.command}` and replayed by {session.who}"
-    what = f"edit {request.choice.in_words()} with `{request.command}`"
-    with ExportFile(request.file, session.name_of) as file:
-        act = SendBack(
-            session,
-            out_of,
-            note=note,
-            validate=transformation.fault_of,
-            edit=transformation.take,
-            keep=file.write,
-        )
-        agreed = Choice(
-            ids=frozenset(trial.changed | trial.left_over)
-        )  # what arrives meanwhile nobody has agreed to
-        work = Work(session, out_of, agreed, act)
-        with (
-            recorded(session, what, request.reason) as ended,
-            session.terminal.progress("Editing", len(trial.changed)) as advance,
-        ):
-            tally = work.run(advance)
-            tally.skipped.update(trial.staying)
-            ended += [*tally_in_words(tally, "sent edited copies of"), f"kept in {request.file}"]
-    return finish(session, tally, agreed, "sent edited copies of")
+    return _send(session, request, out_of, transformation, trial)
 
 
 def _transformation(request: RewriteRequest) -> Transformation:
@@ -165,3 +143,35 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
     say("Each keeps its trail and starts with no strikes.")
+
+
+def _send(
+    session: Session,
+    request: RewriteRequest,
+    out_of: DeadLetters,
+    transformation: Transformation,
+    trial: Trial,
+) -> Exit:
+    note = f"edited with `{request.command}` and replayed by {session.who}"
+    what = f"edit {request.choice.in_words()} with `{request.command}`"
+    with ExportFile(request.file, session.name_of) as file:
+        act = SendBack(
+            session,
+            out_of,
+            note=note,
+            validate=transformation.fault_of,
+            edit=transformation.take,
+            keep=file.write,
+        )
+        agreed = Choice(
+            ids=frozenset(trial.changed | trial.left_over)
+        )  # what arrives meanwhile nobody has agreed to
+        work = Work(session, out_of, agreed, act)
+        with (
+            recorded(session, what, request.reason) as ended,
+            session.terminal.progress("Editing", len(trial.changed)) as advance,
+        ):
+            tally = work.run(advance)
+            tally.skipped.update(trial.staying)
+            ended += [*tally_in_words(tally, "sent edited copies of"), f"kept in {request.file}"]
+    return finish(session, tally, agreed, "sent edited copies of")
