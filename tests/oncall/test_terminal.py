@@ -135,6 +135,17 @@ def test_no_colour_is_shown_to_whoever_wants_none(
     assert Terminal(out=Screen()).paint("x", Tone.BAD) == "x"
 
 
+@pytest.mark.usefixtures("narrow")
+def test_watch_has_the_colours_of_status(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("LINES", "40")
+
+    shown = on_screen(desk, "watch", "--times", "2")
+
+    assert "\x1b[32mCLOSED, letters flow" in shown
+    assert "Parking lot: 0 messages" in COLOUR.sub("", shown)
+
+
 # Names.
 
 
