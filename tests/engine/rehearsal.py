@@ -61,7 +61,8 @@ def compared(report: Report) -> dict[str, Any]:
     """What two reports have to agree in.
 
     Which letters a pass meets that does not come to all of them is SQS's own choice, and the fake draws it anew once
-    something was sent: how many suspects, or letters of other sources, before the permit's are found. So is which of
+    something was sent: how many suspects, letters of held causes, or of other sources, before the permit's are
+    found. So is which of
     a source's last letters come in one round, of which one may stay as a control.
     """
     values = {name: getattr(report, name) for name in COMPARED}
@@ -69,6 +70,7 @@ def compared(report: Report) -> dict[str, Any]:
     if report.examined < report.depth:
         del values["examined"], values["suspects_waiting"]
         held.pop("LAST_CHANCE", None)
+        held.pop("CAUSE", None)
     if len(report.circuits) > 1:
         values.pop("examined", None)
         held.pop("NO_PERMIT", None)

@@ -33,7 +33,6 @@ class Listener:
     def __init__(self, state: PassState) -> None:
         self._state = state
         self._in_hand: list[OutcomeMessage] = []
-        self._dry: dict[str, Entry] = {}
         self._untouched: list[OutcomeMessage] = []
 
     @property
@@ -90,13 +89,12 @@ class Listener:
         """Hear what some reports say, and what of it counts. Raises CallFailed with nothing deleted."""
         told, unreadable = _told(some)
         hearing = self._hear(told)
+        memory = self._state.tools.memory
+        memory.write_failures(list(hearing.details.values()), now)
+        memory.write_ledger(list(hearing.entries.values()), [], now)
         if self._state.is_dry:
-            self._dry |= hearing.entries
             self._untouched += [replace(one, body="") for one in some]
         else:
-            memory = self._state.tools.memory
-            memory.write_failures(list(hearing.details.values()), now)
-            memory.write_ledger(list(hearing.entries.values()), [], now)
             self._note(reports.delete(some))
         for lane in self._state.lanes:
             lane.heard(hearing, now)
@@ -112,7 +110,7 @@ class Listener:
             for one in lane.circuit.causes
             if one.canary_id is not None
         }
-        return hear(told, known | self._dry, receives, canaries)
+        return hear(told, known, receives, canaries)
 
     def _looked_up(
         self, told: list[Told], queues: Collection[str]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from redrive.core.case import Case
@@ -23,6 +24,7 @@ from redrive.errors import CallFailed
 from redrive.passes import assess, due, guard
 from redrive.passes.apply import Hands, RealHands
 from redrive.passes.circuit_keeper import CircuitKeeper, LostRace
+from redrive.passes.dry_ledger import DryMemory
 from redrive.passes.dry_run import DryHands
 from redrive.passes.lane import Lane
 from redrive.passes.lease_keeper import LeaseKeeper
@@ -51,6 +53,8 @@ def run_pass(
     AWS's refusals never escape: they are in the report and the log, and the letters are in the DLQ.
     """
     started = tools.clock()
+    if settings.mode is Mode.DRY_RUN:
+        tools = replace(tools, memory=DryMemory(tools.memory))
     try:
         state = _peek(tools, settings, deadline)
     except CallFailed as failed:
