@@ -13,9 +13,11 @@ from simulator.scenarios.usual import LONG_OUTAGE, LONG_OUTAGE_IN_TRAFFIC, SOME_
 SEEDS = 2
 
 
-def _with_reports(scenario: Scenario, limits: Limits, name: str = "", **how: bool) -> Scenario:
+def _with_reports(
+    scenario: Scenario, limits: Limits, name: str = "", *, permanent: bool = False
+) -> Scenario:
     return replace(
-        scenario.reporting(Reports(**how)),
+        scenario.reporting(Reports(permanent=permanent)),
         name=name or f"{scenario.name}:reports",
         title=f"{scenario.title}, with reports",
         seeds=SEEDS,
