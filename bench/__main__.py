@@ -13,6 +13,7 @@ from bench import (
     engine,
     memory,
     profile,
+    reports,
     scenario_matrix,
     scenario_soak,
     scenario_table,
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "cold-start": cold_start.bench,
     "ceiling": ceiling.bench,
     "drain": drain.bench,
+    "reports": reports.bench,
 }
 
 

@@ -1,4 +1,4 @@
-"""What happens when: orders that are hopeless, payments that are down, an outage of two hours, and the way back.
+"""What happens when: orders that are hopeless, an outage of two hours and the way back, payments that are down.
 
 Nothing here acts for the re-driver. Orders come, dependencies go down and up, and virtual time
 passes; the deployed schedule fires the deployed function, which does the rest.
@@ -24,12 +24,12 @@ class Script:
     poison_pills: int = 3
     permanent_failures: int = 2
     hopeless_minutes: int = 8
+    outage_minutes: int = 120
     #: Everything is down for a moment, and payments for longer: letters of both kinds wait side by side.
     stumble_orders: int = 18
     payments: int = 6
     stumble_minutes: int = 2
     payments_minutes: int = 8
-    outage_minutes: int = 120
     #: After an outage that outlasts the longest cool-down, everything is over by then.
     patience_minutes: int = 480
     orders_a_minute: int = 2
@@ -92,6 +92,11 @@ class Played:
         """Original ids of the orders with a payment."""
         return {message_id for message_id, order in self.sent.items() if order.has_payment}
 
+    def redrives_of(self, original_ids: set[str]) -> list[datetime]:
+        """When letters of these were sent back, in order."""
+        redriven = self.events("letter.redriven")
+        return [one.at for one in redriven if one.fields["original_id"] in original_ids]
+
     def events(self, *names: str) -> list[Event]:
         """What the re-driver logged under these names, in order."""
         return [event for one in self.snapshots for event in one.events if event.name in names]
@@ -132,19 +137,6 @@ class Story:
         self._send(script.permanent_failures, is_permanent=True)
         self._pass(script.hopeless_minutes)
 
-        self._chapter = "The consumer stumbles, and payments are down"
-        self._stumble()
-        self._pass(script.stumble_minutes)
-
-        self._chapter = "Payments are still down, all else is up"
-        self._stack.set_dependency(is_down=False, payments_down=True)
-        self._pass(script.payments_minutes)
-
-        self._chapter = "Payments are back"
-        self._stack.set_dependency(is_down=False)
-        self._played.payments_rose = self._stack.now()
-        self._pass_until(lambda seen: seen.depths.dead_letters <= script.poison_pills)
-
         self._chapter = "The consumer's dependency is down"
         self._fall()
         self._pass(script.outage_minutes)
@@ -153,7 +145,20 @@ class Story:
         self._recover()
         self._pass_until(lambda seen: seen.circuit.state == "CLOSED")
 
-        self._chapter = "The backlog drains, poison is parked"
+        self._chapter = "The backlog drains"
+        self._pass_until(lambda seen: seen.depths.dead_letters <= script.poison_pills)
+
+        self._chapter = "The consumer stumbles, and payments are down"
+        self._stumble()
+        self._pass(script.stumble_minutes)
+
+        self._chapter = "Payments are still down, all else is up"
+        self._stack.set_dependency(is_down=False, payments_down=True)
+        self._pass(script.payments_minutes)
+
+        self._chapter = "Payments are back, poison has its last chance"
+        self._stack.set_dependency(is_down=False)
+        self._played.payments_rose = self._stack.now()
         self._pass_until(self._is_drained)
 
         self._chapter = "No more orders"

@@ -21,6 +21,8 @@ TOGETHER = {
     "e2e/adoption": "e2e/adoption",
     "e2e/test_by_hand.py": "unattended",
     "e2e/test_paging.py": "unattended",
+    "e2e/test_story.py": "story",
+    "e2e/test_reports.py": "story",
     "emulator": "emulator",
 }
 BY_FILE = ("e2e", "infrastructure", "monitoring")

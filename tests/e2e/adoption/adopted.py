@@ -38,6 +38,7 @@ _OF_A_REDRIVER = (
     "SourceQueueUrl",
     "DeadLetterQueueUrl",
     "ParkingLotQueueUrl",
+    "OutcomeQueueUrl",
     "RedriveFunctionName",
 )
 _OF_A_CONSUMER = (
@@ -180,6 +181,26 @@ def deploy_redriver(aws: LocalAws, shop: Mapping[str, str], **context: str) -> d
     listed = aws.work_dir / "queues.toml"
     listed.write_text(QUEUE_LIST.format(**shop))
     return cdk.deploy(aws, APP_DIR, {"queues": str(listed), **context}, aws.work_dir / "redriver")
+
+
+def let_report(
+    aws: LocalAws, shop: Mapping[str, str], redriver: Mapping[str, str], name: str
+) -> None:
+    """Give the consumer of one queue the kit's variables and, by the managed policy, the right to report."""
+    functions, iam = aws.client("lambda"), aws.client("iam")
+    function = shop[f"{name}SampleConsumerFunctionName"]
+    settings = functions.get_function_configuration(FunctionName=function)
+    iam.attach_role_policy(
+        RoleName=settings["Role"].rpartition("/")[2],
+        PolicyArn=redriver[f"{name}ReportPolicyArn"],
+    )
+    variables = settings["Environment"]["Variables"] | {
+        "OUTCOME_QUEUE_URL": redriver[f"{name}OutcomeQueueUrl"],
+        "PARKING_LOT_URL": redriver[f"{name}ParkingLotQueueUrl"],
+    }
+    functions.update_function_configuration(
+        FunctionName=function, Environment={"Variables": variables}
+    )
 
 
 def trail_in(message: Mapping[str, Any]) -> Any:

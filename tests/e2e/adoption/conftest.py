@@ -1,6 +1,7 @@
 """An application that existed before, adopted, on a local AWS that enforces IAM; and its story, played once.
 
-Each queue has live traffic, poison pills, and an outage of its own while the others are well.
+Each queue has live traffic, poison pills, and an outage of its own while the others are well. The consumer of the encrypted
+one reports.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,14 @@ import pytest
 from demo.summary import Summary, add_up
 from emulator import cdk
 from emulator.process import LocalAws
-from tests.e2e.adoption.adopted import Adopted, FullOrder, Life, deploy_redriver, deploy_shop
+from tests.e2e.adoption.adopted import (
+    Adopted,
+    FullOrder,
+    Life,
+    deploy_redriver,
+    deploy_shop,
+    let_report,
+)
 
 _POISON_PILLS = 2
 #: Virtual minutes. From the third failed batch on the circuit is open; an outage goes on for a good while after that.
@@ -39,6 +47,7 @@ def town() -> Iterator[Town]:
         cdk.bootstrap(aws)
         shop = deploy_shop(aws)
         redriver = deploy_redriver(aws, shop, last_chance_seconds="0")
+        let_report(aws, shop, redriver, "Orders")
         log = (aws.work_dir / "redriver" / "cdk-deploy.log").read_text()
         lives = {
             "orders": Life(Adopted(aws, redriver, shop, "Orders")),

@@ -5,6 +5,7 @@ any queue, table, key, topic, log and function of the deployment, and may do wha
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -274,6 +275,36 @@ def test_the_sample_consumer_may_consume_its_queue_and_keep_its_records(town: To
         },
     }
     assert everything_allowed(role, town) == set()
+
+
+def test_a_consumer_that_may_report_sends_to_its_own_outcome_queue_and_parking_lot_alone(
+    town: Town,
+) -> None:
+    role = role_of(town, town.shop["OrdersSampleConsumerFunctionName"])
+    own = {name_of(town.redriver[f"Orders{queue}QueueUrl"]) for queue in ("Outcome", "ParkingLot")}
+    source = name_of(town.shop["OrdersSourceArn"])
+
+    found = {name_of(arn): role.allowed("sqs", on_queue(url, arn)) for url, arn in queues(town)}
+
+    sent_to = {name: actions for name, actions in found.items() if "SendMessage" in actions}
+    assert sent_to == {name: {"SendMessage"} for name in own}
+    assert {name for name, actions in found.items() if actions} == own | {source}
+
+
+def test_reports_reach_the_redriver_of_an_adopted_queue_with_iam_enforced(town: Town) -> None:
+    heard = {
+        name: Counter(
+            result
+            for event in life.played.events("outcomes.heard")
+            for result in event.fields
+            if result in ("succeeded", "failed")
+        )
+        for name, life in town.lives.items()
+    }
+
+    assert heard["orders"].keys() == {"succeeded", "failed"}
+    assert not heard["refunds"]
+    assert not heard["mails"]
 
 
 def everything_allowed(role: Role, town: Town) -> set[str]:
