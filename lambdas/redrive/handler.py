@@ -20,9 +20,8 @@ from redrive.aws.collector import set_up_collector
 from redrive.aws.metrics import emit, kept_metrics
 from redrive.core.report import visit_of
 from redrive.environment import read_environment
-from redrive.passes.redrive_pass import STOPPING_TIME
+from redrive.passes.redrive_pass import STOPPING_TIME, run_visit
 from redrive.passes.rhythm import Rhythm
-from redrive.passes.visit import run_visit
 from redrive.wiring import make_tools
 
 logger = Logger(service="smart-redriver")

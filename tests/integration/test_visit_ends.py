@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from redrive.core.report import Report
+from redrive.passes.redrive_pass import run_visit
 from redrive.passes.reporting import LISTENING_SECONDS
-from redrive.passes.visit import run_visit
 from redrive.settings import Settings
 from redrive.wiring import make_tools
 from tests.integration.conftest import PASS_TIME, Account
@@ -28,7 +28,7 @@ def test_a_visit_that_could_go_on_ends_just_before_a_tick(
         looks.append(account.now())
         return Report(queue="first", mode="automatic", look_again_seconds=LISTENING_SECONDS)
 
-    monkeypatch.setattr("redrive.passes.visit.run_pass", look)
+    monkeypatch.setattr("redrive.passes.redrive_pass.run_pass", look)
     tools = make_tools(
         account.deployment,
         sqs=account.sqs,

@@ -14,9 +14,8 @@ from fakes.faults import Wire
 from redrive.core.by_hand import order
 from redrive.core.circuit import Orders
 from redrive.core.report import Outcome, Report
-from redrive.passes.redrive_pass import STOPPING_TIME
+from redrive.passes.redrive_pass import STOPPING_TIME, run_visit
 from redrive.passes.reporting import LISTENING_SECONDS
-from redrive.passes.visit import run_visit
 from redrive.settings import Settings
 from redrive.wiring import make_tools
 from tests.integration.conftest import PASS_TIME, Account
@@ -118,11 +117,11 @@ def test_nobody_else_gets_the_lease_between_its_passes(reporting: Account) -> No
 def test_a_visit_ends_before_its_deadline_and_the_next_goes_on(reporting: Account) -> None:
     began = reporting.now()
 
-    first = Visit(reporting, time=timedelta(seconds=20))
+    first = Visit(reporting, time=timedelta(seconds=15))
     took = reporting.now() - began
     second = Visit(reporting)
 
-    assert took < timedelta(seconds=20) + STOPPING_TIME
+    assert took < timedelta(seconds=15) + STOPPING_TIME
     assert first.reports[-1].look_again_seconds == LISTENING_SECONDS
     assert 0 < sum(one.redriven for one in first.reports) < LETTERS
     assert sum(one.redriven for one in [*first.reports, *second.reports]) == LETTERS

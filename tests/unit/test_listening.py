@@ -12,7 +12,7 @@ from redrive.core.books import Books
 from redrive.core.permit import LISTENING, REPORTS_EXPECTED, is_worth_listening
 from redrive.core.report import Outcome, Report, visit_of
 from redrive.errors import CallFailed
-from redrive.passes.visit import OnceAMinute
+from redrive.passes.once_a_minute import OnceAMinute
 from tests.unit.examples import NOW, a_batch, a_circuit, ago, ahead
 
 SECOND = timedelta(seconds=1)

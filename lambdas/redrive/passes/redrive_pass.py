@@ -6,11 +6,16 @@ Every pass re-reads the world, so a schedule, a person and a repeated event may 
 twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
 the two a crash leaves a batch that is known, if not how full it is. A dry run is the same pass with hands that do
 nothing, and without the lease.
+
+    pass ─► report says: again in 5 s ─► wait ─► pass ─► report says: in a minute ─► end
+
+A visit is passes one after another, as long as the consumer reports: a window is sent, heard of, judged and followed by
+the next within one invocation. So a consumer that has come back gets its letters at the rate that it bears.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,17 +28,18 @@ from redrive.core.report import Outcome, Report
 from redrive.errors import CallFailed
 from redrive.passes import assess, due, guard
 from redrive.passes.apply import Hands, RealHands
-from redrive.passes.circuit_keeper import CircuitKeeper, LostRace
+from redrive.passes.circuit_keeper import LostRace
 from redrive.passes.dry_ledger import DryMemory
 from redrive.passes.dry_run import DryHands
-from redrive.passes.lane import Lane
 from redrive.passes.lease_keeper import LeaseKeeper
 from redrive.passes.listen import Listener
+from redrive.passes.once_a_minute import OnceAMinute
 from redrive.passes.outflow import Outflow
 from redrive.passes.pass_state import PassState
+from redrive.passes.peek import peek, unreadable
 from redrive.passes.ports import Tools
 from redrive.passes.read import Read
-from redrive.passes.reporting import report_of
+from redrive.passes.reporting import BUSY_SECONDS, report_of
 from redrive.settings import Mode, Settings
 
 #: What a pass may need to stop after its deadline: a call with all its retries, and writing the circuit. The
@@ -42,6 +48,42 @@ STOPPING_TIME = timedelta(seconds=45)
 
 #: Letters that a dry run decides about.
 DRY_RUN_LIMIT = 1_000
+
+#: No pass of a visit is begun shortly before this. The schedule ticks every minute: whom the third tick finds at work it
+#: leaves alone, and letters would wait for the fourth.
+LONGEST_VISIT = timedelta(minutes=3)
+
+#: Before its end, a pass that has less time than this is not begun.
+_WORTH_STARTING = timedelta(seconds=10)
+
+
+def run_visit(
+    tools: Tools, settings: Settings, *, deadline: datetime, pause: Callable[[float], None]
+) -> Iterator[Report]:
+    """Run passes until the next look is not due before the schedule's, and yield the report of each.
+
+    Args:
+        deadline: when the last of them has to have stopped by itself.
+        pause: waits for so many seconds.
+
+    """
+    ends = min(deadline, tools.clock() + LONGEST_VISIT)
+    lease = lease_until(tools, deadline)
+    tools = replace(tools, witness=OnceAMinute(tools.witness))
+    try:
+        while True:
+            report = run_pass(tools, settings, deadline=deadline, lease=lease)
+            yield report
+            wait = timedelta(seconds=report.look_again_seconds)
+            is_soon = report.look_again_seconds < BUSY_SECONDS
+            if not is_soon or tools.clock() + wait + _WORTH_STARTING > ends:
+                return
+            pause(wait.total_seconds())
+    finally:
+        try:
+            lease.give_back()
+        except CallFailed as failed:  # it expires by itself; what the passes did stands
+            tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
 
 def run_pass(
@@ -56,58 +98,13 @@ def run_pass(
     if settings.mode is Mode.DRY_RUN:
         tools = replace(tools, memory=DryMemory(tools.memory))
     try:
-        state = _peek(tools, settings, deadline)
+        state = peek(tools, settings, deadline)
     except CallFailed as failed:
-        report = _unreadable(tools, settings, failed)
+        report = unreadable(tools, settings, failed)
     else:
         report = _Pass(state, lease).run()
     report.duration_seconds = (tools.clock() - started).total_seconds()
     tools.journal("pass.finished", **report.to_json())
-    return report
-
-
-def _peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
-    """What costs next to nothing: the circuits, and how much is where. Raises CallFailed."""
-    first = tools.sources[0].name
-    lanes = tuple(
-        Lane(
-            source=source,
-            keeper=CircuitKeeper(
-                tools.memory if source.name == first else tools.memory.of(source.name),
-                source.name,
-                settings,
-                tools.clock,
-            ),
-            settings=settings,
-            roll=tools.rng.random(),
-        )
-        for source in tools.sources
-    )
-    is_paused = settings.mode is Mode.PAUSED or lanes[0].circuit.orders.pauses(tools.clock())
-    for lane in lanes:
-        lane.is_paused = is_paused
-    return PassState(
-        tools=tools,
-        settings=settings,
-        deadline=deadline,
-        is_dry=settings.mode is Mode.DRY_RUN,
-        is_paused=is_paused,
-        dlq=tools.dead_letters.facts(),
-        parking_lot=tools.parking_lot.facts(),
-        lanes=lanes,
-    )
-
-
-def _unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
-    """The state table or a queue can't be read: the pass does nothing and says so."""
-    tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
-    report = Report(
-        queue=tools.sources[0].name,
-        mode=settings.mode.value,
-        outcome=Outcome.FAILED,
-        reason=str(failed),
-    )
-    report.faults[f"{failed.call}:{failed.code}"] += 1
     return report
 
 

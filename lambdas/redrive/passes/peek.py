@@ -1,0 +1,58 @@
+"""The first look of a pass, which costs next to nothing: circuits and depths."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from redrive.core.report import Outcome, Report
+from redrive.errors import CallFailed
+from redrive.passes.circuit_keeper import CircuitKeeper
+from redrive.passes.lane import Lane
+from redrive.passes.pass_state import PassState
+from redrive.passes.ports import Tools
+from redrive.settings import Mode, Settings
+
+
+def peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
+    """What costs next to nothing: the circuits, and how much is where. Raises CallFailed."""
+    first = tools.sources[0].name
+    lanes = tuple(
+        Lane(
+            source=source,
+            keeper=CircuitKeeper(
+                tools.memory if source.name == first else tools.memory.of(source.name),
+                source.name,
+                settings,
+                tools.clock,
+            ),
+            settings=settings,
+            roll=tools.rng.random(),
+        )
+        for source in tools.sources
+    )
+    is_paused = settings.mode is Mode.PAUSED or lanes[0].circuit.orders.pauses(tools.clock())
+    for lane in lanes:
+        lane.is_paused = is_paused
+    return PassState(
+        tools=tools,
+        settings=settings,
+        deadline=deadline,
+        is_dry=settings.mode is Mode.DRY_RUN,
+        is_paused=is_paused,
+        dlq=tools.dead_letters.facts(),
+        parking_lot=tools.parking_lot.facts(),
+        lanes=lanes,
+    )
+
+
+def unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
+    """The state table or a queue can't be read: the pass does nothing and says so."""
+    tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+    report = Report(
+        queue=tools.sources[0].name,
+        mode=settings.mode.value,
+        outcome=Outcome.FAILED,
+        reason=str(failed),
+    )
+    report.faults[f"{failed.call}:{failed.code}"] += 1
+    return report
