@@ -29,7 +29,7 @@ class Script:
     stumble_orders: int = 18
     payments: int = 6
     stumble_minutes: int = 2
-    payments_minutes: int = 8
+    payments_minutes: int = 15
     #: After an outage that outlasts the longest cool-down, everything is over by then.
     patience_minutes: int = 480
     orders_a_minute: int = 2
