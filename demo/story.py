@@ -26,10 +26,11 @@ class Script:
     hopeless_minutes: int = 8
     outage_minutes: int = 120
     #: Everything is down for a moment, and payments for longer: letters of both kinds wait side by side.
-    stumble_orders: int = 18
-    payments: int = 6
+    stumble_orders: int = 30
+    payments: int = 10
     stumble_minutes: int = 2
-    payments_minutes: int = 15
+    #: Payments come back when their letters are held together, or at last after this.
+    payments_minutes: int = 60
     #: After an outage that outlasts the longest cool-down, everything is over by then.
     patience_minutes: int = 480
     orders_a_minute: int = 2
@@ -154,7 +155,10 @@ class Story:
 
         self._chapter = "Payments are still down, all else is up"
         self._stack.set_dependency(is_down=False, payments_down=True)
-        self._pass(script.payments_minutes)
+        self._pass_until(
+            lambda seen: any("Payments" in cause for cause in seen.circuit.held_causes),
+            at_most=script.payments_minutes,
+        )
 
         self._chapter = "Payments are back, poison has its last chance"
         self._stack.set_dependency(is_down=False)
@@ -190,11 +194,14 @@ class Story:
             pass
 
     def _pass_until(
-        self, is_reached: Callable[[Snapshot], bool], orders: int | None = None
+        self,
+        is_reached: Callable[[Snapshot], bool],
+        orders: int | None = None,
+        at_most: int | None = None,
     ) -> None:
         """At least a minute; the bound is the script's patience, and the summary tells if it ended there."""
         each = self._script.orders_a_minute if orders is None else orders
-        for seen in self._minutes(self._script.patience_minutes, each):
+        for seen in self._minutes(at_most or self._script.patience_minutes, each):
             if is_reached(seen):
                 return
 
