@@ -91,11 +91,11 @@ class Worker:
             taken += len(messages)
             self._handle(messages, elapsed)
 
-    def report_deaths(self, bodies: Mapping[str, str]) -> None:
+    def report_deaths(self, bodies: Mapping[str, str], reporter: Reporter) -> None:
         """Report the last failures of messages that died before the world began, by their ids."""
-        dead = list(bodies.items()) if self._reporter.is_on else []
+        dead = list(bodies.items())
         for start in range(0, len(dead), BATCH):
-            with self._reporter.batch() as outcomes:
+            with reporter.batch() as outcomes:
                 for message_id, body in dead[start : start + BATCH]:
                     last = {"ApproximateReceiveCount": str(self._max_receive_count)}
                     message = {"MessageId": message_id, "Body": body, "Attributes": last}

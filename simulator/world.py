@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
-from simulator.consumers import Consumer
+from simulator.consumers import Consumer, Reports
 from simulator.kit import Post, reporter_of
 from simulator.queues import Queues
 from simulator.sources import LiveTraffic, Producers, Source
@@ -87,11 +87,16 @@ class World(Queues):
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
     ) -> None:
-        """As `Queues.dead_letters`; a consumer that reports has said what each of them died of."""
+        """As `Queues.dead_letters`; a consumer that reports has said what each of them died of.
+
+        It knew of nothing then that no retry can heal, or none of these would be a letter; and nothing befell its reports.
+        """
         before = {one.message_id for one in self._queues.inspect.messages(DLQ)}
         super().dead_letters(count, poison=poison, of=of, left=left)
         dead = [one for one in self._queues.inspect.messages(DLQ) if one.message_id not in before]
-        self._workers[of].report_deaths({one.message_id: one.body for one in dead})
+        if self.sources[of].consumer.reports:
+            plain = self._reporter(self.sources[of], Reports(), self.rng)
+            self._workers[of].report_deaths({one.message_id: one.body for one in dead}, plain)
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
         """Let something else happen once `moment` has come, before the policy's tick at that time."""
@@ -154,9 +159,7 @@ class World(Queues):
         )["QueueUrl"]
         return url
 
-    def _reporter(self, source: Source, rng: Random) -> Reporter:
-        how = source.consumer.reports
-
+    def _reporter(self, source: Source, how: Reports | None, rng: Random) -> Reporter:
         def after(delay: timedelta, act: Callable[[], object]) -> None:
             self.later(self.elapsed + delay, act)
 
@@ -177,7 +180,7 @@ class World(Queues):
             max_receive_count=self.conditions.max_receive_count,
             rng=self.rng,
             send=send,
-            reporter=self._reporter(source, rng),
+            reporter=self._reporter(source, source.consumer.reports, rng),
         )
 
 

@@ -54,8 +54,8 @@ def troubled(how: Reports | None, seed: int = 0) -> tuple[World, Reported]:
         consumer=replace(TROUBLED, reports=how),
         traffic=LiveTraffic(per_minute=6, poison_per_minute=0.2, poison_until=hours(1)),
     )
-    reported = Reported(world)
     world.dead_letters(40, poison=4)
+    reported = Reported(world)
     world.run(SmartPolicy(world), until=hours(2))
     return world, reported
 
@@ -63,8 +63,8 @@ def troubled(how: Reports | None, seed: int = 0) -> tuple[World, Reported]:
 def moved_back(letters: int, consumer: Consumer, **more: Conditions) -> tuple[World, Reported]:
     """Letters that SQS has just moved back to this consumer, which has not polled yet."""
     world = World(seed=0, consumer=consumer, **more)
-    reported = Reported(world)
     world.dead_letters(letters)
+    reported = Reported(world)
     NativeMove(world).tick()
     return world, reported
 
@@ -114,8 +114,8 @@ def test_every_failure_is_reported_and_of_the_successes_those_of_redriven_messag
 
 def test_a_letter_is_reported_by_the_id_of_its_trail() -> None:
     world = World(seed=0, consumer=Consumer(reports=Reports()))
-    reported = Reported(world)
     world.dead_letters(3)
+    reported = Reported(world)
     died = {message.message_id for message in world.sqs.inspect.messages(DLQ)}
 
     world.run(SmartPolicy(world), until=minutes(20))
@@ -123,6 +123,22 @@ def test_a_letter_is_reported_by_the_id_of_its_trail() -> None:
     assert {one.original_id for one in reported.outcomes} == died
     assert not {one.message_id for one in reported.outcomes} & died
     assert {one.consumer.name for one in reported.outcomes} == {"orders-consumer"}
+
+
+def test_what_letters_died_of_before_the_world_began_was_reported_then() -> None:
+    dependent = Downstream(health=never, share=0.5)
+    world = World(seed=0, consumer=Consumer(downstream=dependent, reports=Reports()))
+    reported = Reported(world)
+
+    world.dead_letters(20, poison=2)
+
+    died = {message.message_id for message in world.sqs.inspect.messages(DLQ)}
+    assert {one.message_id for one in reported.outcomes} == died
+    assert {(one.result, one.receive_count) for one in reported.outcomes} == {(Result.FAILED, 3)}
+    causes = Counter(one.error_class for one in reported.outcomes)
+    assert causes[f"{FAILURES}.BadOrder"] == 2
+    assert causes[f"{FAILURES}.PaymentDeclined"] == len(world.register.dependent - world.poison)
+    assert causes.total() == 20
 
 
 def test_a_batch_of_ten_messages_makes_one_report() -> None:
