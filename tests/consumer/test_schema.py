@@ -212,3 +212,24 @@ def test_the_documented_consumer_in_javascript_writes_a_valid_report(
     assert failed.traceback is not None
     assert "consumer.mjs" in failed.traceback
     assert "second line" not in failed.traceback
+
+
+@pytest.mark.parametrize("thrown", ['"boom"', "7", "{ code: 5 }", '{ name: "E", message: "m" }'])
+def test_the_documented_consumer_in_javascript_bears_whatever_is_thrown(
+    scene: Scene, tmp_path: Path, thrown: str
+) -> None:
+    program = tmp_path / "consumer.mjs"
+    what = f"console.log(reportOf([outcomeOf(JSON.parse(process.argv[2]), {thrown})]));"
+    program.write_text(block("js") + what)
+
+    done = subprocess.run(
+        [ROOT / "node_modules" / ".bin" / "node", program, json.dumps(scene.record("fails"))],
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert is_valid(done.stdout)
+    assert [one.result for one in parse_outcomes(done.stdout).outcomes] == [Result.FAILED]

@@ -155,7 +155,7 @@ def test_letters_of_the_dlq_are_counted_by_cause_and_hidden_ones_not_at_all(desk
     alone = desk("replay", "--all", "--from-dlq", "--yes")
     desk.dead_letters('{"id": 1}', '{"id": 2}', "plain")
 
-    plan = desk("replay", "--contains", "", "--from-dlq", "--dry-run", "--json").json["plan"]
+    plan = desk("replay", "--contains", "i", "--from-dlq", "--dry-run", "--json").json["plan"]
 
     assert (alone.code, desk.bodies(SOURCE)) == (1, [])
     assert "1 are hidden until their time" in alone.err
@@ -222,6 +222,39 @@ def test_a_choice_that_nothing_matches_ends_alike_everywhere(
     assert desk.history() == []
     assert list(tmp_path.iterdir()) == []
     assert desk.visible(PARKING_LOT) == 1
+
+
+@pytest.mark.parametrize(
+    "option", ["--contains", "--since", "--until", "--parked-as", "--error", "--cause"]
+)
+@pytest.mark.parametrize("verb", ["replay", "delete"])
+def test_a_filter_that_says_nothing_is_taken_neither_for_all_nor_for_none(
+    desk: Desk, verb: str, option: str
+) -> None:
+    """What `--contains "$ORDER"` is where a shell does not know `ORDER`."""
+    first, _ = desk.park("a", "b")
+
+    for named in ((), (first,), ("--all",)):
+        ran = desk(verb, *named, option, "", "--yes")
+        assert ran.code == 2
+        assert f"{option} '' says nothing" in ran.err
+
+    assert desk.bodies(PARKING_LOT) == ["a", "b"]
+    assert desk.calls == []
+
+
+def test_parked_letters_that_a_pass_has_in_hand_are_said_to_be_hidden(desk: Desk) -> None:
+    desk.park("a", "b")
+    desk("run", "--yes")  # looks through the parking lot for the first time
+    assert desk.visible(PARKING_LOT) == 0
+
+    during = desk("edit", "--all", "--with", "tr a c", "--yes")
+    desk.world.clock.advance(300)
+    after = desk("edit", "--all", "--with", "tr a c", "--dry-run")
+
+    assert during.code == 1
+    assert "2 are in somebody's hands" in during.err
+    assert after.code == 0
 
 
 # When.

@@ -134,6 +134,7 @@ _CIRCUIT = Record(
         "probed_at": "ProbedTimestamp",
         "up_since": "UpSinceTimestamp",
         "heard_at": "HeardTimestamp",
+        "contradicted_at": "ContradictedTimestamp",
         "failed_at": "FailedTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",

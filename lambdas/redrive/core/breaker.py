@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Heard, Judged, Verdict
 from redrive.core.books import Account
-from redrive.core.causes import with_failures
+from redrive.core.causes import with_failures, with_successes
 from redrive.core.circuit import MOST_FLAPS, Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
 from redrive.core.permit import Permit, cause_cool_down, cool_down, is_likely_up, restart_window
@@ -155,6 +155,8 @@ def judge(
                 overturned_at=judgement.overturned_at,
             )
             after = _record(after, batch, judgement, settings, now, roll)
+            if judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size:
+                after = _free_causes(after, batch, now)
             if judgement.is_strike:
                 after = _hold_causes(after, batch.heard, settings, now, roll)
         rulings.append(_ruling(batch, judgement, circuit, after))
@@ -273,6 +275,12 @@ def _grown(window: int, judgement: Judgement, vouched: int) -> int:
     if judgement.growth >= GROWTH_WHERE_SHOWN:
         return grown
     return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+
+
+def _free_causes(circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
+    """Let go what was held for a cause whose canary was in a batch that succeeded as a whole, reported or not."""
+    freed = {one.cause: [batch.sent_at] for one in circuit.causes if one.canary_batch == batch.id}
+    return replace(circuit, causes=with_successes(circuit.causes, freed, now)) if freed else circuit
 
 
 def _hold_causes(

@@ -108,6 +108,16 @@ class Case:
         judged = circuit.judged_batch(batch)
         return judged is not None and judged.is_strike
 
+    @property
+    def contradicts_a_report(self) -> bool:
+        """Whether the letter is here although its consumer reported that it is done with it."""
+        entry = self.entry
+        return (
+            entry is not None
+            and entry.status is Status.SUCCEEDED
+            and entry.current_id == self.message_id
+        )
+
     def is_unseen_return(self, circuit_version: int) -> bool:
         """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
         if self.letter.trail is None or self.letter.trail.redrive_count == 0 or self.is_replaced:

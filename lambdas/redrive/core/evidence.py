@@ -107,6 +107,7 @@ def gather_evidence(
     *,
     max_receives: int,
     vouched_before: timedelta = timedelta(),
+    believes_successes: bool = True,
 ) -> Evidence:
     """Put together what the consumer's reports, the returns and the source's books say of `batch`.
 
@@ -116,9 +117,12 @@ def gather_evidence(
         books: None where CloudWatch could not be asked; that makes the verdict slower, never bolder.
         max_receives: of one message, before SQS moves it to the DLQ.
         vouched_before: what producers' messages met so long before the batch testifies for the consumer, too.
+        believes_successes: reported ones count, and not those in the books alone.
 
     """
     seen = _seen(batch, others, books, max_receives, vouched_before)
+    if not believes_successes:
+        batch = replace(batch, heard=replace(batch.heard, succeeded=0))
     return _with_reports(seen, batch, max_receives)
 
 

@@ -130,13 +130,17 @@ class Entry:
         )
 
     def returned(self, *, message_id: str, version: int, now: datetime) -> Entry:
-        """When the letter is first seen in the DLQ again."""
+        """When the letter is first seen in the DLQ again.
+
+        One that was reported as succeeded was not deleted: what became of it is its consumer's doing, and no strike.
+        """
         back = f"returned from batch {self.batch}" if self.batch else "returned after a replay"
         return replace(
             self,
             status=Status.RETURNED,
             current_id=message_id,
             seen_in_version=version,
+            counted_batch=self.batch if self.status is Status.SUCCEEDED else self.counted_batch,
             history=_noted(self.history, now, back),
         )
 

@@ -28,6 +28,9 @@ FLAPS_THAT_SHOW = 2
 #: A consumer that has reported within this reports, it is taken, of what is sent to it now.
 REPORTS_EXPECTED = timedelta(hours=24)
 
+#: Where a letter came back that had been reported as succeeded, reported successes count for nothing for so long.
+DISBELIEF = timedelta(hours=1)
+
 #: So long after letters were sent, or the last report was read, it is worth listening every few seconds.
 LISTENING = timedelta(minutes=1)
 
@@ -175,6 +178,11 @@ def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
         and len(circuit.pending) < settings.failure_threshold
         and all(not one.seen_again and now >= one.tried_by + DOUBT for one in circuit.pending)
     )
+
+
+def believes_successes(circuit: Circuit, now: datetime) -> bool:
+    """Whether a reported success counts: a consumer that reports before it deletes, and then fails to, is not believed."""
+    return circuit.contradicted_at is None or now > circuit.contradicted_at + DISBELIEF
 
 
 def is_worth_listening(circuit: Circuit, now: datetime) -> bool:

@@ -65,7 +65,7 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
         hidden_for=state.hidden_for(),
         max_bytes=bytes_in_hand(state.settings.memory_mib) // 2,
     )
-    returns = [(lane, lane.count_returns(some)) for lane, some in state.by_lane(read.cases)]
+    returns = [(lane, lane.count_returns(some, now)) for lane, some in state.by_lane(read.cases)]
     try:
         marked = hands.mark_returns(read.cases, state.version_to_mark(read.cases), now)
     except CallFailed:

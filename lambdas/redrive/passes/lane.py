@@ -23,7 +23,7 @@ from redrive.core.decision import Decision
 from redrive.core.evidence import VOUCHED_BEFORE_CANARY, gather_evidence, live_outcome
 from redrive.core.hearing import Hearing
 from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.core.permit import Permit, allow
+from redrive.core.permit import Permit, allow, believes_successes
 from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import calm_margin, urgent_margin
 from redrive.core.triage import Terms
@@ -136,6 +136,7 @@ class Lane:
                 others,
                 self.books,
                 max_receives=self.max_receives(),
+                believes_successes=believes_successes(circuit, now),
                 vouched_before=VOUCHED_BEFORE_CANARY if is_canary else timedelta(),
             )
             for one in circuit.pending
@@ -156,13 +157,15 @@ class Lane:
             return None
         return self.books.account(failed_at + PERIOD)
 
-    def count_returns(self, cases: Sequence[Case]) -> Returns:
+    def count_returns(self, cases: Sequence[Case], now: datetime) -> Returns:
         """The returns among letters of this lane that no pass has charged to the circuit yet."""
         returns: Returns = Counter()
         for case in cases:
             if case.batch is not None and case.is_unseen_return(self.keeper.version):
                 returns[case.batch, case.was_suspect(self.circuit)] += 1
         self.returned += returns.total()
+        if any(case.contradicts_a_report for case in cases):
+            self.keeper.change(replace(self.circuit, contradicted_at=now))
         return returns
 
     def heard(self, hearing: Hearing, now: datetime) -> None:

@@ -95,7 +95,7 @@ class Outflow:
         are_marked, self._returns_are_marked = self._returns_are_marked, False
         if not are_marked:
             for lane, some in state.by_lane(cases):
-                lane.charge_later(lane.count_returns(some))
+                lane.charge_later(lane.count_returns(some, now))
         decided = self._decided(cases, now)
         self._examined += len(cases)
         try:

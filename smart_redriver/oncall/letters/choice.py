@@ -128,6 +128,13 @@ def read_filter(
     cause: str | None = None,
 ) -> Filter:
     """The filter that a command's options describe. Raises Misused."""
+    # A shell's variable that is not set: every letter would match, or the filter count for none.
+    texts = {"--contains": contains, "--since": since, "--until": until, "--error": error}
+    for option, text in (texts | {"--parked-as": parked_as, "--cause": cause}).items():
+        if text is not None and not text.strip():
+            raise Misused(
+                f"{option} {text!r} says nothing: leave it out, or say what letters have."
+            )
     read = Filter(
         contains=contains,
         where=where,

@@ -195,5 +195,10 @@ def nothing_matches(choice: Choice, facts: QueueFacts, *, from_dlq: bool) -> Ref
             f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} are hidden until their time: "
             "`redrive letters --held`."
         )
+    if facts.in_flight:
+        return Refused(
+            f"No parked letter that can be taken now matches; {facts.in_flight:,} are in somebody's hands, "
+            "such as a pass's that looks through the parking lot: try again in five minutes."
+        )
     listing = "redrive letters" if from_dlq else "redrive parked --list"
     return Refused(f"No letter matches: nothing to do. `{listing}` shows what there is.")
