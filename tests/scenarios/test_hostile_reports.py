@@ -343,3 +343,17 @@ def test_no_clock_but_sqss_is_believed() -> None:
 
     entry = policy.store.read_ledger([trail.original_id]).entries[trail.original_id]
     assert entry.history[-1].startswith(f"{world.clock.now():%Y-%m-%d}")
+
+
+def test_a_consumer_that_reports_success_and_deletes_nothing_gets_no_good_letter_parked() -> None:
+    """Its handler raises when the report has gone: each letter comes back, and was never bad."""
+    world = World(seed=0, consumer=Consumer(deletes=0, reports=Reports()))
+    world.dead_letters(50)
+    policy = SmartPolicy(world)
+
+    world.run(policy, until=hours(8))
+
+    assert world.parked() == []
+    assert world.lost() == set()
+    assert policy.was_ever_open
+    assert world.deliveries.total < 50 * 3 * 5

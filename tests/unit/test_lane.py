@@ -244,7 +244,7 @@ def test_returns_are_counted_by_batch_and_by_whether_they_were_suspects() -> Non
         a_case(),
     ]
 
-    assert lane.count_returns(cases) == {(7, False): 2, (7, True): 1}
+    assert lane.count_returns(cases, NOW) == {(7, False): 2, (7, True): 1}
     assert lane.returned == 3
 
 
