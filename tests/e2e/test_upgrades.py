@@ -157,7 +157,7 @@ def test_a_queue_that_is_added_gets_what_is_its_own_and_shares_the_table(account
     added = set(account.stateful["second"]) - set(account.stateful["first"])
 
     assert all("Refunds" in logical_id for logical_id in added)
-    assert len(added) == 2  # its parking lot and its log
+    assert len(added) == 3  # its parking lot, its outcome queue and its log
     table = account.outputs["first"]["StateTableName"]
     assert account.environment("second", "refunds")["DYNAMODB_TABLE_NAME"] == table
 

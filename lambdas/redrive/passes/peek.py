@@ -10,6 +10,7 @@ from redrive.passes.circuit_keeper import CircuitKeeper
 from redrive.passes.lane import Lane
 from redrive.passes.pass_state import PassState
 from redrive.passes.ports import Tools
+from redrive.passes.reporting import BUSY_SECONDS
 from redrive.settings import Mode, Settings
 
 
@@ -53,6 +54,7 @@ def unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
         mode=settings.mode.value,
         outcome=Outcome.FAILED,
         reason=str(failed),
+        look_again_seconds=BUSY_SECONDS,  # and not at once: what can't be read now can't be read in a second either
     )
     report.faults[f"{failed.call}:{failed.code}"] += 1
     return report
