@@ -9,9 +9,9 @@ from constructs import Node
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
-from redrive.spelling import slips
 from smart_redriver.cdk.adopted_queues import QUEUES, AdoptedQueue, read_adopted_queues
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from stacks.context_keys import unknown_keys
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
 
@@ -21,6 +21,16 @@ RETAIN = "retain"
 DELETION_PROTECTION = "deletion_protection"
 #: Whether there are managed policies for the people who run the `redrive` command.
 ONCALL_POLICIES = "oncall_policies"
+
+#: Every key of the app. The CDK's own are in `context_keys`.
+KNOWN = (
+    *Settings.names(),
+    *MonitoringSettings.names(),
+    RETAIN,
+    DELETION_PROTECTION,
+    ONCALL_POLICIES,
+    QUEUES,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +48,7 @@ class Context:
 def read_context(node: Node) -> Context:
     """Read the flat context keys (``cdk deploy -c max_attempts=3``) of an app.
 
-    Raises SettingsError listing all wrong values and misspelt keys at once. Keys that are not
-    spelt almost like a setting are others' and are left alone, as are those of the CDK itself.
+    Raises SettingsError listing all wrong values and unknown keys at once. Only the CDK's own are left alone.
     """
     return parse_context(node.get_all_context())
 
@@ -70,7 +79,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
-    faults += _misspelt_keys(values)
+    faults += unknown_keys(values, KNOWN)
     if faults:
         raise SettingsError(faults)
     return Context(
@@ -81,18 +90,3 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         oncall_policies=switches.get(ONCALL_POLICIES, False),
         queues=queues,
     )
-
-
-_OTHERS = (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES, QUEUES)
-
-
-def _misspelt_keys(values: Mapping[str, Any]) -> list[Fault]:
-    # The CDK's own keys carry a namespace: `aws:cdk:...`, `@aws-cdk/...`, `ami:account=...`.
-    flat = [key for key in values if ":" not in key and "/" not in key]
-    near = slips(flat, [*Settings.names(), *MonitoringSettings.names(), *_OTHERS])
-    return [
-        Fault(
-            setting=key, seen=values[key], accepted=f"the name {name} (no setting is called {key})"
-        )
-        for key, name in near.items()
-    ]

@@ -17,7 +17,10 @@ def main() -> None:
         )
     from smart_redriver.oncall.cli import app
 
-    app(prog_name="redrive")
+    try:
+        app(prog_name="redrive")
+    except OSError as fault:  # of help and completion; commands tell their own
+        sys.exit(f"redrive could not write: {fault.strerror}.")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from smart_redriver.oncall.commands import checking, looking, mending, steering
+from smart_redriver.oncall.commands import checking, keeping, looking, mending, steering
 
 _ABOUT = """See, understand and act on the dead letters of a deployed smart re-driver.
 
-Nothing is changed but by replay, edit, delete, import, pause, resume, open, close, drain and run, and those show
-their plan and ask. Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
+Nothing is changed but by replay, edit, undo, park, delete, import, pause, resume, open, close, drain and run, and
+those show their plan and ask. Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
 """
 
 # Rich makes help prettier and three times as slow.
@@ -23,5 +23,5 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for group in (looking, mending, steering, checking):
+for group in (looking, mending, keeping, steering, checking):
     app.add_typer(group.app)

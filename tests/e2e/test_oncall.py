@@ -13,7 +13,7 @@ from emulator.process import LocalAws
 from tests.e2e.oncall_command import OnCall
 
 #: Parked, and left alone by every test.
-LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED = range(6)
+LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED, REWRITTEN = range(7)
 _MINUTES_TO_PROCESS = 3
 
 
@@ -30,7 +30,7 @@ def on_call() -> Iterator[OnCall]:
 @pytest.fixture(scope="module")
 def pills(on_call: OnCall) -> list[str]:
     """Ids of the pills, parked."""
-    return on_call.park_poison(6)
+    return on_call.park_poison(7)
 
 
 def test_status_tells_of_the_parked_letters_and_the_last_pass(
@@ -72,16 +72,48 @@ def test_show_tells_the_journey_and_the_content(on_call: OnCall, pills: list[str
     assert "parked MAX_ATTEMPTS" in history
 
 
-def test_an_edited_pill_is_processed(on_call: OnCall, pills: list[str]) -> None:
+def test_an_edited_pill_is_processed_and_the_original_is_kept(
+    on_call: OnCall, pills: list[str], tmp_path: Path
+) -> None:
     editor = {"EDITOR": 'sed -i \'s/"poison": true/"poison": false/\''}
+    kept = tmp_path / "edited.jsonl"
+    why = ("--reason", "mended by hand", "--export", str(kept))
 
-    ran = on_call("edit", pills[EDITED], "--yes", "--reason", "mended by hand", **editor)
+    ran = on_call("edit", pills[EDITED], "--yes", *why, **editor)
     on_call.stack.aws.pass_time(60.0 * _MINUTES_TO_PROCESS)
 
     assert ran.code == 0, ran.err
     assert '+{"order": 3, "item": "crème brûlée", "poison": false}' in ran.out
+    assert json.loads(kept.read_text())["body"] == Order(number=EDITED + 1, is_poison=True).body
     assert pills[EDITED] in on_call.stack.processed()
     assert pills[EDITED] not in parked(on_call)
+
+
+def test_a_pill_that_a_command_mended_is_processed_once_nobody_pauses_it(
+    on_call: OnCall, pills: list[str], tmp_path: Path
+) -> None:
+    kept = str(tmp_path / "edited.jsonl")
+    mend = ("edit", "--where", f"order == `{REWRITTEN + 1}`", "--export", kept, "--yes", "--with")
+    command = 'sed \'s/"poison": true/"poison": false/\''
+
+    on_call("pause", "--reason", "migration", "--yes")
+    refused = on_call(*mend, command)
+    on_call("resume", "--yes")
+    done = on_call(*mend, command)
+    on_call.stack.aws.pass_time(60.0 * _MINUTES_TO_PROCESS)
+
+    assert (refused.code, done.code) == (1, 0), done.err
+    assert "say --even-though-paused" in refused.err
+    assert pills[REWRITTEN] in on_call.stack.processed()
+
+
+def test_people_are_shown_names_without_hashes(on_call: OnCall, pills: list[str]) -> None:
+    spared, full = on_call("status"), on_call("status", "--full-names")
+
+    assert spared.out.startswith("Source, ")
+    assert "PoisonParked: Letters that keep failing wait in the parking lot" in spared.out
+    assert on_call.stack.queue_name not in spared.out
+    assert on_call.stack.queue_name in full.out
 
 
 def test_a_pill_that_the_validation_refuses_stays(on_call: OnCall, pills: list[str]) -> None:

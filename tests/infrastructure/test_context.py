@@ -22,7 +22,7 @@ def test_the_flags_of_the_cdk_are_no_settings_of_ours():
             "aws:cdk:bundling-stacks": [],
             "availability-zones:account=1:region=x": ["a"],
             "@aws-cdk/x:max_atempts": 1,
-            "stage": "prod",
+            "cli-telemetry": False,
         }
     )
 
@@ -68,6 +68,15 @@ def test_a_slip_of_the_hand_is_taken_for_the_setting_it_comes_close_to(key, name
     assert f"the name {name} " in fault
 
 
+@pytest.mark.parametrize("value", ["dry_run", "automatic"])
+@pytest.mark.parametrize("key", ["modee", "modes", "mod", "mode ", "Mode", "m"])
+def test_a_re_driver_that_was_meant_to_be_dry_is_not_deployed_to_act(key, value):
+    """A key that nobody knows changes nothing, and the default acts."""
+    [fault] = faults_of({key: value})
+
+    assert fault.startswith(f"{key}: saw '{value}', accepted is ")
+
+
 @pytest.mark.parametrize(
     "key",
     [
@@ -83,10 +92,34 @@ def test_a_slip_of_the_hand_is_taken_for_the_setting_it_comes_close_to(key, name
         "schedule",
         "stage",
         "topic_arn",
+        "acme:stage",
+        "acme/stage",
     ],
 )
-def test_a_key_of_another_tool_is_left_alone_however_much_it_resembles_a_setting(key):
-    assert parse_context({key: "1"}) == parse_context({})
+def test_no_key_passes_that_is_neither_ours_nor_the_cdks(key):
+    [fault] = faults_of({key: "1"})
+
+    assert f"no setting is called {key}" in fault
+
+
+def test_every_look_up_that_the_cdk_remembers_is_its_own():
+    providers = [
+        "ami",
+        "availability-zones",
+        "cc-api-provider",
+        "endpoint-service-availability-zones",
+        "hosted-zone",
+        "key-provider",
+        "load-balancer",
+        "load-balancer-listener",
+        "plugin",
+        "security-group",
+        "ssm",
+        "vpc-provider",
+    ]
+    remembered = {f"{one}:account=111122223333:region=eu-west-1": "x" for one in providers}
+
+    assert parse_context(remembered) == parse_context({})
 
 
 def test_no_setting_is_taken_for_a_slip_of_another():

@@ -125,6 +125,7 @@ class Desk:
 
         def open_session(asked: Asked) -> Session:
             terminal.is_json, terminal.assume_yes = asked.json, asked.yes
+            terminal.spared_stack = asked.spared_stack
             return self.session(wire, terminal, asked)
 
         try:
@@ -168,9 +169,13 @@ class Desk:
             )
             ids.append(sent["MessageId"])
             self.world.sent.add(body)
+        self.fail_again(of)
+        return ids
+
+    def fail_again(self, of: str = SOURCE) -> None:
+        """Let what is in a source queue fail until SQS has moved it to the DLQ."""
         while self.world.depth(of):
             self.consumer_fails(of)
-        return ids
 
     def consumer_fails(self, of: str = SOURCE) -> None:
         """One delivery of all that is visible, without success."""

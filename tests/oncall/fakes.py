@@ -145,6 +145,8 @@ class FakeAlarms:
     cloudwatch: Any
     in_alarm: list[str] = field(default_factory=list)
     silenced: list[str] = field(default_factory=list)
+    #: By name.
+    descriptions: dict[str, str] = field(default_factory=dict)
 
     def get_metric_data(self, **request: Any) -> Any:
         return self.cloudwatch.get_metric_data(**request)
@@ -162,6 +164,7 @@ class FakeAlarms:
             "MetricAlarms": [
                 {
                     "AlarmName": name,
+                    "AlarmDescription": self.descriptions.get(name, ""),
                     "AlarmActions": [TOPIC],
                     "ActionsEnabled": name not in self.silenced,
                 }

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import typer.main
 
-from fakes.faults import on, refuse
+from fakes.faults import Wire, on, refuse
 from redrive.errors import CallFailed, Fault, SettingsError
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked, open_session
@@ -26,7 +29,7 @@ from tests.oncall.desk import Desk
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CHANGING = {
-    "replay", "edit", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
+    "replay", "edit", "undo", "park", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
 }  # fmt: skip
 PROMISED = CHANGING | {
     "status", "watch", "letters", "parked", "show", "export", "history", "doctor",
@@ -123,7 +126,10 @@ def test_a_stack_that_is_not_there_is_told(desk: Desk) -> None:
     ran = desk("status", "--stack", "Other")
 
     assert ran.code == 1
-    assert "There is no stack 'Other' here. Name yours with --stack" in ran.err
+    assert (
+        "There is no stack 'Other' in this Region of account 123456789012. Name yours with --stack"
+        in ran.err
+    )
 
 
 def test_a_stack_that_is_no_redriver_is_told(desk: Desk) -> None:
@@ -144,6 +150,62 @@ def test_an_aws_that_can_not_be_reached_is_told() -> None:
 
     assert finished.returncode == 1
     assert "AWS could not be reached" in finished.stderr
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:4566", "http://", "http://[", "file:///tmp"])
+@pytest.mark.parametrize("where", ["--endpoint-url", "AWS_ENDPOINT_URL"])
+def test_an_endpoint_that_is_none_is_told(endpoint: str, where: str) -> None:
+    option = ("--endpoint-url", endpoint) if where == "--endpoint-url" else ()
+
+    finished = redrive("status", *option, **({} if option else {where: endpoint}))
+
+    assert finished.returncode == 2
+    assert "Check --endpoint-url and AWS_ENDPOINT_URL." in finished.stderr
+    assert "bug" not in finished.stderr
+
+
+@pytest.mark.parametrize("body", [b"<html><p>hello</html>", b"<html></html>", b"{}", b""])
+def test_an_endpoint_that_is_not_aws_is_told(body: bytes) -> None:
+    class Stranger(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Stranger) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        finished = redrive("status", "--endpoint-url", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+
+    assert finished.returncode == 1
+    assert "What answers there is no AWS. Check --endpoint-url" in finished.stderr
+    assert "bug" not in finished.stderr
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE])
+def test_a_machine_that_refuses_is_no_bug(number: int) -> None:
+    sentence, code = explain(OSError(number, os.strerror(number), "edits.jsonl"))
+
+    assert code == 1
+    assert sentence.startswith(f"This machine refused: {os.strerror(number)} (edits.jsonl).")
+
+
+def test_a_full_disk_under_the_output_is_told_once(desk: Desk) -> None:
+    class FullDisk(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    terminal = Terminal(out=FullDisk(), err=io.StringIO())
+
+    with pytest.raises(SystemExit) as ended:
+        app(["status"], prog_name="redrive", obj=lambda asked: desk.session(Wire(), terminal))
+
+    assert ended.value.code == 1
+    assert terminal.err.getvalue().startswith("This machine refused: No space left on device.")  # type: ignore[attr-defined]
 
 
 def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ from smart_redriver.oncall.doctor.passes import judge_report
 from smart_redriver.oncall.doctor.queues import judge_consumer, judge_source
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
-from tests.oncall.fakes import STACK
+from tests.oncall.fakes import STACK, TOPIC
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
 
@@ -261,3 +261,16 @@ def test_a_topic_with_a_key_that_cloudwatch_may_not_use_pages_nobody() -> None:
     findings = {one.what: one.level for one in judge_topic("paging", topic, "{}")}
 
     assert findings["Alarms may not use the key of paging, so that nothing arrives."] is Level.WRONG
+
+
+@pytest.mark.parametrize(
+    ("output", "setting"),
+    [("WarningTopicArn", "warning_emails"), ("PagingTopicArn", "paging_emails")],
+)
+def test_a_topic_without_subscribers_is_mended_by_its_own_setting(
+    desk: Desk, output: str, setting: str
+) -> None:
+    desk.clients["cloudformation"].stacks[STACK][output] = TOPIC
+    desk.clients["sns"].subscribers = 0
+
+    assert f"-> Deploy with -c {setting}=..., or subscribe to it" in desk("doctor").out

@@ -1,4 +1,4 @@
-"""`replay`, `edit` and `delete` die, or meet Ctrl-C, at any one of their AWS calls, and are started again.
+"""`replay`, `edit`, `undo`, `park` and `delete` die, or meet Ctrl-C, at any one of their AWS calls, and are started again.
 
 Exhaustive: every command, every call that it makes, both sides of the call, death and one or two Ctrl-C.
 """
@@ -35,8 +35,11 @@ from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
-from smart_redriver.oncall.verbs.edit import edit
+from smart_redriver.oncall.verbs.edit import EditRequest, edit
+from smart_redriver.oncall.verbs.park import ParkRequest, park
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
+from smart_redriver.oncall.verbs.rewrite import RewriteRequest, rewrite
+from smart_redriver.oncall.verbs.undo import UndoRequest, undo
 from tests.faults.cases import Cases
 from tests.faults.scenes import ONE_CALL, SOME, TEN
 from tests.oncall.desk import Desk
@@ -50,7 +53,8 @@ class Rehearsal:
 
     Attributes:
         stays: bodies that the command must leave where they are, `gone` those that it deletes.
-        edited: the bodies that an edit makes of others.
+        edited: the bodies that an edit makes of others, `restored` those that an undo puts back.
+        file: what the command writes letters to, `source` what it takes them from.
 
     """
 
@@ -59,7 +63,9 @@ class Rehearsal:
     stays: set[str] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
     edited: dict[str, str] = field(default_factory=dict)
+    restored: set[str] = field(default_factory=set)
     file: Path | None = None
+    source: Path | None = None
 
     def run(self, script: Script = nothing) -> tuple[Wire, Exit | None]:
         """The command over this wire; None when it was killed or broken off."""
@@ -90,7 +96,7 @@ class Rehearsal:
         )
         witness = self.desk.redriver.witness
         # The witness knows letters by their bodies: a mended one is new to it, and its second copy unrecorded.
-        recorded = set(witness.recorded_repeats) - set(self.edited.values())
+        recorded = set(witness.recorded_repeats) - set(self.edited.values()) - self.restored
         told = [
             ("repeated", witness.repeats - len(self.edited) > repeats_allowed),
             (f"repeated although recorded: {recorded}", recorded),
@@ -108,18 +114,18 @@ class Rehearsal:
         seen = {*desk.world.deliveries.done, *self._kept()}
         seen |= {body for queue in (SOURCE, DLQ, PARKING_LOT) for body in desk.bodies(queue)}
         seen |= {before for before, after in self.edited.items() if after in seen}
-        lost = desk.world.sent - seen
+        lost = (desk.world.sent | self.gone) - seen
         return [f"lost: {sorted(lost)}"] if lost else []
 
     def _kept(self) -> set[str]:
-        if self.file is None or not self.file.exists():
-            return set()
-        return {json.loads(line)["body"] for line in self.file.read_text().splitlines()}
+        files = [one for one in (self.file, self.source) if one is not None and one.exists()]
+        return {json.loads(line)["body"] for one in files for line in one.read_text().splitlines()}
 
     def _wrongly_done(self) -> list[str]:
         done = set(self.desk.world.deliveries.done)
         wrong = done & (self.stays | self.gone | self.edited.keys())
         missing = set(self.edited.values()) - done
+        missing |= self.restored - set(self.desk.bodies(PARKING_LOT))
         return [f"wrongly done: {wrong}"] * bool(wrong) + [f"not done: {missing}"] * bool(missing)
 
 
@@ -156,22 +162,24 @@ def a_replay_from_the_dlq(_: Path) -> Rehearsal:
     return Rehearsal(desk, lambda session: replay(session, request))
 
 
-def an_edit(_: Path) -> Rehearsal:
+def an_edit(tmp_path: Path) -> Rehearsal:
     desk = Desk()
     (message_id,) = desk.park("broken", MessageAttributes=SOME)
     desk.park("another")
+    request = EditRequest(message_id=message_id, file=tmp_path / "edited.jsonl")
     return Rehearsal(
         desk,
-        lambda session: edit(session, message_id),
+        lambda session: edit(session, request),
         stays={"another"},
         edited={"broken": "mended"},
     )
 
 
-def an_edit_of_a_letter_without_room(_: Path) -> Rehearsal:
+def an_edit_of_a_letter_without_room(tmp_path: Path) -> Rehearsal:
     desk = Desk()
     (message_id,) = desk.park("broken", MessageAttributes=TEN)
-    return Rehearsal(desk, lambda session: edit(session, message_id), edited={"broken": "mended"})
+    request = EditRequest(message_id=message_id, file=tmp_path / "edited.jsonl")
+    return Rehearsal(desk, lambda session: edit(session, request), edited={"broken": "mended"})
 
 
 def a_delete(tmp_path: Path) -> Rehearsal:
@@ -199,6 +207,48 @@ def a_delete_by_filter(tmp_path: Path) -> Rehearsal:
     )
 
 
+def an_edit_by_command(tmp_path: Path) -> Rehearsal:
+    desk = Desk()
+    edited = {f"broken {n}": f"mended {n}" for n in range(3)}
+    desk.park(*edited, "another", MessageAttributes=SOME)
+    file = tmp_path / "edited.jsonl"
+    choice = Choice(filter=Filter(contains="broken"))
+    request = RewriteRequest(choice=choice, command="sed s/broken/mended/", file=file)
+    return Rehearsal(
+        desk, lambda session: rewrite(session, request), stays={"another"}, edited=edited
+    )
+
+
+def a_park(_: Path) -> Rehearsal:
+    desk = Desk()
+    bodies = {f"letter {n}" for n in range(12)}
+    desk.dead_letters(*sorted(bodies), MessageAttributes=SOME)
+    return Rehearsal(desk, lambda session: park(session, ParkRequest(choice=ALL)), stays=bodies)
+
+
+def an_undo(tmp_path: Path) -> Rehearsal:
+    """Of an edit whose copies failed as well, and were parked."""
+    desk = Desk()
+    desk.park("broken 1", "broken 2", MessageAttributes=SOME)
+    edits, kept = tmp_path / "edited.jsonl", tmp_path / "undone.jsonl"
+    for file in (edits, kept):
+        file.unlink(missing_ok=True)
+    ran = desk("edit", "--all", "--with", "sed s/broken/mended/", "--export", str(edits), "--yes")
+    assert ran.code == 0, ran.said
+    desk.fail_again()
+    desk.park()
+    request = UndoRequest(file=edits, kept=kept)
+    return Rehearsal(
+        desk,
+        lambda session: undo(session, request),
+        stays={"broken 1", "broken 2"},
+        gone={"mended 1", "mended 2"},
+        restored={"broken 1", "broken 2"},
+        file=kept,
+        source=edits,
+    )
+
+
 REHEARSALS = (
     a_replay,
     a_replay_of_more_than_a_call,
@@ -206,6 +256,9 @@ REHEARSALS = (
     a_replay_from_the_dlq,
     an_edit,
     an_edit_of_a_letter_without_room,
+    an_edit_by_command,
+    an_undo,
+    a_park,
     a_delete,
     a_delete_by_filter,
 )
@@ -252,7 +305,7 @@ def test_a_command_that_dies_at_any_call_loses_nothing_and_repeats_one_call_at_m
         found = rehearsal.complaints(repeats_allowed=ONE_CALL)
 
         assert code is None, f"it survived a crash {where}"
-        cases.add("crash points of replay, edit and delete", where, found)
+        cases.add("crash points of replay, edit, undo, park and delete", where, found)
 
     assert not cases.wrong, str(cases)
 
@@ -279,6 +332,6 @@ def test_ctrl_c_at_any_call_loses_nothing(
         rehearsal.run(script)
         found = rehearsal.complaints(repeats_allowed=repeats_allowed)
 
-        cases.add("Ctrl-C points of replay, edit and delete", where, found)
+        cases.add("Ctrl-C points of replay, edit, undo, park and delete", where, found)
 
     assert not cases.wrong, str(cases)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from fakes.faults import Wire, on, refuse
+from fakes.faults import Crash, Wire, die_before, on, refuse
 from redrive.core.breaker import new_circuit
 from redrive.core.by_hand import force
 from redrive.core.circuit import State
@@ -285,7 +285,7 @@ def test_what_is_held_can_not_be_chosen_by_its_body(desk: Desk) -> None:
     ran = desk("letters", "--held", "--contains", "x")
 
     assert ran.code == 2
-    assert "leave --contains and --where out" in ran.err
+    assert "leave --contains, --where and --cause out" in ran.err
 
 
 def test_show_finds_a_letter_by_any_id_it_ever_had(desk: Desk) -> None:
@@ -332,18 +332,36 @@ def test_history_is_empty_until_somebody_changes_something(desk: Desk) -> None:
     assert "Nobody changed anything by hand in the last 30 days." in desk("history").out
 
 
-def test_history_prints_who_did_what_and_why(desk: Desk) -> None:
+def test_history_prints_each_change_on_one_line(desk: Desk) -> None:
+    desk.park("a", "b")
     desk("pause", "--reason", "migration", "--yes")
     desk.world.clock.advance(60)
     desk("resume", "--yes")
+    desk("replay", "--all", "--yes", "--reason", "fixed")
 
     lines = desk("history").out.splitlines()
 
-    assert lines[0] == (
-        "2026-01-01T00:00:00Z arn:aws:iam::123456789012:user/kim "
-        "pause until `redrive resume`: begun (migration)"
-    )
-    assert lines[-1].endswith("user/kim resume: done")
+    pauses_at = desk("history", "--json").json["changes"][0]["at"]
+    assert lines == [
+        f"{pauses_at} kim pause until `redrive resume`: done (migration)",
+        lines[1],
+        lines[2],
+    ]
+    assert lines[1].endswith("kim resume: done")
+    assert lines[2].endswith("kim replay all: replayed 2 letters (fixed)")
+
+
+def test_history_tells_of_a_change_whose_command_died(desk: Desk) -> None:
+    desk.park("a")
+    with pytest.raises(Crash):
+        desk("replay", "--all", "--yes", script=on("SendMessageBatch", die_before))
+    desk.world.clock.advance(600)
+    desk("replay", "--all", "--yes")
+
+    first, second = desk("history").out.splitlines()
+
+    assert first.endswith("kim replay all: replayed 1 letter")
+    assert second.endswith("kim replay all: begun, no end recorded")
 
 
 def test_history_goes_back_as_far_as_asked(desk: Desk) -> None:

@@ -21,7 +21,8 @@ from tests.oncall.desk import Desk
 
 
 @pytest.fixture(autouse=True)
-def editor(monkeypatch: pytest.MonkeyPatch) -> None:
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # where originals are kept
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
 
@@ -98,10 +99,11 @@ def test_replay_goes_on_after_a_yes(desk: Desk) -> None:
 
 
 def test_a_dry_run_tells_the_plan_as_json(desk: Desk) -> None:
-    desk.park("a", "b")
+    ids = desk.park("a", "b")
 
     told = desk("replay", "--all", "--dry-run", "--json", "--rate", "7").json
 
+    samples = told["plan"].pop("samples")
     assert told == {
         "plan": {
             "count": 2,
@@ -110,6 +112,9 @@ def test_a_dry_run_tells_the_plan_as_json(desk: Desk) -> None:
             "groups": {"MAX_ATTEMPTS · no error given": 2},
         }
     }
+    assert {one["original_id"]: one["body"] for one in samples} == dict(
+        zip(ids, ("a", "b"), strict=True)
+    )
 
 
 def test_the_rate_is_kept(desk: Desk) -> None:

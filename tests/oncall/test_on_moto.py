@@ -146,7 +146,8 @@ class Account:
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Account]:
+    monkeypatch.chdir(tmp_path)  # where originals are kept
     # An emulator's endpoint in the environment would take these calls out of moto's hands.
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -188,6 +189,13 @@ def test_the_deployment_is_found_and_parked_letters_are_told(account: Account) -
     assert sorted(one["original_id"] for one in parked.json["letters"]) == sorted(ids)
 
 
+def test_where_there_is_no_stack_region_and_account_are_named(account: Account) -> None:
+    ran = account("status", "--stack", "Other", "--region", "eu-central-1")
+
+    assert ran.code == 1
+    assert "There is no stack 'Other' in eu-central-1 of account 123456789012." in ran.err
+
+
 def test_letters_are_replayed_edited_deleted_and_imported(account: Account, tmp_path: Path) -> None:
     replayed, edited, _ = account.park("a", "broken", "c")
     file = tmp_path / "gone.jsonl"
@@ -204,6 +212,25 @@ def test_letters_are_replayed_edited_deleted_and_imported(account: Account, tmp_
     assert account.bodies(account.deployment.parking_lot_url) == []
     assert account("parked", "--json").json["count"] == 0
     assert len(account("history", "--json").json["changes"]) == 8
+
+
+def test_letters_are_edited_by_a_command_come_back_and_are_put_back(
+    account: Account, tmp_path: Path
+) -> None:
+    account.park("broken 1", "broken 2")
+    swap = ("--with", "sed s/broken/mended/", "--export", "edits.jsonl")
+
+    codes = [account("edit", "--all", *swap, "--yes").code]
+    for _ in range(4):
+        account.bodies(account.deployment.source_queue_url)
+        account.clock.shift(31)
+    codes.append(account("park", "--cause", "no json", "--yes").code)
+    codes.append(account("undo", "edits.jsonl", "--export", "undone.jsonl", "--yes").code)
+
+    assert codes == [0, 0, 0]
+    assert account.bodies(account.deployment.parking_lot_url) == ["broken 1", "broken 2"]
+    undone = (tmp_path / "undone.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["body"] for line in undone) == ["mended 1", "mended 2"]
 
 
 def test_a_letter_is_shown_whole(account: Account) -> None:

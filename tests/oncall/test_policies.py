@@ -88,6 +88,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Allowed]
     """Action and place of every call that the commands make, by who is to be allowed it."""
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "sed -i s/a/b/")
+    monkeypatch.chdir(tmp_path)  # where originals are kept
     return {
         "RedriveViewer": calls_of_looking(tmp_path),
         "RedriveOperator": calls_of_changing(tmp_path),
@@ -114,7 +115,7 @@ def calls_of_looking(folder: Path) -> Allowed:
 def calls_of_changing(folder: Path) -> Allowed:
     desk = Desk()
     parked = desk.park("a", "b", "c", "d", MessageAttributes=SOME)
-    dead = desk.dead_letters("e", "f", "a g", MessageAttributes=SOME)
+    dead = desk.dead_letters("e", "f", "a g", "h", MessageAttributes=SOME)
     desk.asked.clear()
     file = str(folder / "gone.jsonl")
     for arguments in (
@@ -122,10 +123,13 @@ def calls_of_changing(folder: Path) -> Allowed:
         ("replay", "--contains", "b"),
         ("replay", dead[0], "--from-dlq"),
         ("edit", dead[2], "--from-dlq"),
+        ("edit", parked[3], "--with", "sed s/d/D/"),
         ("delete", parked[2], "--export", file),
         ("delete", dead[1], "--from-dlq", "--export", file),
         ("import", file),
         ("import", file, "--to", "source"),
+        ("park", dead[3]),
+        ("undo", file),
         ("pause", "--reason", "x"),
         ("resume",),
         ("open", "--reason", "x"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fakes.faults import Crash, Wire, die_before, nth
@@ -151,8 +153,9 @@ def test_a_letter_of_the_second_queue_is_found_by_its_current_id(desk: Desk) -> 
 
 
 def test_an_edited_letter_goes_to_the_queue_that_it_came_from(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # where originals are kept
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
     (message_id,) = desk.park("broken", of=INVOICES)

@@ -70,6 +70,7 @@ def test_whoever_stops_or_forces_anything_has_to_say_why(desk: Desk, verb: str) 
 @pytest.mark.parametrize("verb", ["pause", "open", "close", "resume", "drain", "run"])
 def test_an_order_shows_its_plan_and_takes_no_for_an_answer(desk: Desk, verb: str) -> None:
     reason = () if verb in ("resume", "drain", "run") else ("--reason", "x")
+    desk.dead_letters("a")
 
     ran = desk(verb, *reason, answer="no")
 

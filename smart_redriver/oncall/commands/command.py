@@ -7,12 +7,21 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from smart_redriver.oncall.commands.options import Contains, Error, ParkedAs, Since, Where
+from smart_redriver.oncall.commands.options import (
+    Cause,
+    Contains,
+    Error,
+    ParkedAs,
+    Since,
+    Until,
+    Where,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 
 if TYPE_CHECKING:
@@ -23,6 +32,8 @@ DEFAULT_STACK = "SmartRedriver"
 
 #: Where a command's context keeps the filters that were typed.
 _FILTERS = "smart_redriver.filters"
+#: And whether full names were asked for.
+FULL_NAMES = "smart_redriver.full_names"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +46,13 @@ class Asked:
     region: str | None = None
     endpoint_url: str | None = None
     json: bool = False
+    full_names: bool = False
     yes: bool = False
+
+    @property
+    def spared_stack(self) -> str | None:
+        """The stack whose names are shown without their hashes."""
+        return None if self.full_names else self.stack
 
 
 #: How a command comes by its session; a test brings its own.
@@ -51,7 +68,9 @@ def open_session(asked: Asked) -> Session:
     caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
     return Session(
         aws=Aws(connect_as(caller)),
-        terminal=Terminal(is_json=asked.json, assume_yes=asked.yes),
+        terminal=Terminal(
+            is_json=asked.json, assume_yes=asked.yes, spared_stack=asked.spared_stack
+        ),
         stack=asked.stack,
         queue=asked.queue,
     )
@@ -73,6 +92,9 @@ def _looking(
     json: Annotated[
         bool, typer.Option("--json", help="The result as JSON on standard output.")
     ] = False,
+    full_names: Annotated[
+        bool, typer.Option("--full-names", help="Names as CloudFormation made them, uncut.")
+    ] = False,
 ) -> None:
     """Declare the options that every command shares; only their declaration is used."""
 
@@ -89,8 +111,10 @@ def _choosing(
     contains: Contains = None,
     where: Where = None,
     since: Since = None,
+    until: Until = None,
     parked_as: ParkedAs = None,
     error: Error = None,
+    cause: Cause = None,
 ) -> None:
     """Declare the filters that a command about many letters takes."""
 
@@ -114,6 +138,7 @@ class Looking(TyperCommand):
         """Open the session, run the command, end the process with its exit code."""
         asked = Asked(**{one.name: ctx.params.pop(one.name) for one in self.shared})
         ctx.obj = (ctx.obj or open_session)(asked)
+        ctx.meta[FULL_NAMES] = asked.full_names
         ctx.meta[_FILTERS] = {one.name: ctx.params.pop(one.name) for one in self.filters}
         raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
 
@@ -143,6 +168,11 @@ def filter_of(context: typer.Context) -> Filter:
     return read_filter(context.obj.clock(), **context.meta[_FILTERS])
 
 
+def new_file(context: typer.Context, what: str) -> Path:
+    """A file for letters, named by what was done to them and when."""
+    return Path(f"{what}-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl")
+
+
 def examples(*lines: str) -> str:
     """The end of a command's help."""
     return "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in lines)])
@@ -151,10 +181,11 @@ def examples(*lines: str) -> str:
 def _ended(session: Session, act: Callable[[], Exit]) -> int:
     """The exit code of what was done, or of what kept it from being done, which is told."""
     try:
-        return act()
+        code = act()
+        session.terminal.out.flush()
+        return code
     except BrokenPipeError:
-        # Whoever read the output has seen enough; Python would complain once more while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()  # whoever read it has seen enough
         return Exit.DONE
     except KeyboardInterrupt:
         session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
@@ -162,6 +193,16 @@ def _ended(session: Session, act: Callable[[], Exit]) -> int:
     except Exception as fault:  # the last place where a traceback can become a sentence
         from smart_redriver.oncall.terminal.failures import explain
 
+        if isinstance(fault, OSError):
+            _give_up_output()
         sentence, code = explain(fault)
         session.terminal.warn(sentence)
         return code
+
+
+def _give_up_output() -> None:
+    """Let go of what could not be written, or Python would complain once more while it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,19 +6,28 @@ from typing import Annotated
 
 import typer
 
-from smart_redriver.oncall.commands.command import Looking, LookingAtMany, examples, filter_of
-from smart_redriver.oncall.commands.options import Contains, Id, Since, Where
+from smart_redriver.oncall.commands.command import (
+    FULL_NAMES,
+    Looking,
+    LookingAtMany,
+    examples,
+    filter_of,
+)
+from smart_redriver.oncall.commands.options import Cause, Contains, Id, Since, Until, Where
 from smart_redriver.oncall.terminal.exits import Exit
 
 app = typer.Typer()
 
+Links = Annotated[bool, typer.Option("--links", help="Where the AWS console shows it.")]
+
 
 @app.command(cls=Looking, epilog=examples("redrive status", "redrive status --queue orders --json"))
-def status(context: typer.Context) -> Exit:
+def status(context: typer.Context, links: Links = False) -> Exit:
     """What is wrong, and what happens next: circuit, depths, last pass, alarms. Of all queues unless one is named."""
+    from smart_redriver.oncall.verbs.status import Shown
     from smart_redriver.oncall.verbs.status import status as tell
 
-    return tell(context.obj)
+    return tell(context.obj, Shown(links=links, full_names=context.meta[FULL_NAMES]))
 
 
 @app.command(cls=Looking, epilog=examples("redrive watch", "redrive watch --every 2"))
@@ -28,11 +37,14 @@ def watch(
     times: Annotated[
         int | None, typer.Option(min=1, help="End after so many looks instead of at Ctrl-C.")
     ] = None,
+    links: Links = False,
 ) -> Exit:
     """The same as `status`, live, until Ctrl-C."""
+    from smart_redriver.oncall.verbs.status import Shown
     from smart_redriver.oncall.verbs.status import watch as go_on
 
-    return go_on(context.obj, every_seconds=every, times=times)
+    shown = Shown(links=links, full_names=context.meta[FULL_NAMES])
+    return go_on(context.obj, shown, every_seconds=every, times=times)
 
 
 @app.command(
@@ -47,6 +59,8 @@ def letters(
     contains: Contains = None,
     where: Where = None,
     since: Since = None,
+    until: Until = None,
+    cause: Cause = None,
     body: Annotated[bool, typer.Option("--body", help="Show the bodies, too.")] = False,
     held: Annotated[
         bool,
@@ -58,7 +72,9 @@ def letters(
     from smart_redriver.oncall.verbs.letters import held as tell_held
     from smart_redriver.oncall.verbs.letters import peek
 
-    wanted = read_filter(context.obj.clock(), contains=contains, where=where, since=since)
+    wanted = read_filter(
+        context.obj.clock(), contains=contains, where=where, since=since, until=until, cause=cause
+    )
     if held:
         return tell_held(context.obj, wanted)
     return peek(context.obj, wanted, limit=limit, with_body=body)

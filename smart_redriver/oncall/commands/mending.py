@@ -1,8 +1,7 @@
-"""`replay`, `edit`, `delete`, `export`, `import`: letters on their way back, out, or to a file."""
+"""`replay`, `edit`, `undo`: letters on their way back, as they are or mended."""
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,20 +10,20 @@ import typer
 from smart_redriver.oncall.commands.command import (
     Changing,
     ChangingMany,
-    LookingAtMany,
     examples,
     filter_of,
+    new_file,
 )
-from smart_redriver.oncall.commands.options import All, FromDlq, Id, Ids, Validate, Why
+from smart_redriver.oncall.commands.options import (
+    All,
+    DryRun,
+    EvenThoughPaused,
+    FromDlq,
+    Ids,
+    Validate,
+    Why,
+)
 from smart_redriver.oncall.terminal.exits import Exit
-
-
-class To(str, Enum):
-    """Where imported letters go."""
-
-    PARKING_LOT = "parking-lot"
-    SOURCE = "source"
-
 
 app = typer.Typer()
 
@@ -48,8 +47,9 @@ def replay(
         ),
     ] = None,
     validate: Validate = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, do nothing.")] = False,
-    reason: Why = "",
+    dry_run: DryRun = False,
+    even_though_paused: EvenThoughPaused = False,
+    reason: Why = None,
 ) -> Exit:
     """Send parked letters back to their source queue, with no strikes. Ctrl-C stops; again, it goes on."""
     from smart_redriver.oncall.letters.choice import choose
@@ -61,88 +61,85 @@ def replay(
         from_dlq=from_dlq,
         rate=rate,
         validate=validate,
-        reason=reason,
+        reason=reason or "",
         is_dry_run=dry_run,
+        insists=even_though_paused,
     )
     return send(context.obj, request)
 
 
 @app.command(
-    cls=Changing,
+    cls=ChangingMany,
     epilog=examples(
-        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'"
+        "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
+        'redrive edit --error KeyError --with "jq -c \'.currency = \\"EUR\\"\'" --dry-run',
     ),
 )
 def edit(
     context: typer.Context,
-    message_id: Id,
-    from_dlq: FromDlq = False,
-    validate: Validate = None,
-    reason: Why = "",
-) -> Exit:
-    """Open a letter in $EDITOR, show the difference, send the edited copy, and only then remove the original."""
-    from smart_redriver.oncall.verbs.edit import edit as mend
-
-    return mend(context.obj, message_id, from_dlq=from_dlq, validate=validate, reason=reason)
-
-
-@app.command(
-    cls=ChangingMany,
-    epilog=examples(
-        "redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'"
-    ),
-)
-def delete(
-    context: typer.Context,
     ids: Ids = None,
     all_: All = False,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="CMD", help="Not by hand: give each body to this command; body out."
+        ),
+    ] = None,
     from_dlq: FromDlq = False,
+    validate: Validate = None,
     export: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="Write them here first. Default: a new file, here."),
+        typer.Option(dir_okay=False, help="Keep the originals here. Default: a new file, here."),
     ] = None,
-    reason: Why = "",
+    dry_run: DryRun = False,
+    even_though_paused: EvenThoughPaused = False,
+    reason: Why = None,
 ) -> Exit:
-    """Delete letters, after writing them to a file that `import` takes. Asks with the count."""
-    from smart_redriver.oncall.letters.choice import choose
-    from smart_redriver.oncall.verbs.delete import DeleteRequest
-    from smart_redriver.oncall.verbs.delete import delete as remove
+    """Mend one letter in $EDITOR, or many by a command. The difference is shown, the originals are kept: see `undo`."""
+    from smart_redriver.oncall.letters.choice import choose, choose_one
+    from smart_redriver.oncall.verbs.edit import EditRequest
+    from smart_redriver.oncall.verbs.edit import edit as mend
+    from smart_redriver.oncall.verbs.rewrite import RewriteRequest, rewrite
 
-    request = DeleteRequest(
+    file = export or new_file(context, "edited")
+    if command is None:
+        one = EditRequest(
+            message_id=choose_one(ids or (), filter_of(context), is_all=all_ or dry_run),
+            file=file,
+            from_dlq=from_dlq,
+            validate=validate,
+            reason=reason or "",
+            insists=even_though_paused,
+        )
+        return mend(context.obj, one)
+    many = RewriteRequest(
         choice=choose(ids or (), filter_of(context), is_all=all_),
-        file=export or Path(f"deleted-{context.obj.clock():%Y%m%dT%H%M%SZ}.jsonl"),
+        command=command,
+        file=file,
         from_dlq=from_dlq,
-        reason=reason,
+        validate=validate,
+        reason=reason or "",
+        is_dry_run=dry_run,
+        insists=even_though_paused,
     )
-    return remove(context.obj, request)
+    return rewrite(context.obj, many)
 
 
-@app.command(
-    cls=LookingAtMany,
-    epilog=examples(
-        "redrive export parked.jsonl", "redrive export dlq.jsonl --from-dlq --since 1d"
-    ),
-)
-def export(
+@app.command(cls=Changing, epilog=examples("redrive undo edited-20261121T155439Z.jsonl"))
+def undo(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(dir_okay=False, help="JSON lines, appended to.")],
-    from_dlq: FromDlq = False,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="What `edit` or `delete` kept.")],
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False, help="Keep here what takes their place. Default: a new file, here."
+        ),
+    ] = None,
+    reason: Why = None,
 ) -> Exit:
-    """Write letters to a file, binary attributes included, and leave them where they are."""
-    from smart_redriver.oncall.letters.choice import Choice
-    from smart_redriver.oncall.verbs.export import export as write
+    """Put the letters of a file into the parking lot as they were, in the place of edited copies that came back."""
+    from smart_redriver.oncall.verbs.undo import UndoRequest
+    from smart_redriver.oncall.verbs.undo import undo as put_back
 
-    return write(context.obj, file, Choice(filter=filter_of(context)), from_dlq=from_dlq)
-
-
-@app.command("import", cls=Changing, epilog=examples("redrive import parked.jsonl --to source"))
-def import_letters(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(dir_okay=False, help="What `export` or `delete` wrote.")],
-    to: Annotated[To, typer.Option(help="Where they go.")] = To.PARKING_LOT,
-    reason: Why = "",
-) -> Exit:
-    """Send the letters of a file. Those that the ledger says are still about are skipped."""
-    from smart_redriver.oncall.verbs.import_letters import import_letters as send
-
-    return send(context.obj, file, to_source=to is To.SOURCE, reason=reason)
+    kept = export or new_file(context, "undone")
+    return put_back(context.obj, UndoRequest(file=file, kept=kept, reason=reason or ""))

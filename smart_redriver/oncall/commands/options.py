@@ -19,6 +19,10 @@ Since = Annotated[
         metavar="WHEN", help="Only those first seen, or parked, since then: 2h, 3d, or ISO 8601."
     ),
 ]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="WHEN", help="Only those first seen, or parked, before then."),
+]
 ParkedAs = Annotated[
     str | None,
     typer.Option(metavar="REASON", help="Only those parked for this, such as MAX_ATTEMPTS."),
@@ -26,6 +30,12 @@ ParkedAs = Annotated[
 Error = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those whose consumer's error contains this."),
+]
+Cause = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Only those whose cause, as `letters` groups them, contains this."
+    ),
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Any id that the letter has or had.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Current or original ids.")]
@@ -37,4 +47,34 @@ Validate = Annotated[
     str | None,
     typer.Option(metavar="CMD", help="Give each body to this command; those that it refuses stay."),
 ]
-Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit trail.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, do nothing.")]
+EvenThoughPaused = Annotated[
+    bool,
+    typer.Option(
+        "--even-though-paused",
+        help="Do not ask once more where it is paused, or its circuit is not CLOSED.",
+    ),
+]
+
+
+def said(text: str) -> str:
+    """The text of a `--reason`; an empty one is misuse."""
+    if not text.strip():
+        raise typer.BadParameter("It is empty: say why, for whoever comes after you.")
+    return text.strip()
+
+
+Why = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", parser=said, help="Why, for the audit trail."),
+]
+#: Whoever comes after must learn why nothing moves, or everything.
+NeededWhy = Annotated[
+    str,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        parser=said,
+        help="Why: `status` shows it to the next person.",
+    ),
+]

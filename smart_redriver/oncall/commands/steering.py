@@ -7,15 +7,10 @@ from typing import Annotated
 import typer
 
 from smart_redriver.oncall.commands.command import Changing, examples
-from smart_redriver.oncall.commands.options import Why
+from smart_redriver.oncall.commands.options import EvenThoughPaused, NeededWhy, Why
 from smart_redriver.oncall.terminal.exits import Exit
 
 app = typer.Typer()
-
-#: Whoever comes after must learn why nothing moves, or everything.
-NeededWhy = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why: `status` shows it to the next person.")
-]
 
 
 @app.command(cls=Changing, epilog=examples("redrive pause --for 2h --reason 'database migration'"))
@@ -26,20 +21,22 @@ def pause(
         str | None,
         typer.Option("--for", metavar="DURATION", help="Resumes by itself after 90s, 20m, 2h."),
     ] = None,
+    even_though_paused: EvenThoughPaused = False,
 ) -> Exit:
     """Let no pass redrive anything, until `resume` or for a while. Letters near expiry are still kept."""
-    from smart_redriver.oncall.terminal.words import parse_span
+    from smart_redriver.oncall.terminal.words import parse_lasting
     from smart_redriver.oncall.verbs.pause import pause as hold
 
-    return hold(context.obj, reason, parse_span(lasts) if lasts else None)
+    wanted = None if lasts is None else parse_lasting(lasts)
+    return hold(context.obj, reason, wanted, insists=even_though_paused)
 
 
 @app.command(cls=Changing, epilog=examples("redrive resume --reason 'migration is over'"))
-def resume(context: typer.Context, reason: Why = "") -> Exit:
+def resume(context: typer.Context, reason: Why = None) -> Exit:
     """Let passes work again."""
     from smart_redriver.oncall.verbs.pause import resume as go_on
 
-    return go_on(context.obj, reason)
+    return go_on(context.obj, reason or "")
 
 
 @app.command(
@@ -89,15 +86,21 @@ def drain(
     follow: Annotated[
         bool, typer.Option(help="Run passes and show progress until the DLQ is empty.")
     ] = True,
-    reason: Why = "",
+    even_though_paused: EvenThoughPaused = False,
+    reason: Why = None,
 ) -> Exit:
     """After a fix: a larger window and rate for a while. The circuit breaker still stops on failure."""
-    from smart_redriver.oncall.terminal.words import parse_span
+    from smart_redriver.oncall.terminal.words import parse_lasting
     from smart_redriver.oncall.verbs.drain import DrainRequest
     from smart_redriver.oncall.verbs.drain import drain as begin
 
     wanted = DrainRequest(
-        lasts=parse_span(lasts), window=window, rate=rate, reason=reason, follows=follow
+        lasts=parse_lasting(lasts),
+        window=window,
+        rate=rate,
+        reason=reason or "",
+        follows=follow,
+        insists=even_though_paused,
     )
     return begin(context.obj, wanted)
 
@@ -111,9 +114,9 @@ def run(
             "--dry-run", help="What the next pass would do: verdicts, decisions, reasons."
         ),
     ] = False,
-    reason: Why = "",
+    reason: Why = None,
 ) -> Exit:
     """One pass now."""
     from smart_redriver.oncall.verbs.run import run as go
 
-    return go(context.obj, is_dry_run=dry_run, reason=reason)
+    return go(context.obj, is_dry_run=dry_run, reason=reason or "")

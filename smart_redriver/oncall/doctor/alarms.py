@@ -34,8 +34,10 @@ def check_alarms(session: Session) -> Iterator[Finding]:
         yield from _check_topic(session, topic)
 
 
-def judge_topic(name: str, attributes: dict[str, Any], key_policy: str | None) -> Iterator[Finding]:
-    """Whether CloudWatch may publish to a topic, and somebody hears it."""
+def judge_topic(
+    name: str, attributes: dict[str, Any], key_policy: str | None, *, setting: str = "paging_emails"
+) -> Iterator[Finding]:
+    """Whether CloudWatch may publish to a topic, and somebody hears it: those whom `setting` names."""
     yield check(
         lets_publish(attributes.get("Policy"), "sns:publish"),
         f"Alarms may publish to {name}.",
@@ -53,7 +55,7 @@ def judge_topic(name: str, attributes: dict[str, Any], key_policy: str | None) -
         int(attributes.get("SubscriptionsConfirmed", 0)) > 0,
         f"Somebody is subscribed to {name}.",
         f"Nobody is subscribed to {name}.",
-        "Deploy with -c paging_emails=..., or subscribe to it, and confirm the message that comes.",
+        f"Deploy with -c {setting}=..., or subscribe to it, and confirm the message that comes.",
     )
 
 
@@ -104,7 +106,8 @@ def _check_topic(session: Session, topic: str) -> Iterator[Finding]:
                 f"Ask its owner whether {_CLOUDWATCH} may use it.",
             )
             attributes = {**attributes, "KmsMasterKeyId": None}
-    yield from judge_topic(name, attributes, key_policy)
+    setting = "warning_emails" if topic == session.place.warning_topic else "paging_emails"
+    yield from judge_topic(name, attributes, key_policy, setting=setting)
 
 
 def _alarms(session: Session) -> list[dict[str, Any]]:

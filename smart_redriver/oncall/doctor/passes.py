@@ -8,18 +8,17 @@ from typing import Any
 
 from smart_redriver.oncall.doctor.findings import Finding, check, good, wrong
 from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
+from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import ago
 
 #: Missed passes that are no accident any more; the alarm on silence counts the same.
 _MISSED = 3
-#: CloudFormation cuts the names that it makes, but not their beginning.
-_NAME_KEPT = 20
 
 
 def check_passes(session: Session) -> Iterator[Finding]:
     """Look at schedule and log. Raises CallFailed and Refused."""
-    yield _judge_schedule(_schedule(session))
+    yield _judge_schedule(schedule_state(session))
     last = last_pass(session)
     yield judge_last_pass(last, session.settings.schedule_minutes, session.clock())
     if last is not None:
@@ -61,22 +60,8 @@ def _remedy(call: str, code: str) -> str:
 
 def _judge_schedule(state: str | None) -> Finding:
     return check(
-        state == "ENABLED",
+        state == ENABLED,
         "The schedule is on.",
         "The schedule is off." if state else "There is no schedule for the function.",
         "Enable it in EventBridge Scheduler." if state else "Deploy the stack anew.",
     )
-
-
-def _schedule(session: Session) -> str | None:
-    """The state of the schedule that starts passes; None where there is none."""
-    arn = session.function_configuration["FunctionArn"]
-    request: dict[str, Any] = {"NamePrefix": session.place.stack[:_NAME_KEPT]}
-    while True:
-        page = session.aws.client("scheduler").list_schedules(**request)
-        for one in page["Schedules"]:
-            if one["Target"]["Arn"] == arn:
-                return str(one["State"])
-        if "NextToken" not in page:
-            return None
-        request["NextToken"] = page["NextToken"]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from redrive.core.case import Case
-from redrive.core.ledger import Entry
+from redrive.core.cause import error_of
+from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
+from smart_redriver.oncall.letters.shapes import cause_of
+from smart_redriver.oncall.letters.where import Where, read_where
 from smart_redriver.oncall.terminal.exits import Misused
-from smart_redriver.oncall.terminal.words import parse_since
+from smart_redriver.oncall.terminal.words import parse_moment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,70 +24,71 @@ class Filter:
     Attributes:
         contains: text that the body contains.
         where: a JMESPath expression that is true of the body, read as JSON.
-        since: first seen (in the DLQ) or parked (in the parking lot) at this moment or later.
+        since, until: first seen (in the DLQ) or parked (in the parking lot) at this moment or later, or before it.
         reason: why the letter was parked. error: text within what the consumer said.
+        cause: text within the cause that `redrive letters` groups by.
 
     """
 
     contains: str | None = None
     where: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
     reason: str | None = None
     error: str | None = None
+    cause: str | None = None
 
     @property
     def is_empty(self) -> bool:
-        return not any((self.contains, self.where, self.since, self.reason, self.error))
+        return not (self.needs_body or any((self.since, self.until, self.reason, self.error)))
 
     @property
     def needs_body(self) -> bool:
         """Whether the ledger alone can't tell."""
-        return self.contains is not None or self.where is not None
+        return any(one is not None for one in (self.contains, self.where, self.cause))
 
     def lets_entry_through(self, entry: Entry) -> bool:
         """Whether a parked letter passes, as far as the ledger can tell."""
         return (
-            (self.since is None or (entry.parked_at or entry.first_seen) >= self.since)
+            self._lets_moment_through(entry.parked_at or entry.first_seen)
             and (self.reason is None or entry.park_reason == self.reason.upper())
             and (self.error is None or self.error.lower() in (entry.error or "").lower())
         )
 
     def lets_through(self, case: Case) -> bool:
         """Whether a letter in hand passes."""
-        if case.entry is not None and not self.lets_entry_through(case.entry):
-            return False
-        if case.entry is None:
-            if self.reason is not None or self.error is not None:
-                return False
-            if self.since is not None and case.letter.sent_at < self.since:
-                return False
-        return self._lets_body_through(case.letter)
+        if case.entry is not None and case.entry.status is Status.PARKED:
+            is_let = self.lets_entry_through(case.entry)
+        else:
+            is_let = self._lets_dead_letter_through(case)
+        return is_let and self._lets_body_through(case.letter)
+
+    def _lets_dead_letter_through(self, case: Case) -> bool:
+        """A letter that is not parked, as far as anybody knows: what its consumer said is on the letter itself."""
+        first_seen = case.entry.first_seen if case.entry else case.letter.sent_at
+        error = error_of(case.letter.attributes) or ""
+        return (
+            self.reason is None
+            and self._lets_moment_through(first_seen)
+            and (self.error is None or self.error.lower() in error.lower())
+        )
+
+    def _lets_moment_through(self, moment: datetime) -> bool:
+        return (self.since is None or moment >= self.since) and (
+            self.until is None or moment < self.until
+        )
 
     def _lets_body_through(self, letter: Letter) -> bool:
         if self.contains is not None and self.contains not in letter.body:
             return False
-        if self._expression is None:
-            return True
-        try:
-            return bool(self._expression.search(json.loads(letter.body)))
-        except ValueError:  # no JSON, or the expression does not fit what it found
+        if self.cause is not None and self.cause.lower() not in cause_of(letter).lower():
             return False
+        return self.compiled is None or self.compiled.lets_through(letter.body)
 
     @cached_property
-    def _expression(self) -> Any:
-        if self.where is None:
-            return None
-        import jmespath
-        from jmespath.exceptions import JMESPathError
-
-        try:
-            return jmespath.compile(self.where)
-        except JMESPathError as fault:
-            reason = str(fault).splitlines()[0]
-            raise Misused(
-                f"--where {self.where!r} is no JMESPath expression: {reason}. Try for example "
-                "--where \"customer.country == 'DE'\"."
-            ) from fault
+    def compiled(self) -> Where | None:
+        """The expression of `where`. Raises Misused."""
+        return None if self.where is None else read_where(self.where)
 
     def in_words(self) -> str:
         """The filter in words."""
@@ -94,8 +96,10 @@ class Filter:
             f"containing {self.contains!r}" if self.contains else "",
             f"where {self.where}" if self.where else "",
             f"since {self.since:%Y-%m-%d %H:%M} UTC" if self.since else "",
+            f"until {self.until:%Y-%m-%d %H:%M} UTC" if self.until else "",
             f"parked as {self.reason.upper()}" if self.reason else "",
             f"with error {self.error!r}" if self.error else "",
+            f"of cause {self.cause!r}" if self.cause else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -106,13 +110,24 @@ def read_filter(
     contains: str | None = None,
     where: str | None = None,
     since: str | None = None,
+    until: str | None = None,
     parked_as: str | None = None,
     error: str | None = None,
+    cause: str | None = None,
 ) -> Filter:
     """The filter that a command's options describe. Raises Misused."""
-    moment = parse_since(since, now) if since else None
-    read = Filter(contains=contains, where=where, since=moment, reason=parked_as, error=error)
-    _ = read._expression
+    read = Filter(
+        contains=contains,
+        where=where,
+        since=parse_moment(since, now) if since else None,
+        until=parse_moment(until, now) if until else None,
+        reason=parked_as,
+        error=error,
+        cause=cause,
+    )
+    if read.since and read.until and read.since >= read.until:
+        raise Misused("--until is before --since: no letter can be of that time.")
+    _ = read.compiled
     return read
 
 
@@ -122,6 +137,11 @@ class Choice:
 
     ids: frozenset[str] = frozenset()
     filter: Filter = field(default_factory=Filter)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every letter is meant."""
+        return not self.ids and self.filter.is_empty
 
     def takes(self, case: Case) -> bool:
         """Whether a letter in hand is meant, by its current or original id."""
@@ -148,3 +168,12 @@ def choose(ids: Sequence[str], given: Filter, *, is_all: bool) -> Choice:
     if ids and is_all:
         raise Misused("Give ids or --all, not both.")
     return Choice(ids=frozenset(ids), filter=given)
+
+
+def choose_one(ids: Sequence[str], given: Filter, *, is_all: bool) -> str:
+    """The id of the one letter that is meant. Raises Misused for none, or for more than a person can edit by hand."""
+    if len(ids) != 1 or is_all or not given.is_empty:
+        raise Misused(
+            "By hand one letter is edited, named by its id. For more, or by filter, and for --dry-run, say --with CMD."
+        )
+    return ids[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO
@@ -38,8 +39,12 @@ class ExportFile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the file, and leave none behind that nothing was written to."""
         if self._file is not None:
             self._file.close()
+            with suppress(OSError):
+                if self._path.stat().st_size == 0:
+                    self._path.unlink()
 
     def write(self, cases: Iterable[Case]) -> int:
         """Write letters, and return when they are on the disk; how many. Raises Refused."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from redrive.core.case import Case
 from redrive.core.letter import Attribute, Letter, Trail
+from redrive.core.queue_facts import queue_name
 
 VERSION = 1
 
@@ -37,8 +39,17 @@ def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
     }
 
 
-def letter_from_json(fields: Any) -> tuple[Letter, str | None]:
-    """The letter of one line, and why it had been parked. Raises ValueError saying what is wrong."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A letter of a file: `queue` names the source queue that it was of, `reason` says why it had been parked."""
+
+    letter: Letter
+    queue: str | None
+    reason: str | None
+
+
+def letter_from_json(fields: Any) -> Kept:
+    """The letter of one line. Raises ValueError saying what is wrong."""
     if not isinstance(fields, dict):
         raise ValueError("a line is one JSON object")  # noqa: TRY004 - one kind of fault for all
     if fields.get("version") != VERSION:
@@ -58,8 +69,11 @@ def letter_from_json(fields: Any) -> tuple[Letter, str | None]:
         )
     except KeyError as fault:
         raise ValueError(f"{fault.args[0]} is missing") from fault
-    reason = fields.get("reason")
-    return letter, reason if isinstance(reason, str) else None
+    return Kept(
+        letter=letter,
+        queue=queue_name(letter.source_arn) if letter.source_arn else _maybe(fields.get("queue")),
+        reason=_maybe(fields.get("reason")),
+    )
 
 
 def attributes_to_json(attributes: Mapping[str, Attribute]) -> dict[str, dict[str, str]]:
@@ -95,6 +109,10 @@ def _attribute_from_json(name: str, value: Any) -> Attribute:
     if isinstance(text := value.get("StringValue"), str):
         return {"DataType": value["DataType"], "StringValue": text}
     raise ValueError(f"attribute {name} has neither StringValue nor BinaryBase64")
+
+
+def _maybe(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -21,6 +22,11 @@ from smart_redriver.oncall.terminal.words import letters
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
 LONGEST_LOOK = timedelta(seconds=45)
+#: What a short look gets through on AWS, at ten letters a receive. Beyond it letters are hidden for longer, so that
+#: none is met twice.
+SHORT_LOOK_LETTERS = 1_000
+HIDDEN_FOR_LONG = timedelta(minutes=10)
+LONGEST_OF_ALL = timedelta(minutes=9)
 
 
 @dataclass(kw_only=True)
@@ -76,6 +82,18 @@ class Look:
         if not self.seen:
             return f"{receives} and met no letter."
         return f"{receives}; the receive count of {letters(self.seen)} rose by one. All are visible again."
+
+
+def look_through(session: Session, out_of: DeadLetters, depth: int) -> Look:
+    """A look through the whole of a queue, of about `depth` letters."""
+    is_short = depth <= SHORT_LOOK_LETTERS
+    return Look(
+        session=session,
+        out_of=out_of,
+        limit=sys.maxsize,
+        hidden_for=HIDDEN_FOR if is_short else HIDDEN_FOR_LONG,
+        longest=LONGEST_LOOK if is_short else LONGEST_OF_ALL,
+    )
 
 
 def handle_only(letter: Letter) -> Letter:

@@ -27,6 +27,12 @@ PARKED = {
     ParkReason.EXPIRING: "was about to expire in the DLQ",
 }
 
+#: What people put there, in words.
+PARKED_BY_PEOPLE = {
+    "BY_HAND": "was set aside by a person",
+    "IMPORTED": "was imported by a person",
+}
+
 #: A label for letters whose consumer left no error on them.
 NO_ERROR = "no error given"
 
@@ -66,7 +72,8 @@ def why_held(reason: str) -> str:
 
 def why_parked(reason: str) -> str:
     """What a reason to park a letter means; nothing for one that is not known here."""
-    return next((words for known, words in PARKED.items() if known.value == reason), "")
+    by_pass = {known.value: words for known, words in PARKED.items()}
+    return (by_pass | PARKED_BY_PEOPLE).get(reason, "")
 
 
 def shown_body(letter: Letter) -> str:

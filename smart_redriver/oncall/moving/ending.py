@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.session import Session
@@ -48,9 +46,3 @@ def finish(session: Session, tally: Tally, choice: Choice, done_word: str) -> Ex
         }
     )
     return code
-
-
-def summary_of(counts: dict[Any, int]) -> list[str]:
-    """Counts by group, largest first, as lines of a plan."""
-    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
-    return [f"  {count:>7,}  {group}" for group, count in ranked]

@@ -52,7 +52,8 @@ def why_not_served(case: Case) -> str:
 class SendBack:
     """An `Act`: sends letters back to the source queues that they belong to, as they are or as `edit` makes them.
 
-    `note` is what the ledger's history says of it. `validate` may keep a letter where it is.
+    `note` is what the ledger's history says of it. `validate` may keep a letter where it is. `keep` is given the
+    letters as they were before the first is sent.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class SendBack:
         note: str,
         validate: Validate | None = None,
         edit: Callable[[Letter], Letter] | None = None,
+        keep: Callable[[Sequence[Case]], object] | None = None,
     ) -> None:
         self._session = session
         self._out_of = out_of
         self._note = note
         self._validate = validate
         self._edit = edit
+        self._keep = keep
         self._destinations = Destinations(session.sources)
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
@@ -89,6 +92,8 @@ class SendBack:
         return self._validate(case.letter) if self._validate else None
 
     def _send(self, some: Sequence[Case], destination: Destination, acted: Acted) -> None:
+        if self._keep is not None:
+            self._keep(some)
         now = self._session.clock()
         forwarded = forward(
             [self._leaving(case, destination, now) for case in some],

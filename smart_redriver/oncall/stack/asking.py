@@ -34,7 +34,7 @@ def ask(question: Callable[[], T]) -> Answer[T]:
 class Asking:
     """Questions under way at the same time. Enter it, ask, then read the futures."""
 
-    def __init__(self, width: int = 8) -> None:
+    def __init__(self, width: int = 12) -> None:
         self._pool = ThreadPoolExecutor(width)
 
     def __enter__(self) -> Asking:

@@ -13,6 +13,8 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from smart_redriver.oncall.terminal.exits import Misused
+
 if TYPE_CHECKING:
     from botocore.session import Session
 
@@ -35,7 +37,7 @@ class Aws:
     def __init__(self, connect: Connect) -> None:
         self.calls: Counter[str] = Counter()
         self._connect = connect
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[str, _Counted] = {}
         self._lock = Lock()
 
     @cached_property
@@ -56,6 +58,13 @@ class Aws:
                     self._clients[service] = _Counted(self._connect(service), self)
             return self._clients[service]
 
+    @property
+    def region(self) -> str | None:
+        """The Region that is asked; None before the first client is there."""
+        for client in self._clients.values():
+            return client.region
+        return None
+
     def count(self, operation: str) -> None:
         """Note one call."""
         with self._lock:
@@ -69,16 +78,27 @@ class _Counted:
         self._client = client
         self._aws = aws
 
+    @property
+    def region(self) -> str | None:
+        meta = getattr(self._client, "meta", None)
+        return getattr(meta, "region_name", None)
+
     def __getattr__(self, method: str) -> Callable[..., Any]:
+        from botocore.parsers import ResponseParserError
+
         from redrive.aws.calls import naming
+        from redrive.errors import CallFailed
 
         act = getattr(self._client, method)
         operation = "".join(word.capitalize() for word in method.split("_"))
 
         def call(**request: Any) -> Any:
             self._aws.count(operation)
-            with naming(operation):
-                return act(**request)
+            try:
+                with naming(operation):
+                    return act(**request)
+            except (ResponseParserError, LookupError) as fault:  # something else than AWS answers
+                raise CallFailed(operation, ResponseParserError.__name__, str(fault)) from fault
 
         return call
 
@@ -104,12 +124,15 @@ def connect_as(caller: Caller) -> Connect:
             },
             max_pool_connections=32,
         )
-        return sessions[0].create_client(
-            service,
-            # Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes.
-            region_name=caller.region or os.environ.get("AWS_REGION") or None,
-            endpoint_url=caller.endpoint_url,
-            config=config,
-        )
+        try:
+            return sessions[0].create_client(
+                service,
+                # Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes.
+                region_name=caller.region or os.environ.get("AWS_REGION") or None,
+                endpoint_url=caller.endpoint_url,
+                config=config,
+            )
+        except ValueError as fault:
+            raise Misused(f"{fault}. Check --endpoint-url and AWS_ENDPOINT_URL.") from fault
 
     return connect

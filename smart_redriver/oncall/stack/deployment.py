@@ -5,13 +5,14 @@ A stack of several queues prefixes the outputs of each; what the queues share, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from redrive.errors import CallFailed
 from redrive.settings import Deployment
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.names import shortened
 
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
@@ -44,16 +45,21 @@ class Place:
         return self.deployment.source_names
 
 
-def find_places(cloudformation: Any, stack: str) -> tuple[Place, ...]:
-    """The re-driver of each queue of `stack`, by name. Raises Refused and CallFailed."""
+def find_places(cloudformation: Any, stack: str, where: Callable[[], str]) -> tuple[Place, ...]:
+    """The re-driver of each queue of `stack`, by name. Raises Refused, saying `where` there is none, and CallFailed."""
     try:
-        (described,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        found = cloudformation.describe_stacks(StackName=stack).get("Stacks")
     except CallFailed as failed:
-        if failed.code == "ValidationError":
-            raise Refused(
-                f"There is no stack {stack!r} here. Name yours with --stack, and check --region and --profile."
-            ) from failed
-        raise
+        if failed.code != "ValidationError":
+            raise
+        found = []
+    if found is None:
+        raise Refused("What answers there is no AWS. Check --endpoint-url and AWS_ENDPOINT_URL.")
+    if not found:
+        raise Refused(
+            f"There is no stack {stack!r} in {where()}. Name yours with --stack, and check --region and --profile."
+        )
+    (described,) = found
     outputs = {one["OutputKey"]: one["OutputValue"] for one in described.get("Outputs", ())}
     return read_places(stack, outputs)
 
@@ -77,7 +83,7 @@ def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ..
         return tuple(places)
     wanted = _plain(queue)
     meant = tuple(
-        one for one in places if wanted in {_plain(name) for name in (one.prefix, *one.sources)}
+        one for one in places if wanted in {_plain(name) for name in (one.prefix, *_spoken(one))}
     )
     if not meant:
         raise Refused(
@@ -99,13 +105,22 @@ def choose_place(places: Sequence[Place], queue: str | None) -> Place:
 def choose_source(place: Place, queue: str | None) -> str:
     """The source queue of `place` that `queue` names; the only one, if it has one. Raises Refused otherwise."""
     wanted = _plain(queue or "")
-    meant = [name for name in place.sources if _plain(name) == wanted or len(place.sources) == 1]
+    meant = [
+        name
+        for name in place.sources
+        if wanted in {_plain(name), _plain(shortened(name, place.stack))} or len(place.sources) == 1
+    ]
     if not meant:
         raise Refused(
             "Several queues share this DLQ, each with a circuit of its own. Choose one with --queue: "
             f"{', '.join(place.sources)}."
         )
     return meant[0]
+
+
+def _spoken(place: Place) -> list[str]:
+    """The names of its source queues, in full and as people are shown them."""
+    return [*place.sources, *(shortened(name, place.stack) for name in place.sources)]
 
 
 def _plain(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from redrive.core.batch import Judged
 from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.permit import allow, cools_until
 from redrive.core.queue_facts import QueueFacts
@@ -54,3 +55,17 @@ def looks_every(
         for circuit in circuits
     )
     return min(idle, timedelta(seconds=BUSY_SECONDS)) if is_busy else idle
+
+
+def last_canary(circuit: Circuit) -> Judged | None:
+    """The canary that was judged last, as far back as the last change of the circuit's state tells."""
+    generation = circuit.generation
+    if circuit.state is not State.HALF_OPEN:
+        generation -= (
+            1  # an OPEN circuit sends none: what was judged before this state, HALF_OPEN had sent
+        )
+        if circuit.reason.startswith("forced") or (
+            circuit.state is State.OPEN and circuit.consecutive_opens < 2
+        ):
+            return None
+    return next((one for one in reversed(circuit.judged) if one.generation == generation), None)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from redrive.errors import CallFailed
 from smart_redriver.oncall.stack.audit import Line
+from smart_redriver.oncall.stack.changes import BEGUN
 from smart_redriver.oncall.stack.session import Session
 
 
@@ -18,7 +19,7 @@ def record(session: Session, what: str, why: str = "") -> None:
 @contextmanager
 def recorded(session: Session, what: str, why: str) -> Iterator[list[str]]:
     """Record that a change begins, and how it ended: what is put into the list. A crash leaves the begin."""
-    record(session, f"{what}: begun", why)
+    record(session, f"{what}{BEGUN}", why)
     ended: list[str] = []
     try:
         yield ended

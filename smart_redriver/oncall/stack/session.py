@@ -71,7 +71,7 @@ class Session:
     def _places(self) -> tuple[Place, ...]:
         from smart_redriver.oncall.stack.deployment import find_places
 
-        return find_places(self.aws.client("cloudformation"), self.stack)
+        return find_places(self.aws.client("cloudformation"), self.stack, self._where)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
@@ -137,6 +137,11 @@ class Session:
 
         environment = self.function_configuration.get("Environment", {})
         return Settings.from_env(environment.get("Variables", {}))
+
+    def _where(self) -> str:
+        """Region and account, as far as they can be told."""
+        account = self.who.split(":")[4] if self.who.startswith("arn:") else "that nobody can tell"
+        return f"{self.aws.region or 'this Region'} of account {account}"
 
     @cached_property
     def who(self) -> str:

@@ -1,22 +1,20 @@
-"""What `redrive status` shows, gathered: one snapshot of a DLQ. Whatever can't be read is told, not fatal."""
+"""What `redrive status` shows: one snapshot of a DLQ. `gathering` takes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.core import breaker
+from redrive.core.batch import Judged
 from redrive.core.circuit import Circuit, Orders
 from redrive.core.queue_facts import QueueFacts
-from redrive.settings import Settings
-from smart_redriver.oncall.stack.alarms import ringing_alarms
-from smart_redriver.oncall.stack.asking import Answer, Asking
-from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
-from smart_redriver.oncall.stack.metrics import age_of_oldest
-from smart_redriver.oncall.stack.outlook import looks_every, next_step
-from smart_redriver.oncall.stack.session import Session
+from redrive.settings import Mode
+from smart_redriver.oncall.stack.alarms import Alarm
+from smart_redriver.oncall.stack.changes import Change
+from smart_redriver.oncall.stack.last_pass import LastPass
+from smart_redriver.oncall.stack.outlook import last_canary
+from smart_redriver.oncall.stack.schedule import ENABLED
 from smart_redriver.oncall.terminal.words import stamp
 
 
@@ -29,6 +27,7 @@ class SourceNow:
     circuit: Circuit | None = None
     next_step: str = ""
     next_at: datetime | None = None
+    draining_until: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         circuit = self.circuit
@@ -48,7 +47,8 @@ class SourceNow:
             if circuit
             else None,
             "next": {"step": self.next_step, "at": stamp(self.next_at)},
-            "draining_until": stamp(circuit.orders.drain_until) if circuit else None,
+            "last_canary": _judged_to_json(last_canary(circuit)) if circuit else None,
+            "draining_until": stamp(self.draining_until),
         }
 
 
@@ -66,7 +66,11 @@ class Snapshot:
     parking_lot: QueueFacts | None = None
     oldest: timedelta | None = None
     last_pass: LastPass | None = None
-    alarms: list[str] = field(default_factory=list)
+    last_change: Change | None = None
+    mode: Mode | None = None
+    schedule: str | None = None
+    alarms: list[Alarm] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -79,6 +83,16 @@ class Snapshot:
         """What people ordered for all of them: it is kept with the first one's circuit."""
         first = self.sources[0].circuit
         return first.orders if first else Orders()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether people paused it, for now."""
+        return self.orders.pauses(self.at)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether passes run by themselves, as far as that could be read."""
+        return self.schedule == ENABLED or "schedule" in self.unknown
 
     @property
     def least_to_expiry(self) -> timedelta | None:
@@ -98,8 +112,10 @@ class Snapshot:
             "circuit": first["circuit"],
             "next": first["next"],
             "look_again_seconds": _seconds(self.looks_every),
-            "paused": self.orders.pauses(self.at),
-            "paused_until": stamp(self.orders.paused_until),
+            "paused": self.is_paused,
+            "paused_until": stamp(self.orders.paused_until) if self.is_paused else None,
+            "mode": self.mode.value if self.mode else None,
+            "schedule": self.schedule,
             "draining_until": first["draining_until"],
             "depths": {"source": first["depth"]}
             | {name: facts.depth if facts else None for name, facts in depths.items()},
@@ -112,81 +128,35 @@ class Snapshot:
             }
             if self.last_pass
             else None,
-            "alarms": self.alarms,
+            "last_change": _change_to_json(self.last_change),
+            "alarms": [one.name for one in self.alarms],
+            "alarm_details": [one.to_json() for one in self.alarms],
+            "links": self.links,
             "unknown": self.unknown,
         }
 
 
-def take_snapshot(session: Session) -> Snapshot:
-    """Ask for everything at once. Raises CallFailed and Refused only where the stack itself can't be read."""
-    _ = session.dead_letters, session.parking_lot, session.store
-    # One client after another: botocore builds them slowly, and not at the same time.
-    for service in ("dynamodb", "cloudwatch", "logs", "lambda"):
-        session.aws.client(service)
-    now = session.clock()
-    with Asking() as ask:
-        asked: dict[str, Callable[[], Answer[Any]]] = {
-            "settings": ask(lambda: session.settings),
-            "DLQ": ask(session.dead_letters.facts),
-            "parking lot": ask(session.parking_lot.facts),
-            "oldest letter": ask(lambda: age_of_oldest(session, now)),
-            "last pass": ask(lambda: last_pass(session)),
-            "alarms": ask(lambda: ringing_alarms(session)),
-        }
-        for source in session.sources:
-            asked[_circuit_of(source.name)] = ask(session.store.of(source.name).load_circuit)
-            asked[_queue_of(source.name)] = ask(source.facts)
-        answers: dict[str, Answer[Any]] = {what: wait() for what, wait in asked.items()}
-    settings, dlq = answers["settings"].value, answers["DLQ"].value
-    sources = _sources(session, settings, answers, now)
-    circuits = [one.circuit for one in sources if one.circuit]
-    return Snapshot(
-        at=now,
-        sources=sources,
-        looks_every=looks_every(settings, circuits, dlq, now) if settings and circuits else None,
-        dlq=dlq,
-        parking_lot=answers["parking lot"].value,
-        oldest=answers["oldest letter"].value,
-        last_pass=answers["last pass"].value,
-        alarms=answers["alarms"].value or [],
-        unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
-    )
-
-
-def _circuit_of(name: str) -> str:
-    return f"circuit of {name}"
-
-
-def _queue_of(name: str) -> str:
-    return f"queue {name}"
-
-
-def _sources(
-    session: Session, settings: Settings | None, answers: dict[str, Answer[Any]], now: datetime
-) -> tuple[SourceNow, ...]:
-    circuits = {
-        name: _circuit(name, settings, answers[_circuit_of(name)], now)
-        for name in session.place.sources
+def _judged_to_json(judged: Judged | None) -> dict[str, Any] | None:
+    if judged is None:
+        return None
+    return {
+        "batch": judged.id,
+        "letters": judged.size,
+        "verdict": judged.verdict.value,
+        "sent_at": stamp(judged.sent_at),
     }
-    first = circuits[session.place.queue]
-    orders = first.orders if first else Orders()
-    found = []
-    for name, circuit in circuits.items():
-        step, at = "", None
-        if settings and circuit:
-            step, at = next_step(settings, circuit, orders, answers["DLQ"].value, now)
-        facts = answers[_queue_of(name)].value
-        found.append(SourceNow(name=name, facts=facts, circuit=circuit, next_step=step, next_at=at))
-    return tuple(found)
 
 
-def _circuit(
-    name: str, settings: Settings | None, answer: Answer[Circuit | None], now: datetime
-) -> Circuit | None:
-    """The circuit as it stands, or as the first pass will make it; None where that is not known."""
-    if answer.fault or answer.value or settings is None:
-        return answer.value
-    return breaker.new_circuit(name, settings, now)
+def _change_to_json(change: Change | None) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    return {
+        "at": stamp(change.at),
+        "who": change.who,
+        "what": change.what,
+        "outcome": change.outcome,
+        "why": change.why,
+    }
 
 
 def _seconds(duration: timedelta | None) -> int | None:

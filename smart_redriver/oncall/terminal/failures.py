@@ -24,6 +24,7 @@ _ADVICE = {
     "EndpointConnectionError": _UNREACHABLE,
     "ConnectTimeoutError": _UNREACHABLE,
     "ConnectionClosedError": _UNREACHABLE,
+    "ResponseParserError": "What answers there is no AWS. Check --endpoint-url and AWS_ENDPOINT_URL.",
     "ReadTimeoutError": "AWS did not answer in time; what was asked may have been done. Look with `redrive status`.",
     "InvalidClientTokenId": "AWS does not know these credentials. Log in again, or name another --profile.",
     "UnrecognizedClientException": "AWS does not know these credentials. Log in again, or name another --profile.",
@@ -60,6 +61,12 @@ def explain(fault: Exception) -> tuple[str, Exit]:
         return advice(fault), Exit.REFUSED
     if isinstance(fault, RedriverError):
         return f"{fault}. Deploy the stack anew.", Exit.REFUSED
+    if isinstance(fault, OSError):
+        of = f" ({fault.filename})" if fault.filename else ""
+        return (
+            f"This machine refused: {fault.strerror or fault}{of}. What was done stays done; mend that, and run it again.",
+            Exit.REFUSED,
+        )
     where = traceback.extract_tb(fault.__traceback__)[-1]
     return (
         f"This is a bug: {type(fault).__name__}: {fault} ({Path(where.filename).name}:{where.lineno}). "

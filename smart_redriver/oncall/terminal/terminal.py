@@ -5,40 +5,91 @@ to know before they answer goes to standard error.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, TextIO
 
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.names import shortened
+from smart_redriver.oncall.terminal.table import table
 
 #: Told how many more are done.
 Advance = Callable[[int], None]
 
 
+#: What a table and a page fit into at the least.
+NARROWEST = 60
+
+
+class Tone(str, Enum):
+    """How a text is meant, by the colour that it has on a terminal."""
+
+    GOOD = "green"
+    CAREFUL = "yellow"
+    BAD = "red"
+
+
 @dataclass(kw_only=True)
 class Terminal:
-    """Both ends of the terminal; a test puts strings in their places."""
+    """Both ends of the terminal; a test puts strings in their places.
+
+    `spared_stack`: the names that CloudFormation made in this stack are cut to their sense in what people read.
+    """
 
     is_json: bool = False
     assume_yes: bool = False
+    spared_stack: str | None = None
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     answers: TextIO = field(default_factory=lambda: sys.stdin)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a terminal at both ends, for a program that fills the screen."""
+        return self.answers.isatty() and self.out.isatty()
+
+    @property
+    def columns(self) -> int | None:
+        """How wide the terminal is; None where the output goes somewhere else, and needs no fitting."""
+        if not self.out.isatty():
+            return None
+        return max(NARROWEST, shutil.get_terminal_size().columns)
+
+    def paint(self, text: str, tone: Tone | None) -> str:
+        """The text in its colour, where there is a terminal and nobody has said NO_COLOR."""
+        if tone is None or not self.out.isatty() or os.environ.get("NO_COLOR"):
+            return text
+        from typer import style
+
+        return style(text, fg=tone.value)
+
+    def spare(self, text: str) -> str:
+        """The text without the hashes of names that CloudFormation made, unless full names were asked for."""
+        return shortened(text, self.spared_stack) if self.spared_stack else text
+
+    def table(
+        self, titles: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()
+    ) -> None:
+        """Tell people rows under titles, as wide as the terminal is. Columns in `right` hold numbers."""
+        self.say(table(titles, rows, right=right, columns=self.columns))
+
     def say(self, text: str = "") -> None:
         """Tell people what `result` tells programs."""
         if not self.is_json:
-            print(text, file=self.out)
+            print(self.spare(text), file=self.out)
 
     def plan(self, text: str) -> None:
         """Tell people what is about to happen."""
-        print(text, file=self.err if self.is_json else self.out)
+        print(self.spare(text), file=self.err if self.is_json else self.out)
 
     def warn(self, text: str) -> None:
         """Tell people what went wrong or was skipped."""
-        print(text, file=self.err)
+        print(self.spare(text), file=self.err)
 
     def result(self, value: Any) -> None:
         """The result, for programs; nothing in text mode, where `say` has told it."""
@@ -51,7 +102,7 @@ class Terminal:
             return
         if not self.answers.isatty() and self.answers is sys.stdin:
             raise Refused(f"{question} Nobody is here to answer: say --yes if you mean it.")
-        self.err.write(f"{question} Type {expected} to go on: ")
+        self.err.write(f"{self.spare(question)} Type {expected} to go on: ")
         self.err.flush()
         if self.answers.readline().strip().lower() != expected.lower():
             raise Refused("Nothing was changed.")

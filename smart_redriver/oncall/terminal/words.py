@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from smart_redriver.oncall.terminal.exits import Misused
 
+_LONGEST = timedelta(days=3650)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -50,10 +51,21 @@ def parse_span(text: str) -> timedelta:
     parts = re.findall(r"(\d+)([smhdw])", text.strip().lower())
     if not parts or "".join(amount + unit for amount, unit in parts) != text.strip().lower():
         raise Misused(f"{text!r} is no duration. Write for example 90s, 20m, 2h, 1d or 1h30m.")
-    return timedelta(seconds=sum(int(amount) * _SECONDS[unit] for amount, unit in parts))
+    seconds = sum(int(amount) * _SECONDS[unit] for amount, unit in parts)
+    if seconds > _LONGEST.total_seconds():
+        raise Misused(f"{text!r} is longer than ten years.")
+    return timedelta(seconds=seconds)
 
 
-def parse_since(text: str, now: datetime) -> datetime:
+def parse_lasting(text: str) -> timedelta:
+    """How long something is to last: a duration as `parse_span` reads it, but not none at all. Raises Misused."""
+    lasting = parse_span(text)
+    if not lasting:
+        raise Misused(f"{text!r} is no time at all. Write for example 20m, or 2h.")
+    return lasting
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
     """A moment: a duration before now, or ISO 8601 (UTC where it names no zone). Raises Misused."""
     if re.fullmatch(r"(\d+[smhdw])+", text.strip().lower()):
         return now - parse_span(text)

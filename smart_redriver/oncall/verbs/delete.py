@@ -12,11 +12,12 @@ from redrive.passes import send_back
 from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
-from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.meant import find_meant, tell_meant
 from smart_redriver.oncall.moving.work import Acted, Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import letters
 
@@ -29,16 +30,26 @@ class DeleteRequest:
     file: Path
     from_dlq: bool = False
     reason: str = ""
+    is_dry_run: bool = False
 
 
 def delete(session: Session, request: DeleteRequest) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
     out_of = session.letters_in(dlq=request.from_dlq)
-    count = _count(session, out_of, request.choice)
+    meant = find_meant(session, request.choice, from_dlq=request.from_dlq)
+    if not meant.is_exact:
+        raise Refused("There are too many to count in one look. Narrow the choice, or use --all.")
+    count = meant.count
     session.terminal.plan(
         f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
-        "then delete them. `redrive import` would bring them back."
+        "then delete them. `redrive import` would bring them back:"
     )
+    tell_meant(session, request.choice, meant)
+    tell_standing(session)
+    if request.is_dry_run:
+        session.terminal.result({"plan": meant.to_json()})
+        session.terminal.say("Nothing was changed: this was a dry run.")
+        return Exit.DONE
     session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
     what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
     with ExportFile(request.file, session.name_of) as file:
@@ -56,28 +67,6 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
             tally = work.run(advance)
             ended += [*tally_in_words(tally, "deleted"), f"kept in {request.file}"]
     return finish(session, tally, request.choice, "deleted")
-
-
-def _count(session: Session, out_of: DeadLetters, choice: Choice) -> int:
-    """Exactly which would be deleted: the ledger does not know letters that somebody else put there."""
-    depth = out_of.facts().depth
-    if choice.filter.is_empty and not choice.ids:
-        count = depth
-    else:
-        with Look(session=session, out_of=out_of, limit=depth) as look:
-            count = 0
-            for case in look:
-                count += choice.takes(case)
-                if choice.ids and count == len(choice.ids):
-                    break
-        session.terminal.say(look.cost())
-        if look.is_cut_short:
-            raise Refused(
-                "There are too many to count in one look. Narrow the choice, or use --all."
-            )
-    if not count:
-        raise Refused("No letter matches: nothing to delete. `redrive show ID` tells where one is.")
-    return count
 
 
 class WriteAndDelete:

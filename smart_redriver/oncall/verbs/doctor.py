@@ -9,6 +9,7 @@ from smart_redriver.oncall.doctor.findings import Finding, Level
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.terminal import Tone
 
 
 def doctor(session: Session) -> Exit:
@@ -29,13 +30,15 @@ def doctor(session: Session) -> Exit:
 
 
 _SIGNS = {Level.GOOD: "ok   ", Level.WRONG: "WRONG", Level.UNKNOWN: "?    "}
+_TONES = {Level.GOOD: Tone.GOOD, Level.WRONG: Tone.BAD, Level.UNKNOWN: Tone.CAREFUL}
 
 
 def _tell(session: Session, queue: str, findings: Sequence[Finding]) -> None:
     say = session.terminal.say
     say(f"{queue}:")
     for one in findings:
-        say(f"  {_SIGNS[one.level]}  {printable(one.what)}")
+        sign = session.terminal.paint(_SIGNS[one.level], _TONES[one.level])
+        say(f"  {sign}  {printable(one.what)}")
         if one.remedy:
             say(f"         -> {printable(one.remedy)}")
     count = sum(one.level is Level.WRONG for one in findings)

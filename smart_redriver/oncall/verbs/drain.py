@@ -9,11 +9,12 @@ from typing import Any
 
 from redrive.core import by_hand
 from redrive.core.circuit import Circuit, State
-from smart_redriver.oncall.stack.circuit import Change, change_circuit, load_circuit
+from smart_redriver.oncall.stack.circuit import Change, change_circuit
 from smart_redriver.oncall.stack.function import invoke
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.stack.standing import confirm_against, show_standing, take_standing
+from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import letters, listed, span
 
 #: A pass looks first and costs nearly nothing when there is nothing to do yet.
@@ -31,6 +32,7 @@ class DrainRequest:
     rate: float | None = None
     reason: str = ""
     follows: bool = True
+    insists: bool = False  # although the queue is paused
 
 
 def drain(session: Session, request: DrainRequest) -> Exit:
@@ -39,15 +41,19 @@ def drain(session: Session, request: DrainRequest) -> Exit:
     Queues that share a DLQ are drained together. Raises CallFailed and Refused.
     """
     settings, now = session.settings, session.clock()
-    circuits = [load_circuit(session, name) for name in session.place.sources]
+    depth = session.dead_letters.facts().depth
+    if not depth:
+        raise Refused("The DLQ is empty: there is nothing to drain. `redrive status` tells more.")
+    standing = take_standing(session)
     windows = {
-        one.queue: min(request.window or one.window * _WINDOW_FACTOR, settings.max_window)
-        for one in circuits
+        one.queue: min(request.window or _larger_window(one), settings.max_window)
+        for one in standing.circuits
     }
     rate = request.rate or settings.max_rate * _RATE_FACTOR
-    depth = session.dead_letters.facts().depth
-    _tell_plan(session, request, circuits, windows, rate, depth)
-    session.terminal.confirm("Drain?")
+    _tell_plan(session, request, standing.circuits, windows, rate, depth)
+    show_standing(session, standing)
+    ends = [f"{standing.pause_in_words()}. A drain ends the pause."] if standing.is_paused else []
+    confirm_against(session, "Drain?", ends, insists=request.insists)
     with recorded(session, f"drain for {span(request.lasts)}", request.reason):
         for name, window in windows.items():
             change_circuit(session, name, _order(session, request, window, rate))
@@ -57,6 +63,13 @@ def drain(session: Session, request: DrainRequest) -> Exit:
         session.terminal.result({"window": first, "windows": windows, "rate": rate, "depth": depth})
         return Exit.DONE
     return _follow(session, now + request.lasts, depth)
+
+
+def _larger_window(circuit: Circuit) -> int:
+    """Ten times what it is, but not ten times what the last drain has made of it: that was shown to nobody."""
+    larger = circuit.window * _WINDOW_FACTOR
+    drained = circuit.orders.drain_window
+    return min(larger, drained) if drained and circuit.window <= drained else larger
 
 
 def _tell_plan(

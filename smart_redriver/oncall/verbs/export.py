@@ -8,6 +8,7 @@ from pathlib import Path
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.moving.meant import facts_of, nothing_matches
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
@@ -20,8 +21,8 @@ LONGEST_EXPORT = timedelta(minutes=9)
 def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
     """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
     out_of = session.letters_in(dlq=from_dlq)
-    depth = out_of.facts().depth
-    count = 0
+    facts = facts_of(session, from_dlq=from_dlq)
+    depth, count = facts.depth, 0
     with ExportFile(file, session.name_of) as export_file:
         look = Look(
             session=session,
@@ -35,6 +36,9 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
                 advance(1)
                 if choice.takes(case):
                     count += export_file.write([case])
+    if not count and not look.is_cut_short:
+        session.terminal.warn(look.cost())
+        raise nothing_matches(choice, facts, from_dlq=from_dlq)
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
     if look.is_cut_short:

@@ -8,6 +8,7 @@ from redrive.core import by_hand
 from redrive.core.circuit import Circuit, State
 from smart_redriver.oncall.stack.circuit import change_and_tell
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 
 
@@ -19,6 +20,7 @@ def force(session: Session, state: State, reason: str) -> Exit:
     else:
         effect = "redrives begin with a window of 1, which grows with each batch that succeeds"
     session.terminal.plan(f"Plan: force the circuit of {queue} {state.value}: {effect}.")
+    tell_standing(session)
     session.terminal.confirm(f"Force it {state.value}?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smart_redriver.oncall.stack.changes import changes_of, short_name
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
@@ -9,14 +10,14 @@ from smart_redriver.oncall.terminal.words import stamp
 
 
 def history(session: Session, *, days: int) -> Exit:
-    """Print the audit trail of the last days, oldest first. Raises CallFailed and Refused."""
+    """Print the changes of the last days, one a line, oldest first. Raises CallFailed and Refused."""
     lines = session.audit.read(session.clock().date(), days)
     session.terminal.result(
         {"queue": session.place.queue, "changes": [one.to_json() for one in lines]}
     )
     if not lines:
         session.terminal.say(f"Nobody changed anything by hand in the last {days} days.")
-    for line in lines:
-        why = f" ({line.why})" if line.why else ""
-        session.terminal.say(printable(f"{stamp(line.at)}  {line.who}  {line.what}{why}"))
+    for one in changes_of(lines):
+        told = f"{stamp(one.at)}  {short_name(one.who)}  {one.in_words()}"
+        session.terminal.say(printable(told))
     return Exit.DONE

@@ -2,185 +2,59 @@
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from datetime import datetime
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from redrive.core.case import Case
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
-from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from redrive.core.outgoing import ENTRIES_PER_CALL
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.jsonlines import letter_from_json
+from smart_redriver.oncall.letters.kept_file import KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
-from smart_redriver.oncall.moving.sending import Destinations, why_not_served
+from smart_redriver.oncall.moving.importing import ToParkingLot, ToSource
+from smart_redriver.oncall.moving.meant import SAMPLES, sample
 from smart_redriver.oncall.moving.shift import shift
-from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit, Refused
+from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
+from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters, listed
 
-#: Sends letters of a file, of which each has its trail already.
-Send = Callable[[Sequence[Outgoing]], Sent]
-#: The entry of a letter once it was sent, by the id of its copy.
-Record = Callable[[Case, str], Entry]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """What to import and where to. `others` are queues whose letters are to become this one's."""
+
+    file: Path
+    to_source: bool = False
+    others: Sequence[str] = ()
+    reason: str = ""
+    insists: bool = False
 
 
-def import_letters(session: Session, file: Path, *, to_source: bool, reason: str) -> Exit:
-    """Send the letters of `file`; those that are still about are skipped. Raises CallFailed and Refused."""
-    total = sum(1 for _ in _read(file))  # the whole file is checked before the first letter is sent
-    where = listed(session.place.sources) if to_source else "the parking lot"
-    session.terminal.plan(
-        f"Plan: send {letters(total)} of {file} to {where}, but for those still about."
-    )
-    session.terminal.confirm("Import them?")
-    importing = _ToSource(session, reason) if to_source else _ToParkingLot(session, reason)
+def import_letters(session: Session, request: ImportRequest) -> Exit:
+    """Send the letters of a file; those that are still about are skipped. Raises CallFailed and Refused."""
+    file = KeptFile(session, request.file, request.others)
+    total = file.check()  # before the first letter is sent
+    where = listed(session.place.sources) if request.to_source else "the parking lot"
+    say = session.terminal.plan
+    say(f"Plan: send {letters(total)} of {file.path} to {where}, but for those still about.")
+    for kept in islice(file, SAMPLES):
+        say(f"  such as {kept.letter.original_id}:")
+        say(f"      {sample(kept.letter.body)}")
+    standing = tell_standing(session)
+    against = standing.against_sending() if request.to_source else []
+    confirm_against(session, "Import them?", against, insists=request.insists)
+    make = ToSource if request.to_source else ToParkingLot
+    importing = make(session, request.reason)
     with (
-        recorded(session, f"import {file} to {importing.where}", reason) as ended,
+        recorded(session, f"import {file.path} to {importing.where}", request.reason) as ended,
         session.terminal.progress("Importing", total) as advance,
     ):
-        reading = _read(file)
+        reading = iter(file)
         while few := list(islice(reading, ENTRIES_PER_CALL)):
             with shift(session, f"oncall-import-{session.who}"):
                 importing.take(few)
             advance(len(few))
         ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")
-
-
-class _Import(ABC):
-    """Sends what is not about any more, then writes the ledger."""
-
-    where: str
-
-    def __init__(self, session: Session, reason: str) -> None:
-        self.tally = Tally()
-        self._session = session
-        self._reasons: dict[str, str | None] = {}
-        self._note = f"imported by {session.who}" + (f": {reason}" if reason else "")
-
-    def take(self, few: Sequence[tuple[Letter, str | None]]) -> None:
-        """Import a few letters, each with why it had been parked."""
-        known = self._session.store.read_ledger(letter.original_id for letter, _ in few).entries
-        absent: dict[str, Case] = {}
-        for letter, _ in few:
-            entry = known.get(letter.original_id)
-            is_about = entry is not None and entry.status is not Status.DELETED
-            if is_about or letter.message_id in absent:
-                self.tally.skipped["the ledger says it is still about"] += 1
-            else:
-                absent[letter.message_id] = Case(letter=letter, entry=entry)
-        self._reasons = {letter.message_id: why for letter, why in few}
-        self._import(list(absent.values()), self._session.clock())
-
-    @abstractmethod
-    def _import(self, cases: Sequence[Case], now: datetime) -> None: ...
-
-    def _send(
-        self,
-        cases: Sequence[Case],
-        outgoing: Sequence[Outgoing],
-        send: Send,
-        record: Record,
-        now: datetime,
-    ) -> None:
-        sent = send(outgoing)
-        accepted = [
-            (case, one, new_id)
-            for case, one in zip(cases, outgoing, strict=True)
-            if (new_id := sent.new_ids.get(case.message_id))
-        ]
-        entries = [record(case, new_id) for case, _, new_id in accepted]
-        kept = [(new_id, one.trail) for _, one, new_id in accepted if not one.carries_trail]
-        self._session.store.write_ledger(entries, kept, now)
-        self.tally.done += len(accepted)
-        self.tally.failed.update(f"{fault.call}: {fault.code}" for fault in sent.faults)
-
-
-class _ToSource(_Import):
-    """To the source queues that they belong to, one redrive on."""
-
-    where = "source"
-
-    def __init__(self, session: Session, reason: str) -> None:
-        super().__init__(session, reason)
-        self._destinations = Destinations(session.sources)
-
-    def _import(self, cases: Sequence[Case], now: datetime) -> None:
-        lost = [case for case in cases if self._destinations.of(case) is None]
-        self.tally.skipped.update(why_not_served(case) for case in lost)
-        for destination, some in self._destinations.each_with(cases):
-            source, limit = destination.source, destination.facts.max_message_size
-            outgoing = [
-                Outgoing(letter=case.letter, trail=case.replay_trail(source.name), size_limit=limit)
-                for case in some
-            ]
-            record = partial(self._replayed, source.name, now)
-            self._send(some, outgoing, source.deliver, record, now)
-
-    def _replayed(self, name: str, now: datetime, case: Case, new_id: str) -> Entry:
-        return case.known(name).replayed(
-            replaced_id=case.message_id,
-            new_id=new_id,
-            redrive_count=case.replay_trail(name).redrive_count,
-            now=now,
-            note=self._note,
-        )
-
-
-class _ToParkingLot(_Import):
-    """To the parking lot, parked as they were."""
-
-    where = "parking-lot"
-
-    def __init__(self, session: Session, reason: str) -> None:
-        super().__init__(session, reason)
-        self._limit = session.parking_lot.facts().max_message_size
-
-    def _import(self, cases: Sequence[Case], now: datetime) -> None:
-        outgoing = [
-            Outgoing(
-                letter=case.letter,
-                trail=case.next_trail(self._session.name_of(case), None),
-                size_limit=self._limit,
-            )
-            for case in cases
-        ]
-        record = partial(self._parked, now)
-        self._send(cases, outgoing, self._session.parking_lot.park, record, now)
-
-    def _parked(self, now: datetime, case: Case, new_id: str) -> Entry:
-        entry = case.known(self._session.name_of(case))
-        parked = entry.parked(
-            replaced_id=case.message_id,
-            new_id=new_id,
-            reason=self._reasons[case.message_id] or "IMPORTED",
-            strikes=entry.strikes,
-            now=now,
-            error=entry.error,
-        )
-        noted = f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}"
-        return replace(parked, history=(*parked.history[:-1], noted))
-
-
-def _read(file: Path) -> Iterator[tuple[Letter, str | None]]:
-    """The letters of a file, one at a time. Raises Refused naming the line that is wrong."""
-    try:
-        with file.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    yield letter_from_json(json.loads(line))
-                except ValueError as fault:
-                    raise Refused(
-                        f"{file}, line {number}: {fault}. Nothing was imported."
-                    ) from fault
-    except (OSError, UnicodeDecodeError) as fault:
-        raise Refused(f"{file} can't be read: {fault}.") from fault

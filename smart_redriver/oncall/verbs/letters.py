@@ -17,7 +17,6 @@ from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
 from smart_redriver.oncall.letters.shapes import cause_of
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused
-from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 
@@ -55,7 +54,7 @@ def held(session: Session, wanted: Filter) -> Exit:
     """
     if wanted.needs_body:
         raise Misused(
-            "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
+            "--held lists from the ledger, which keeps no bodies: leave --contains, --where and --cause out."
         )
     entries = [one for one in held_entries(session) if wanted.lets_entry_through(one)]
     entries.sort(key=lambda one: one.not_before or one.first_seen)
@@ -84,7 +83,7 @@ def held(session: Session, wanted: Filter) -> Exit:
         for one in entries
     ]
     titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "HELD UNTIL", "FOR")
-    say(table(titles, rows, right={2, 3}))
+    session.terminal.table(titles, rows, right={2, 3})
     return Exit.DONE
 
 
@@ -107,7 +106,7 @@ def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:
         say(f"{letters(len(some))}: {cause}")
         rows = [_row(case, now) for case in some]
         titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "LAST RETURN", "BYTES", "ATTRIBUTES")
-        say(table(titles, rows, right={2, 3, 5}))
+        session.terminal.table(titles, rows, right={2, 3, 5})
         if with_body:
             for case in some:
                 say(f"--- {case.original_id}")

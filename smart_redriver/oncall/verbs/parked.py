@@ -15,7 +15,6 @@ from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label, why_parked
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 
@@ -108,7 +107,7 @@ def _tell(
             (f"{one.count:,}", one.reason, one.error, ago(one.first, now), ago(one.last, now))
             for one in groups
         ]
-        say(table(("COUNT", "REASON", "ERROR", "FIRST", "LAST"), rows, right={0}))
+        session.terminal.table(("COUNT", "REASON", "ERROR", "FIRST", "LAST"), rows, right={0})
         say()
         for reason in dict.fromkeys(one.reason for one in groups):
             if words := why_parked(reason):
@@ -119,6 +118,7 @@ def _tell(
          ago(entry.parked_at or entry.first_seen, now))
         for entry in shown
     ]  # fmt: skip
-    say(table(("ID", "REASON", "ERROR", "REDRIVES", "STRIKES", "PARKED"), listed, right={3, 4}))
+    titles = ("ID", "REASON", "ERROR", "REDRIVES", "STRIKES", "PARKED")
+    session.terminal.table(titles, listed, right={3, 4})
     if len(shown) < len(entries):
         say(f"... and {len(entries) - len(shown):,} more: raise --limit.")

@@ -9,21 +9,26 @@ from redrive.core import by_hand
 from redrive.core.circuit import Circuit, Orders
 from smart_redriver.oncall.stack.circuit import change_and_tell
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import listed, stamp
 
 
-def pause(session: Session, reason: str, lasts: timedelta | None) -> Exit:
+def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bool = False) -> Exit:
     """Let no pass do anything, until resumed or for a while. Raises CallFailed and Refused.
 
-    Queues that share a DLQ are paused together: its first source's circuit keeps the order for all.
+    Queues that share a DLQ are paused together: its first source's circuit keeps the order for all. Another person's
+    pause is replaced only after a second yes, or where the caller insists.
     """
     until = session.clock() + lasts if lasts else None
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
     session.terminal.plan(
         f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are still parked."
     )
-    session.terminal.confirm("Pause?")
+    standing = tell_standing(session)
+    is_anothers = standing.is_paused and standing.orders.by != session.who
+    replaced = [f"{standing.pause_in_words()}. This pause takes its place."] if is_anothers else []
+    confirm_against(session, "Pause?", replaced, insists=insists)
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
         orders = Orders(is_paused=True, paused_until=until, by=session.who, reason=reason)
@@ -38,6 +43,7 @@ def resume(session: Session, reason: str) -> Exit:
     session.terminal.plan(
         f"Plan: resume {listed(session.place.sources)}. The next pass goes on where it was."
     )
+    tell_standing(session)
     session.terminal.confirm("Resume?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:

@@ -17,8 +17,8 @@ from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.stack.function import invoke
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.words import letters
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
@@ -35,6 +35,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
         session.terminal.plan(
             f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
         )
+        tell_standing(session)
         session.terminal.confirm("Run it?")
         with recorded(session, "run a pass", reason) as ended:
             report = invoke(session)
@@ -109,4 +110,4 @@ def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
     if decisions := report.get("decisions"):
         rows = [(one["original_id"], one["decision"], one["reason"]) for one in decisions]
         say()
-        say(table(("ID", "DECISION", "REASON"), rows))
+        session.terminal.table(("ID", "DECISION", "REASON"), rows)

@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from dataclasses import dataclass
 
-from redrive.core.circuit import Circuit, State
-from redrive.core.queue_facts import QueueFacts
+from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow, take_snapshot
+from smart_redriver.oncall.stack.snapshot import Snapshot
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
+from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.oncall.terminal.words import stamp
 
-_MEANING = {
-    State.CLOSED: "letters flow",
-    State.OPEN: "nothing is redriven",
-    State.HALF_OPEN: "a canary is out, everything else waits",
-}
 _WIDTH = 12
-_UNKNOWN = "not known"
 
 
-def status(session: Session) -> Exit:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a person wants to see beside the facts."""
+
+    links: bool = False
+    full_names: bool = False
+
+
+def status(session: Session, shown: Shown) -> Exit:
     """Print one snapshot of each queue. Raises CallFailed and Refused."""
-    _tell(session, [take_snapshot(one) for one in session.each_queue()])
+    _tell(session, [take_snapshot(one) for one in session.each_queue()], shown)
     return Exit.DONE
 
 
-def _tell(session: Session, snapshots: Sequence[Snapshot]) -> None:
+def _tell(session: Session, snapshots: Sequence[Snapshot], shown: Shown) -> None:
     session.terminal.result({"queues": [one.to_json() for one in snapshots]})
-    session.terminal.say(_pages(snapshots))
+    session.terminal.say(_pages(session.terminal, snapshots, shown))
 
 
-def watch(session: Session, *, every_seconds: float, times: int | None = None) -> Exit:
+def watch(
+    session: Session, shown: Shown, *, every_seconds: float, times: int | None = None
+) -> Exit:
     """The same, again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
     queues = session.each_queue()
-    with suppress(KeyboardInterrupt), _show(session) as show:
+    with suppress(KeyboardInterrupt), _show(session, shown) as show:
         for count in itertools.count(1):
             show([take_snapshot(one) for one in queues])
             if count == times:
@@ -48,99 +54,48 @@ def watch(session: Session, *, every_seconds: float, times: int | None = None) -
 
 
 @contextmanager
-def _show(session: Session) -> Iterator[Callable[[Sequence[Snapshot]], None]]:
+def _show(session: Session, shown: Shown) -> Iterator[Callable[[Sequence[Snapshot]], None]]:
     """On a terminal each screen takes the last one's place; elsewhere one follows the other."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(file=session.terminal.out)
-    if session.terminal.is_json or not console.is_terminal:
-        yield lambda snapshots: _tell(session, snapshots)
+    terminal = session.terminal
+    console = Console(file=terminal.out)
+    if terminal.is_json or not console.is_terminal:
+        yield lambda snapshots: _tell(session, snapshots, shown)
         return
     with Live(console=console, auto_refresh=False, screen=True) as live:
-        yield lambda snapshots: live.update(Text(_pages(snapshots)), refresh=True)
+        yield lambda snapshots: live.update(
+            Text.from_ansi(terminal.spare(_pages(terminal, snapshots, shown))), refresh=True
+        )
 
 
-def _pages(snapshots: Sequence[Snapshot]) -> str:
-    return "\n\n".join("\n".join(screen(one)) for one in snapshots)
+def _pages(terminal: Terminal, snapshots: Sequence[Snapshot], shown: Shown) -> str:
+    return "\n\n".join("\n".join(screen(terminal, one, shown)) for one in snapshots)
 
 
-def screen(snapshot: Snapshot) -> Iterator[str]:
-    """A snapshot as lines."""
+def screen(terminal: Terminal, snapshot: Snapshot, shown: Shown) -> Iterator[str]:
+    """A snapshot as lines, as wide as the terminal is."""
     yield f"{snapshot.queue}, {stamp(snapshot.at)}"
     yield ""
-    for name, fact in _facts(snapshot):
-        yield f"{name + ':' if name else '':<{_WIDTH}} {printable(fact)}"
+    for fact in facts_of(snapshot, with_full_names=shown.full_names):
+        head = f"{fact.name + ':' if fact.name else '':<{_WIDTH}} "
+        first, *more = _wrapped(terminal, printable(fact.text))
+        yield head + terminal.paint(first, fact.tone)
+        for line in more:
+            yield " " * len(head) + terminal.paint(line, fact.tone)
     for what, why in snapshot.unknown.items():
         yield f"{'Not read:':<{_WIDTH}} {what} ({why})"
+    if shown.links:
+        yield ""
+        for what, address in snapshot.links.items():
+            yield f"{what}: {address}"
 
 
-def _facts(now: Snapshot) -> Iterator[tuple[str, str]]:
-    for source in now.sources:
-        yield "Source", f"{source.name}, {_depth(source.facts)}"
-        if source.circuit:
-            yield from _circuit(source.circuit, source, now.at)
-    if now.looks_every:
-        yield "Next look", f"within {span(now.looks_every)}"
-    if now.orders.pauses(now.at):
-        yield "Paused", f"by {now.orders.by}: {now.orders.reason or 'no reason given'}"
-    oldest = f", the oldest there for {span(now.oldest)}" if now.oldest else ""
-    yield "DLQ", _depth(now.dlq) + (oldest if now.dlq and now.dlq.depth else "")
-    yield "Parking lot", _depth(now.parking_lot) + _wait(now.parking_lot)
-    if now.least_to_expiry is not None and now.dlq and now.dlq.depth:
-        yield (
-            "Expiry",
-            f"the first letter of the DLQ expires in {span(now.least_to_expiry)} at the least",
-        )
-    yield "Last pass", _last_pass(now)
-    if "alarms" not in now.unknown:
-        for number, alarm in enumerate(now.alarms or ["none"]):
-            yield "" if number else "Alarms", alarm
-
-
-def _circuit(circuit: Circuit, source: SourceNow, now: datetime) -> Iterator[tuple[str, str]]:
-    yield "Circuit", f"{circuit.state.value}, {_MEANING[circuit.state]}"
-    yield "", f"since {ago(circuit.changed_at, now)}: {circuit.reason}"
-    if source.next_step:
-        yield "Next", source.next_step + _when(source.next_at, now)
-    if circuit.orders.drains(now) and circuit.orders.drain_until:
-        yield "Draining", f"until {stamp(circuit.orders.drain_until)}, by {circuit.orders.by}"
-    yield "Window", f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
-    for batch in circuit.pending:
-        line = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
-        if batch.due_at > now:
-            line += f"; were all to fail, they would be back {ago(batch.due_at, now)}"
-        yield "", line
-
-
-def _when(moment: datetime | None, now: datetime) -> str:
-    if moment is None:
-        return ""
-    return f", {ago(moment, now) if moment > now else 'with the next pass'}"
-
-
-def _depth(facts: QueueFacts | None) -> str:
-    if facts is None:
-        return _UNKNOWN
-    parts = [f"{facts.in_flight:,} in flight" if facts.in_flight else ""]
-    parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
-    details = ", ".join(part for part in parts if part)
-    messages = "message" if facts.depth == 1 else "messages"
-    return f"{facts.depth:,} {messages}" + (f" ({details})" if details else "")
-
-
-def _wait(facts: QueueFacts | None) -> str:
-    return ", which wait for a person: `redrive parked`" if facts and facts.depth else ""
-
-
-def _last_pass(now: Snapshot) -> str:
-    if now.last_pass is None:
-        return _UNKNOWN if "last pass" in now.unknown else "none in the last day: `redrive doctor`"
-    report = now.last_pass.report
-    parked = sum(report.get("parked", {}).values())
-    return (
-        f"{ago(now.last_pass.at, now.at)}, {report.get('outcome')}: {report.get('redriven', 0)} redriven, "
-        f"{parked} parked, {report.get('returned', 0)} returned"
-        + (f"; {report['reason']}" if report.get("reason") else "")
-    )
+def _wrapped(terminal: Terminal, text: str) -> list[str]:
+    """The text in lines that fit beside the names; one where nothing has to fit."""
+    spared = terminal.spare(text)
+    if terminal.columns is None:
+        return [spared]
+    return textwrap.wrap(spared, terminal.columns - _WIDTH - 1) or [""]

@@ -1,0 +1,139 @@
+"""Sends letters of a file that are not about any more: to their source queue, or to the parking lot."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from redrive.core.case import Case
+from redrive.core.ledger import Entry, Status
+from redrive.core.outgoing import Outgoing, Sent
+from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.moving.sending import Destinations, why_not_served
+from smart_redriver.oncall.moving.work import Tally
+from smart_redriver.oncall.stack.session import Session
+
+#: Sends letters of a file, of which each has its trail already.
+Send = Callable[[Sequence[Outgoing]], Sent]
+#: The entry of a letter once it was sent, by the id of its copy.
+Record = Callable[[Case, str], Entry]
+
+
+class Importing(ABC):
+    """Sends what is not about any more, then writes the ledger."""
+
+    where: str
+
+    def __init__(self, session: Session, reason: str) -> None:
+        self.tally = Tally()
+        self._session = session
+        self._reasons: dict[str, str | None] = {}
+        self._note = f"imported by {session.who}" + (f": {reason}" if reason else "")
+
+    def take(self, few: Sequence[Kept]) -> None:
+        """Import a few letters."""
+        known = self._session.store.read_ledger(one.letter.original_id for one in few).entries
+        absent: dict[str, Case] = {}
+        for one in few:
+            letter, entry = one.letter, known.get(one.letter.original_id)
+            is_about = entry is not None and entry.status is not Status.DELETED
+            if is_about or letter.message_id in absent:
+                self.tally.skipped["the ledger says it is still about"] += 1
+            else:
+                if entry is not None and one.queue is not None:
+                    entry = replace(entry, queue=one.queue)  # another's letter is this queue's now
+                absent[letter.message_id] = Case(letter=letter, entry=entry)
+        self._reasons = {one.letter.message_id: one.reason for one in few}
+        self._import(list(absent.values()), self._session.clock())
+
+    @abstractmethod
+    def _import(self, cases: Sequence[Case], now: datetime) -> None: ...
+
+    def _send(
+        self,
+        cases: Sequence[Case],
+        outgoing: Sequence[Outgoing],
+        send: Send,
+        record: Record,
+        now: datetime,
+    ) -> None:
+        sent = send(outgoing)
+        accepted = [
+            (case, one, new_id)
+            for case, one in zip(cases, outgoing, strict=True)
+            if (new_id := sent.new_ids.get(case.message_id))
+        ]
+        entries = [record(case, new_id) for case, _, new_id in accepted]
+        kept = [(new_id, one.trail) for _, one, new_id in accepted if not one.carries_trail]
+        self._session.store.write_ledger(entries, kept, now)
+        self.tally.done += len(accepted)
+        self.tally.failed.update(f"{fault.call}: {fault.code}" for fault in sent.faults)
+
+
+class ToSource(Importing):
+    """To the source queues that they belong to, one redrive on."""
+
+    where = "source"
+
+    def __init__(self, session: Session, reason: str) -> None:
+        super().__init__(session, reason)
+        self._destinations = Destinations(session.sources)
+
+    def _import(self, cases: Sequence[Case], now: datetime) -> None:
+        lost = [case for case in cases if self._destinations.of(case) is None]
+        self.tally.skipped.update(why_not_served(case) for case in lost)
+        for destination, some in self._destinations.each_with(cases):
+            source, limit = destination.source, destination.facts.max_message_size
+            outgoing = [
+                Outgoing(letter=case.letter, trail=case.replay_trail(source.name), size_limit=limit)
+                for case in some
+            ]
+            record = partial(self._replayed, source.name, now)
+            self._send(some, outgoing, source.deliver, record, now)
+
+    def _replayed(self, name: str, now: datetime, case: Case, new_id: str) -> Entry:
+        return case.known(name).replayed(
+            replaced_id=case.message_id,
+            new_id=new_id,
+            redrive_count=case.replay_trail(name).redrive_count,
+            now=now,
+            note=self._note,
+        )
+
+
+class ToParkingLot(Importing):
+    """To the parking lot, parked as they were."""
+
+    where = "parking-lot"
+
+    def __init__(self, session: Session, reason: str) -> None:
+        super().__init__(session, reason)
+        self._limit = session.parking_lot.facts().max_message_size
+
+    def _import(self, cases: Sequence[Case], now: datetime) -> None:
+        outgoing = [
+            Outgoing(
+                letter=case.letter,
+                trail=case.next_trail(self._session.name_of(case), None),
+                size_limit=self._limit,
+            )
+            for case in cases
+        ]
+        record = partial(self._parked, now)
+        self._send(cases, outgoing, self._session.parking_lot.park, record, now)
+
+    def _parked(self, now: datetime, case: Case, new_id: str) -> Entry:
+        entry = case.known(self._session.name_of(case))
+        parked = entry.parked(
+            replaced_id=case.message_id,
+            new_id=new_id,
+            reason=self._reasons[case.message_id] or "IMPORTED",
+            strikes=entry.strikes,
+            now=now,
+            error=entry.error,
+        )
+        noted = f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}"
+        return replace(parked, history=(*parked.history[:-1], noted))

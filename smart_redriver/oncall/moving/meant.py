@@ -1,0 +1,197 @@
+"""The letters that a command is about, counted and shown by sample before anybody is asked whether to go on.
+
+The ledger tells where it can, so that nothing has to be received; what only a letter can tell is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from redrive.core.case import Case
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Letter
+from redrive.core.queue_facts import QueueFacts
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.ledger_scan import parked_entries
+from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
+from smart_redriver.oncall.letters.presentation import label
+from smart_redriver.oncall.letters.shapes import cause_of
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.table import printable
+
+SAMPLES = 3
+#: Where the ledger has counted, samples are looked for among so many letters.
+_LOOKED_AT_FOR_SAMPLES = 100
+_SAMPLE_LENGTH = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Meant:
+    """Letters that a command is about. `count` is exact, or at least so many where there were too many to look at.
+
+    `left_over` are copies of letters that were sent already, which whoever works through the queue removes.
+    """
+
+    count: int = 0
+    left_over: int = 0
+    groups: Counter[str] = field(default_factory=Counter)
+    samples: list[Letter] = field(default_factory=list)
+    is_exact: bool = True
+    cost: str = ""
+
+    def add(self, case: Case, *, is_parked: bool) -> None:
+        """Count a letter in hand."""
+        self.count += 1
+        self.groups[_group(case, is_parked=is_parked)] += 1
+        self.show(case.letter)
+
+    def show(self, letter: Letter) -> None:
+        """Keep a letter for show, while there are not enough of them."""
+        if len(self.samples) < SAMPLES:
+            self.samples.append(letter)
+
+    def lines(self) -> Iterator[str]:
+        """Groups, the largest first, and samples, as lines of a plan."""
+        if self.left_over:
+            yield f"  {self.left_over:>7,}  left-over copies of letters sent before are removed"
+        ranked = sorted(self.groups.items(), key=lambda pair: (-pair[1], pair[0]))
+        yield from (f"  {count:>7,}  {group}" for group, count in ranked)
+        for letter in self.samples:
+            yield f"  such as {letter.original_id}:"
+            yield f"      {sample(letter.body)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "is_exact": self.is_exact,
+            "groups": dict(self.groups),
+            "samples": [{"original_id": one.original_id, "body": one.body} for one in self.samples],
+        }
+
+
+def sample(body: str) -> str:
+    """The beginning of a body, on one line."""
+    plain = printable(body)
+    return plain if len(plain) <= _SAMPLE_LENGTH else plain[: _SAMPLE_LENGTH - 1] + "…"
+
+
+def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
+    """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed."""
+    facts = facts_of(session, from_dlq=from_dlq)
+    # A count is a minute old: where it shows nothing, there may be something.
+    meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
+    if not from_dlq:
+        meant = _as_the_ledger_has_it(session, choice, facts.depth)
+    if meant is not None:
+        _add_samples(session, choice, meant, from_dlq=from_dlq)
+    else:
+        meant = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq)
+    if not meant.count and not meant.left_over:
+        raise nothing_matches(choice, facts, from_dlq=from_dlq)
+    return meant
+
+
+def facts_of(session: Session, *, from_dlq: bool) -> QueueFacts:
+    """The facts of a queue that has letters. Raises Refused for an empty one, and CallFailed."""
+    facts = session.letters_in(dlq=from_dlq).facts()
+    if not facts.depth:
+        where = "The DLQ" if from_dlq else "The parking lot"
+        raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")
+    return facts
+
+
+def tell_meant(session: Session, choice: Choice, meant: Meant) -> None:
+    """Show them, and what finding them cost."""
+    say = session.terminal.plan
+    for line in meant.lines():
+        say(line)
+    if not choice.filter.is_empty:
+        say(f"Only those {choice.filter.in_words()}.")
+    if choice.filter.compiled and choice.filter.compiled.warning:
+        say(f"Mind: {choice.filter.compiled.warning}.")
+    if meant.cost:
+        say(meant.cost)
+
+
+def _all(facts: QueueFacts) -> Meant:
+    return Meant(count=facts.visible, groups=Counter({"in the DLQ": facts.visible}))
+
+
+def _as_the_ledger_has_it(session: Session, choice: Choice, depth: int) -> Meant | None:
+    """Parked letters as the ledger counts them; None where that is not the whole truth."""
+    meant, listed = Meant(), 0
+    for entry in parked_entries(session):
+        listed += 1
+        if choice.takes_entry(entry):
+            meant.groups[_label(entry)] += 1
+    if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
+        return None  # somebody took letters out without telling the ledger, or the depth is a minute old
+    unlisted = max(0, depth - listed)
+    if choice.is_all and unlisted:
+        meant.groups["not in the ledger"] = unlisted
+    meant.count = meant.groups.total()
+    wanted = choice.filter
+    if choice.ids and wanted.is_empty:
+        is_told = meant.count == len(choice.ids)
+    else:
+        is_told = not unlisted or (meant.count > 0 and wanted.reason is not None)
+    return meant if choice.is_all or (is_told and not wanted.needs_body) else None
+
+
+def _add_samples(session: Session, choice: Choice, meant: Meant, *, from_dlq: bool) -> None:
+    if not meant.count:
+        return
+    limit = SAMPLES if choice.is_all else _LOOKED_AT_FOR_SAMPLES
+    look = Look(session=session, out_of=session.letters_in(dlq=from_dlq), limit=limit)
+    with look:
+        for case in look:
+            if choice.takes(case):
+                meant.show(case.letter)
+            if len(meant.samples) == min(SAMPLES, meant.count):
+                break
+    meant.cost = look.cost()
+
+
+def _as_they_are(session: Session, choice: Choice, depth: int, *, from_dlq: bool) -> Meant:
+    meant = Meant()
+    look = look_through(session, session.letters_in(dlq=from_dlq), depth)
+    with look, session.terminal.progress("Counting", depth) as advance:
+        for case in look:
+            advance(1)
+            if case.is_replaced:
+                meant.left_over += 1
+            elif choice.takes(case):
+                meant.add(case, is_parked=not from_dlq)
+            if choice.ids and meant.count == len(choice.ids):
+                break
+    meant.is_exact = not look.is_cut_short
+    meant.cost = look.cost()
+    return meant
+
+
+def _group(case: Case, *, is_parked: bool) -> str:
+    if not is_parked:
+        return cause_of(case.letter)
+    is_known = case.entry is not None and case.entry.status is Status.PARKED
+    return _label(case.entry) if is_known and case.entry else "not in the ledger"
+
+
+def _label(entry: Entry) -> str:
+    return " · ".join(label(entry))
+
+
+def nothing_matches(choice: Choice, facts: QueueFacts, *, from_dlq: bool) -> Refused:
+    """That no letter is meant, and where to look."""
+    if choice.ids:
+        return Refused("None of these is there. `redrive show ID` tells where one is.")
+    if from_dlq and facts.in_flight:
+        return Refused(
+            f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} are hidden until their time: "
+            "`redrive letters --held`."
+        )
+    listing = "redrive letters" if from_dlq else "redrive parked --list"
+    return Refused(f"No letter matches: nothing to do. `{listing}` shows what there is.")

@@ -1,0 +1,135 @@
+"""Gathers what `redrive status` shows, all at once. Whatever can't be read is told, not fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from redrive.core import breaker
+from redrive.core.circuit import Circuit, Orders
+from redrive.core.queue_facts import QueueFacts
+from redrive.settings import Settings
+from smart_redriver.oncall.stack.alarms import ringing_alarms
+from smart_redriver.oncall.stack.asking import Answer, Asking
+from smart_redriver.oncall.stack.changes import Change, changes_of
+from smart_redriver.oncall.stack.last_pass import last_pass
+from smart_redriver.oncall.stack.links import console_links
+from smart_redriver.oncall.stack.metrics import age_of_oldest
+from smart_redriver.oncall.stack.outlook import looks_every, next_step
+from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow
+
+#: So far back the last change is looked for, in one call.
+_DAYS_SEARCHED = 7
+_OFF = "nothing by itself: the schedule is off; `redrive run` makes a pass"
+
+
+def take_snapshot(session: Session) -> Snapshot:
+    """Ask for everything at once. Raises CallFailed and Refused only where the stack itself can't be read."""
+    _ = session.dead_letters, session.parking_lot, session.store
+    # One client after another: botocore builds them slowly, and not at the same time.
+    for service in ("dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
+        session.aws.client(service)
+    now = session.clock()
+    answers = _ask_everything(session, now)
+    settings, dlq = answers["settings"].value, answers["DLQ"].value
+    schedule = answers["schedule"]
+    runs = schedule.value == ENABLED or schedule.fault is not None
+    sources = _sources(session, settings, answers, now, runs=runs)
+    circuits = [one.circuit for one in sources if one.circuit]
+    return Snapshot(
+        at=now,
+        sources=sources,
+        looks_every=looks_every(settings, circuits, dlq, now)
+        if settings and circuits and runs
+        else None,
+        dlq=dlq,
+        parking_lot=answers["parking lot"].value,
+        oldest=answers["oldest letter"].value,
+        last_pass=answers["last pass"].value,
+        last_change=answers["last change"].value,
+        mode=settings.mode if settings else None,
+        schedule=schedule.value,
+        alarms=answers["alarms"].value or [],
+        links=console_links(session.place),
+        unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
+    )
+
+
+def _ask_everything(session: Session, now: datetime) -> dict[str, Answer[Any]]:
+    """Each answer, or why there is none, by what was asked for."""
+    with Asking() as ask:
+        asked: dict[str, Callable[[], Answer[Any]]] = {
+            "settings": ask(lambda: session.settings),
+            "DLQ": ask(session.dead_letters.facts),
+            "parking lot": ask(session.parking_lot.facts),
+            "oldest letter": ask(lambda: age_of_oldest(session, now)),
+            "last pass": ask(lambda: last_pass(session)),
+            "alarms": ask(lambda: ringing_alarms(session)),
+            "schedule": ask(lambda: schedule_state(session)),
+            "last change": ask(lambda: _last_change(session, now)),
+        }
+        for source in session.sources:
+            asked[_circuit_of(source.name)] = ask(session.store.of(source.name).load_circuit)
+            asked[_queue_of(source.name)] = ask(source.facts)
+        return {what: wait() for what, wait in asked.items()}
+
+
+def _last_change(session: Session, now: datetime) -> Change | None:
+    changes = changes_of(session.audit.read(now.date(), _DAYS_SEARCHED))
+    return changes[-1] if changes else None
+
+
+def _circuit_of(name: str) -> str:
+    return f"circuit of {name}"
+
+
+def _queue_of(name: str) -> str:
+    return f"queue {name}"
+
+
+def _sources(
+    session: Session,
+    settings: Settings | None,
+    answers: dict[str, Answer[Any]],
+    now: datetime,
+    *,
+    runs: bool,
+) -> tuple[SourceNow, ...]:
+    circuits = {
+        name: _circuit(name, settings, answers[_circuit_of(name)], now)
+        for name in session.place.sources
+    }
+    first = circuits[session.place.queue]
+    orders = first.orders if first else Orders()
+    found = []
+    for name, circuit in circuits.items():
+        dlq: QueueFacts | None = answers["DLQ"].value
+        step, at = "", None
+        if settings and circuit:
+            step, at = next_step(settings, circuit, orders, dlq, now) if runs else (_OFF, None)
+        # A drain has nothing to do while it is paused, or once the DLQ is empty.
+        drains = circuit is not None and circuit.orders.drains(now) and not orders.pauses(now)
+        drains = drains and (dlq is None or dlq.depth > 0)
+        found.append(
+            SourceNow(
+                name=name,
+                facts=answers[_queue_of(name)].value,
+                circuit=circuit,
+                next_step=step,
+                next_at=at,
+                draining_until=circuit.orders.drain_until if circuit and drains else None,
+            )
+        )
+    return tuple(found)
+
+
+def _circuit(
+    name: str, settings: Settings | None, answer: Answer[Circuit | None], now: datetime
+) -> Circuit | None:
+    """The circuit as it stands, or as the first pass will make it; None where that is not known."""
+    if answer.fault or answer.value or settings is None:
+        return answer.value
+    return breaker.new_circuit(name, settings, now)

@@ -1,0 +1,149 @@
+"""A snapshot as facts in plain words: what `redrive status` has on its screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from redrive.core.circuit import Circuit, State
+from redrive.core.queue_facts import QueueFacts
+from redrive.settings import Mode
+from smart_redriver.oncall.stack.changes import short_name
+from smart_redriver.oncall.stack.outlook import last_canary
+from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow
+from smart_redriver.oncall.terminal.terminal import Tone
+from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
+
+_MEANING = {
+    State.CLOSED: "letters flow",
+    State.OPEN: "nothing is redriven",
+    State.HALF_OPEN: "a canary is out, everything else waits",
+}
+_TONES = {State.CLOSED: Tone.GOOD, State.OPEN: Tone.BAD, State.HALF_OPEN: Tone.CAREFUL}
+_UNKNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line: what it is about (nothing where it goes on from the line above), and how it is meant."""
+
+    name: str
+    text: str
+    tone: Tone | None = None
+
+
+def facts_of(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
+    """The facts, the most important first."""
+    for source in now.sources:
+        yield Fact("Source", f"{source.name}, {_depth(source.facts)}")
+        if source.circuit:
+            yield from _circuit(source.circuit, source, now)
+    yield from _orders(now)
+    yield from _depths(now)
+    yield Fact("Last pass", _last_pass(now))
+    if "last change" not in now.unknown:
+        change = now.last_change
+        yield Fact("Last change", change.told(now.at) if change else "none in the last seven days")
+    yield from _alarms(now, with_full_names=with_full_names)
+
+
+def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fact]:
+    held = _held(now)
+    text = f"{circuit.state.value}, {held or _MEANING[circuit.state]}"
+    yield Fact("Circuit", text, Tone.CAREFUL if held else _TONES[circuit.state])
+    yield Fact("", f"since {ago(circuit.changed_at, now.at)}: {circuit.reason}")
+    if source.next_step:
+        yield Fact("Next", source.next_step + _when(source.next_at, now.at))
+    if source.draining_until:
+        by = short_name(circuit.orders.by)
+        yield Fact("Draining", f"until {stamp(source.draining_until)}, by {by}")
+    awaiting = f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
+    yield Fact("Window", awaiting)
+    for batch in circuit.pending:
+        line = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
+        if batch.due_at > now.at:
+            line += f"; were all to fail, they would be back {ago(batch.due_at, now.at)}"
+        yield Fact("", line)
+    if canary := last_canary(circuit):
+        sent = f"{canary.verdict.value}, sent {ago(canary.sent_at, now.at)}"
+        yield Fact("Last canary", f"{sent} as batch {canary.id} ({letters(canary.size)})")
+
+
+def _held(now: Snapshot) -> str:
+    """What keeps letters from flowing whatever the circuit's state is."""
+    if now.is_paused:
+        return "but paused: nothing is redriven"
+    if now.mode is not None and now.mode is not Mode.AUTOMATIC:
+        return f"but the setting `mode` is {now.mode.value}: nothing is redriven"
+    if not now.is_scheduled:
+        return "but no pass runs by itself"
+    return ""
+
+
+def _orders(now: Snapshot) -> Iterator[Fact]:
+    if not now.is_scheduled:
+        state = now.schedule or "missing"
+        text = f"{state}, so that no pass runs by itself: `redrive doctor`"
+        yield Fact("Schedule", text, Tone.BAD)
+    elif now.looks_every:
+        yield Fact("Next look", f"within {span(now.looks_every)}")
+    if now.is_paused:
+        by, reason = now.orders.by, now.orders.reason or "no reason given"
+        yield Fact("Paused", f"by {by}: {reason}", Tone.CAREFUL)
+
+
+def _depths(now: Snapshot) -> Iterator[Fact]:
+    has_letters = now.dlq is not None and now.dlq.depth > 0
+    oldest = f", the oldest there for {span(now.oldest)}" if now.oldest and has_letters else ""
+    yield Fact("DLQ", _depth(now.dlq) + oldest)
+    yield Fact("Parking lot", _depth(now.parking_lot) + _wait(now.parking_lot))
+    if now.least_to_expiry is not None and has_letters:
+        left = span(now.least_to_expiry)
+        is_near = now.least_to_expiry < timedelta(days=1)
+        text = f"the first letter of the DLQ expires in {left} at the least"
+        yield Fact("Expiry", text, Tone.BAD if is_near else None)
+
+
+def _alarms(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
+    if "alarms" in now.unknown:
+        return
+    if not now.alarms:
+        yield Fact("Alarms", "none", Tone.GOOD)
+    for number, alarm in enumerate(now.alarms):
+        text = f"{alarm.short}: {alarm.meaning}" if alarm.meaning else alarm.short
+        yield Fact("" if number else "Alarms", text, Tone.BAD)
+        if with_full_names and alarm.name != alarm.short:
+            yield Fact("", alarm.name)
+
+
+def _when(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return ""
+    return f", {ago(moment, now) if moment > now else 'with the next pass'}"
+
+
+def _depth(facts: QueueFacts | None) -> str:
+    if facts is None:
+        return _UNKNOWN
+    parts = [f"{facts.in_flight:,} in flight" if facts.in_flight else ""]
+    parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
+    details = ", ".join(part for part in parts if part)
+    messages = "message" if facts.depth == 1 else "messages"
+    return f"{facts.depth:,} {messages}" + (f" ({details})" if details else "")
+
+
+def _wait(facts: QueueFacts | None) -> str:
+    return ", which wait for a person: `redrive parked`" if facts and facts.depth else ""
+
+
+def _last_pass(now: Snapshot) -> str:
+    if now.last_pass is None:
+        return _UNKNOWN if "last pass" in now.unknown else "none in the last day: `redrive doctor`"
+    report = now.last_pass.report
+    parked = sum(report.get("parked", {}).values())
+    return (
+        f"{ago(now.last_pass.at, now.at)}, {report.get('outcome')}: {report.get('redriven', 0)} redriven, "
+        f"{parked} parked, {report.get('returned', 0)} returned"
+        + (f"; {report['reason']}" if report.get("reason") else "")
+    )

@@ -1,0 +1,104 @@
+"""How things stand when somebody is about to change them: pauses, circuits, and what others did within the hour.
+
+Every plan shows it, and what would go against it is asked for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from redrive.core.circuit import Circuit, Orders, State
+from smart_redriver.oncall.stack.changes import Change, changes_of, short_name
+from smart_redriver.oncall.stack.circuit import load_circuit
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import ago, stamp
+
+LATELY = timedelta(hours=1)
+#: The option that answers beforehand.
+INSIST = "--even-though-paused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What holds for a DLQ now. `circuits` are those of its source queues, `changes` others', of the last hour."""
+
+    at: datetime
+    circuits: tuple[Circuit, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def orders(self) -> Orders:
+        """What people ordered for all of them: it is kept with the first one's circuit."""
+        return self.circuits[0].orders
+
+    @property
+    def is_paused(self) -> bool:
+        return self.orders.pauses(self.at)
+
+    def pause_in_words(self) -> str:
+        """Who paused it, until when and why."""
+        until = stamp(self.orders.paused_until) or "somebody resumes it"
+        why = self.orders.reason or "no reason given"
+        return f"Paused until {until} by {short_name(self.orders.by)}: {why}"
+
+    def lines(self) -> Iterator[str]:
+        """As lines of a plan."""
+        for one in self.circuits:
+            since = f", since {ago(one.changed_at, self.at)}: {one.reason}"
+            yield f"The circuit of {one.queue} is {one.state.value}{'' if one.state is State.CLOSED else since}."
+        if self.is_paused:
+            yield f"{self.pause_in_words()}."
+        if self.orders.drains(self.at):
+            yield f"Draining until {stamp(self.orders.drain_until)}, by {short_name(self.orders.by)}."
+        for change in self.changes:
+            yield f"Within the last hour: {change.told(self.at)}."
+
+    def against_sending(self) -> list[str]:
+        """What speaks against sending letters past the re-driver."""
+        paused = [f"{self.pause_in_words()}."] if self.is_paused else []
+        return paused + [
+            f"The circuit of {one.queue} is {one.state.value}: its consumer has not been shown to be well."
+            for one in self.circuits
+            if one.state is not State.CLOSED
+        ]
+
+
+def take_standing(session: Session) -> Standing:
+    """Read it. Raises CallFailed and Refused."""
+    now = session.clock()
+    days = 1 + (now.date() - (now - LATELY).date()).days
+    lines = session.audit.read(now.date(), days)
+    changes = (
+        one for one in changes_of(lines) if one.at >= now - LATELY and one.who != session.who
+    )
+    circuits = (load_circuit(session, name) for name in session.place.sources)
+    return Standing(at=now, circuits=tuple(circuits), changes=tuple(changes))
+
+
+def tell_standing(session: Session) -> Standing:
+    """Read it, and show it below a plan. Raises CallFailed and Refused."""
+    standing = take_standing(session)
+    show_standing(session, standing)
+    return standing
+
+
+def show_standing(session: Session, standing: Standing) -> None:
+    """Show it below a plan."""
+    for line in standing.lines():
+        session.terminal.plan(printable(line))
+
+
+def confirm_against(
+    session: Session, question: str, objections: list[str], *, insists: bool, expected: str = "yes"
+) -> None:
+    """Ask, and ask again for each objection, unless the caller insists. Raises Refused."""
+    if session.terminal.assume_yes and objections and not insists:
+        raise Refused(f"{objections[0]} Nothing was changed: say {INSIST}, too, if you mean it.")
+    session.terminal.confirm(question, expected=expected)
+    for objection in objections:
+        if not insists:
+            session.terminal.confirm(f"{printable(objection)} All the same?")

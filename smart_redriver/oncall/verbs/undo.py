@@ -1,0 +1,142 @@
+"""`redrive undo`: letters as a file has them, back in the parking lot.
+
+What was deleted comes back. An edited copy that came back to the DLQ or the parking lot gives its place to the
+original, and is kept in a file of its own. One that is at its source queue can't be called back from there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from redrive.core.ledger import Status
+from redrive.core.letter import Letter
+from redrive.core.outgoing import ENTRIES_PER_CALL
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.kept_file import KeptFile
+from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.importing import ToParkingLot
+from smart_redriver.oncall.moving.parking import Park
+from smart_redriver.oncall.moving.shift import shift
+from smart_redriver.oncall.moving.work import Tally, Work
+from smart_redriver.oncall.stack.recording import recorded
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.standing import tell_standing
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+from smart_redriver.oncall.terminal.words import letters
+
+_UNKNOWN = "the ledger does not know it; `redrive import` sends it"
+_AS_IT_WAS = "it is as it was"
+_AWAY = "its copy is not in the DLQ or the parking lot: processed, or on its way; undo again if it comes back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoRequest:
+    """The letters as they were, and the file that keeps what takes their place now."""
+
+    file: Path
+    kept: Path
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Originals:
+    """Letters of the file, by what the ledger says of them: gone, or by the id of the copy that takes their place."""
+
+    unknown: int = 0
+    gone: list[Kept] = field(default_factory=list)
+    parked: dict[str, Letter] = field(default_factory=dict)
+    away: dict[str, Letter] = field(default_factory=dict)
+
+
+def undo(session: Session, request: UndoRequest) -> Exit:
+    """Show the plan, ask, put back. Raises CallFailed and Refused."""
+    file = KeptFile(session, request.file)
+    total = file.check()
+    if not total:
+        raise Refused(f"{request.file} has no letter in it: nothing to do.")
+    originals = _sort(session, file)
+    session.terminal.plan(
+        f"Plan: put {letters(total)} of {request.file} into the parking lot as they were. Deleted: {len(originals.gone):,}. "
+        f"Parked, perhaps in another form: {len(originals.parked):,}. Sent, and put back if they have returned to the "
+        f"DLQ: {len(originals.away):,}. What takes their place now is kept in {request.kept}."
+    )
+    tell_standing(session)
+    session.terminal.confirm("Put them back?")
+    with recorded(session, f"undo {request.file}", request.reason) as ended:
+        tally = _put_back(session, request, originals)
+        ended.extend(tally_in_words(tally, "put back"))
+    return finish(session, tally, Choice(), "put back")
+
+
+def _sort(session: Session, file: KeptFile) -> _Originals:
+    found = _Originals()
+    reading = iter(file)
+    while few := list(islice(reading, ENTRIES_PER_CALL)):
+        known = session.store.read_ledger(one.letter.original_id for one in few).entries
+        for one in few:
+            entry = known.get(one.letter.original_id)
+            if entry is None:
+                found.unknown += 1
+            elif entry.status is Status.DELETED:
+                found.gone.append(one)
+            elif entry.status is Status.PARKED:
+                found.parked[entry.current_id] = one.letter
+            else:
+                found.away[entry.current_id] = one.letter
+    return found
+
+
+def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
+    tally = _bring_back(session, request, originals.gone)
+    if originals.unknown:
+        tally.skipped[_UNKNOWN] += originals.unknown
+    note = f"put back by {session.who}" + (f": {request.reason}" if request.reason else "")
+    with ExportFile(request.kept, session.name_of) as file:
+        for letters_of, is_dlq in ((originals.parked, False), (originals.away, True)):
+            if letters_of and not tally.was_interrupted:
+                _add(tally, _swap(session, letters_of, file, note, is_dlq=is_dlq))
+    return tally
+
+
+def _bring_back(session: Session, request: UndoRequest, gone: list[Kept]) -> Tally:
+    importing = ToParkingLot(session, request.reason)
+    for start in range(0, len(gone), ENTRIES_PER_CALL):
+        with shift(session, f"oncall-undo-{session.who}"):
+            importing.take(gone[start : start + ENTRIES_PER_CALL])
+    return importing.tally
+
+
+def _swap(
+    session: Session, originals: dict[str, Letter], file: ExportFile, note: str, *, is_dlq: bool
+) -> Tally:
+    """Put originals in the place of their copies in one queue, by the copies' ids."""
+    out_of = session.letters_in(dlq=is_dlq)
+
+    def fault_of(letter: Letter) -> str | None:
+        was = originals[letter.message_id]
+        is_same = (letter.body, dict(letter.attributes)) == (was.body, dict(was.attributes))
+        return _AS_IT_WAS if is_same and not is_dlq else None
+
+    def original_of(letter: Letter) -> Letter:
+        was = originals[letter.message_id]
+        return replace(letter, body=was.body, attributes=was.attributes)
+
+    act = Park(session, out_of, note=note, fault_of=fault_of, edit=original_of, keep=file.write)
+    choice = Choice(ids=frozenset(originals))
+    tally = Work(session, out_of, choice, act).run()
+    if missing := len(originals.keys() - tally.ids_done):
+        tally.skipped[_AWAY] += missing
+    return tally
+
+
+def _add(tally: Tally, more: Tally) -> None:
+    tally.done += more.done
+    tally.discarded += more.discarded
+    tally.was_interrupted = more.was_interrupted
+    for into, counts in ((tally.skipped, more.skipped), (tally.failed, more.failed)):
+        Counter.update(into, counts)

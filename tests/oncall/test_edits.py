@@ -1,0 +1,294 @@
+"""Edits keep the original, by hand and by a command; `undo` puts it back; without a terminal no editor is started."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from redrive.core.ledger import Status
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.faults.scenes import SOME
+from tests.oncall.desk import Desk
+
+SWAP = ("--with", "sed s/broken/mended/")
+
+
+@pytest.fixture(autouse=True)
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
+
+
+def lines_of(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+# The original.
+
+
+@pytest.mark.parametrize("how", [(), SWAP], ids=["by hand", "by a command"])
+def test_the_original_of_an_edited_letter_is_kept_whole(
+    desk: Desk, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    (original_id,) = desk.park("broken", MessageAttributes=SOME)
+    now = desk.world.clock.now()
+
+    ran = desk("edit", original_id, *how, "--yes")
+
+    (line,) = lines_of(tmp_path / f"edited-{now:%Y%m%dT%H%M%SZ}.jsonl")
+    assert ran.code == 0, ran.said
+    assert (line["body"], line["original_id"]) == ("broken", original_id)
+    assert line["attributes"]["blob"] == {"DataType": "Binary", "BinaryBase64": "AP8="}  # type: ignore[index]
+    assert f"edited-{now:%Y%m%dT%H%M%SZ}.jsonl" in desk.history()[-1]
+
+
+@pytest.mark.parametrize("how", [(), SWAP], ids=["by hand", "by a command"])
+def test_nothing_is_sent_that_could_not_be_kept(
+    desk: Desk, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    (original_id,) = desk.park("broken")
+
+    ran = desk("edit", original_id, *how, "--yes", "--export", str(tmp_path / "no" / "file"))
+
+    assert ran.code == 1
+    assert "can't be written" in ran.err
+    assert (desk.bodies(PARKING_LOT), desk.bodies(SOURCE)) == (["broken"], [])
+
+
+# Undo.
+
+
+def edited(desk: Desk, *bodies: str) -> list[str]:
+    """Letters that were edited; their original ids."""
+    ids = desk.park(*bodies, MessageAttributes=SOME)
+    assert desk("edit", "--all", *SWAP, "--export", "edits.jsonl", "--yes").code == 0
+    return ids
+
+
+@pytest.mark.parametrize("is_parked_again", [True, False], ids=["parked again", "in the DLQ"])
+def test_undo_puts_the_original_in_the_place_of_a_copy_that_came_back(
+    desk: Desk, tmp_path: Path, is_parked_again: bool
+) -> None:
+    (original_id,) = edited(desk, "broken")
+    desk.fail_again()
+    if is_parked_again:
+        desk.park()
+
+    ran = desk("undo", "edits.jsonl", "--export", "undone.jsonl", "--yes", "--reason", "mistaken")
+
+    assert ran.code == 0, ran.said
+    assert (desk.bodies(PARKING_LOT), desk.bodies(DLQ)) == (["broken"], [])
+    (message,) = desk.world.sqs.inspect.messages(PARKING_LOT)
+    assert message.attributes["blob"] == SOME["blob"]
+    entry = desk.entry(original_id)
+    assert (entry.status, entry.park_reason) == (Status.PARKED, "BY_HAND")
+    assert entry.history[-1].endswith("user/kim: mistaken")
+    assert [line["body"] for line in lines_of(tmp_path / "undone.jsonl")] == ["mended"]
+
+
+def test_undo_calls_nothing_back_from_a_source_queue(desk: Desk) -> None:
+    edited(desk, "broken")
+
+    ran = desk("undo", "edits.jsonl", "--yes")
+
+    assert ran.code == 1
+    assert "undo again if it comes back" in ran.err
+    assert (desk.bodies(SOURCE), desk.bodies(PARKING_LOT)) == (["mended"], [])
+
+
+def test_undo_brings_back_what_was_deleted(desk: Desk) -> None:
+    desk.park("a", "b")
+    desk("delete", "--all", "--yes", "--export", "gone.jsonl")
+
+    ran = desk("undo", "gone.jsonl", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert desk.bodies(PARKING_LOT) == ["a", "b"]
+
+
+def test_undoing_twice_changes_nothing_more(desk: Desk) -> None:
+    edited(desk, "broken")
+    desk.fail_again()
+    desk.park()
+    desk("undo", "edits.jsonl", "--yes")
+
+    ran = desk("undo", "edits.jsonl", "--yes")
+
+    assert ran.code == 1
+    assert "Skipped 1: it is as it was." in ran.err
+    assert desk.bodies(PARKING_LOT) == ["broken"]
+
+
+def test_undo_shows_its_plan_and_takes_no_for_an_answer(desk: Desk) -> None:
+    edited(desk, "broken")
+    desk.fail_again()
+    desk.park()
+
+    ran = desk("undo", "edits.jsonl", answer="no")
+
+    assert ran.code == 1
+    assert ran.out.startswith("Plan: put 1 letter of edits.jsonl into the parking lot as they were")
+    assert desk.bodies(PARKING_LOT) == ["mended"]
+
+
+def test_undo_takes_no_file_of_another_queue(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a")
+    desk("delete", "--all", "--yes", "--export", "gone.jsonl")
+    file = tmp_path / "gone.jsonl"
+    line = lines_of(file)[0] | {"source_arn": "arn:aws:sqs:us-east-1:123456789012:refunds"}
+    file.write_text(json.dumps(line) + "\n")
+
+    assert desk("undo", "gone.jsonl", "--yes").code == 1
+    assert desk.bodies(PARKING_LOT) == []
+
+
+# The editor.
+
+
+@pytest.mark.parametrize("named", [None, "vim", "/usr/bin/nano -w", "nvim"])
+def test_no_editor_is_started_that_would_wait_for_a_terminal(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    (original_id,) = desk.park("broken")
+    if named:
+        monkeypatch.setenv("EDITOR", named)
+    else:
+        monkeypatch.delenv("EDITOR")
+
+    ran = desk("edit", original_id, "--yes")
+
+    assert ran.code == 1
+    assert "There is no terminal for the editor" in ran.err
+    assert "--with CMD" in ran.err
+    assert desk.visible(PARKING_LOT) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("a", "b"), ("--all",), ("--contains", "x"), ("a", "--dry-run"), ("a", "--contains", "x")],
+)
+def test_by_hand_one_letter_is_edited_and_no_more(desk: Desk, arguments: tuple[str, ...]) -> None:
+    assert desk("edit", *arguments, "--yes").code == 2
+    assert desk.calls == []
+
+
+# By a command.
+
+
+def test_a_command_mends_many_letters_and_leaves_the_others(desk: Desk) -> None:
+    desk.park("broken 1", "broken 2", "fine", MessageAttributes=SOME)
+
+    ran = desk("edit", "--all", *SWAP, "--yes", "--reason", "new schema")
+
+    assert ran.code == 3, ran.said
+    assert desk.bodies(SOURCE) == ["mended 1", "mended 2"]
+    assert desk.bodies(PARKING_LOT) == ["fine"]
+    assert desk.visible(PARKING_LOT) == 1
+    assert "Skipped 1: the command leaves it as it is." in ran.err
+    (message, _) = desk.world.sqs.inspect.messages(SOURCE)
+    assert message.attributes["blob"] == SOME["blob"]
+
+
+def test_the_plan_shows_differences_of_samples_and_the_count(desk: Desk) -> None:
+    desk.park(*(f"broken {n}" for n in range(5)), "fine")
+
+    ran = desk("edit", "--all", *SWAP, answer="no")
+
+    assert "Plan: give 5 letters to `sed s/broken/mended/`" in ran.out
+    assert ran.out.count("-broken") == ran.out.count("+mended") == 3
+    assert "Stay as and where they are: 1 letter, the command leaves it as it is." in ran.out
+    assert "Send 5 letters as the command makes them" in ran.err
+    assert desk.visible(PARKING_LOT) == 6
+    assert desk.bodies(SOURCE) == []
+
+
+def test_a_dry_run_of_an_edit_sends_nothing(desk: Desk, tmp_path: Path) -> None:
+    desk.park("broken 1", "fine")
+
+    ran = desk("edit", "--all", *SWAP, "--dry-run", "--json")
+
+    assert ran.json == {"plan": {"count": 1, "staying": {"the command leaves it as it is": 1}}}
+    assert desk.visible(PARKING_LOT) == 2
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("false", "refused by the command: exit code 1"),
+        ("sh -c 'echo no schema >&2; exit 4'", "refused by the command: no schema"),
+        ("true", "refused: the command put out nothing"),
+        ("printf '\\377'", "refused: what the command put out is no text"),
+        ("cat", "the command leaves it as it is"),
+    ],
+)
+def test_what_a_command_can_not_mend_stays(desk: Desk, command: str, said: str) -> None:
+    desk.park("broken")
+
+    ran = desk("edit", "--all", "--with", command, "--yes")
+
+    assert ran.code == 1
+    assert f"The command changes no letter: nothing to do (1: {said})." in ran.err
+    assert desk.visible(PARKING_LOT) == 1
+
+
+def test_what_a_command_made_is_validated(desk: Desk) -> None:
+    desk.park("broken 1", "broken 2")
+
+    ran = desk("edit", "--all", *SWAP, "--validate", "grep 1", "--yes")
+
+    assert ran.code == 3
+    assert desk.bodies(SOURCE) == ["mended 1"]
+    assert desk.bodies(PARKING_LOT) == ["broken 2"]
+
+
+def test_a_command_that_adds_a_line_end_changes_nothing_by_it(desk: Desk) -> None:
+    desk.park('{"a":  1}')
+
+    desk("edit", "--all", "--with", "sh -c 'tr -d \" \"; echo'", "--yes")
+
+    assert desk.bodies(SOURCE) == ['{"a":1}']
+
+
+def test_no_such_command_is_misuse(desk: Desk) -> None:
+    desk.park("a")
+
+    ran = desk("edit", "--all", "--with", "no-such-command", "--yes")
+
+    assert ran.code == 2
+    assert "--with 'no-such-command': there is no such command" in ran.err
+
+
+def test_a_letter_too_large_for_its_queue_stays(desk: Desk) -> None:
+    desk.park("broken 1")
+    grow = f"{sys.executable} -c \"print('x' * 1_100_000)\""
+
+    ran = desk("edit", "--all", "--with", grow, "--yes")
+
+    assert ran.code == 1
+    assert desk.bodies(PARKING_LOT) == ["broken 1"]
+
+
+def test_an_edit_by_command_goes_past_no_pause_without_being_told(desk: Desk) -> None:
+    desk.park("broken")
+    desk("pause", "--reason", "migration", "--yes")
+
+    assert desk("edit", "--all", *SWAP, "--yes").code == 1
+    assert desk("edit", "--all", *SWAP, "--yes", "--even-though-paused").code == 0
+
+
+def test_the_terminal_is_watched_where_both_its_ends_are_one(desk: Desk) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    from smart_redriver.oncall.terminal.terminal import Terminal
+
+    assert Terminal(out=Screen(), answers=Screen()).is_watched
+    assert not Terminal(out=io.StringIO(), answers=Screen()).is_watched
+    assert not Terminal(out=Screen(), answers=io.StringIO()).is_watched

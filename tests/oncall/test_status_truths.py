@@ -1,0 +1,208 @@
+"""`status` says that letters flow only where they do, and nothing that is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from fakes.faults import on, refuse
+from redrive.core.batch import Judged, Verdict
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
+from redrive.core.circuit import Circuit, State
+from redrive.settings import Mode, Settings
+from simulator.world import SOURCE
+from smart_redriver.oncall.stack.outlook import last_canary
+from tests.oncall.desk import Desk
+from tests.oncall.fakes import STACK
+
+FLOW = "CLOSED, letters flow"
+
+
+def told(desk: Desk) -> dict[str, object]:
+    (one,) = desk("status", "--json").json["queues"]
+    return one
+
+
+def test_letters_of_a_paused_queue_do_not_flow(desk: Desk) -> None:
+    desk("pause", "--reason", "migration", "--for", "1h", "--yes")
+
+    paused = desk("status").out
+    desk.world.clock.advance(3601)
+    over = desk("status").out
+
+    assert "Circuit:     CLOSED, but paused: nothing is redriven" in paused
+    assert FLOW not in paused
+    assert FLOW in over
+    assert "Paused" not in over
+    assert (told(desk)["paused"], told(desk)["paused_until"]) == (False, None)
+
+
+@pytest.mark.parametrize("mode", [Mode.DRY_RUN, Mode.PAUSED])
+def test_letters_do_not_flow_where_the_setting_says_so(mode: Mode) -> None:
+    desk = Desk(Settings(mode=mode))
+
+    out = desk("status").out
+
+    assert f"CLOSED, but the setting `mode` is {mode.value}: nothing is redriven" in out
+    assert FLOW not in out
+    assert told(desk)["mode"] == mode.value
+
+
+@pytest.mark.parametrize(("state", "word"), [("DISABLED", "DISABLED"), (None, "missing")])
+def test_a_schedule_that_is_off_is_seen(desk: Desk, state: str | None, word: str) -> None:
+    desk.dead_letters("a")
+    desk.clients["scheduler"].state = state
+
+    out = desk("status").out
+
+    assert "Circuit:     CLOSED, but no pass runs by itself" in out
+    assert f"Schedule:    {word}, so that no pass runs by itself: `redrive doctor`" in out
+    assert "Next:        nothing by itself: the schedule is off" in out
+    assert "Next look" not in out
+    assert (told(desk)["schedule"], told(desk)["look_again_seconds"]) == (state, None)
+
+
+def test_a_schedule_that_may_not_be_read_is_not_called_off(desk: Desk) -> None:
+    error = ClientError({"Error": {"Code": "AccessDeniedException"}}, "ListSchedules")
+    denied = on("ListSchedules", refuse(error))
+
+    out = desk("status", script=denied).out
+
+    assert FLOW in out
+    assert "Not read:    schedule (ListSchedules: AccessDeniedException)" in out
+
+
+def test_a_drain_is_shown_while_it_has_something_to_drain(desk: Desk) -> None:
+    desk.dead_letters("a")
+    desk("drain", "--for", "1h", "--no-follow", "--yes")
+    during, until = desk("status").out, told(desk)["draining_until"]
+
+    desk("run", "--yes")
+    drained, none = desk("status").out, told(desk)["draining_until"]
+
+    assert f"Draining:    until {until}, by kim" in during
+    assert "Draining" not in drained
+    assert none is None
+
+
+def test_a_drain_that_is_over_is_not_shown(desk: Desk) -> None:
+    desk.dead_letters("a")
+    desk("drain", "--for", "1h", "--no-follow", "--yes")
+    desk.world.clock.advance(3601)
+
+    assert "Draining" not in desk("status").out
+    assert told(desk)["draining_until"] is None
+
+
+def test_the_last_change_by_a_person_is_shown(desk: Desk) -> None:
+    before = desk("status").out
+    desk("open", "--reason", "the provider is down", "--yes")
+    desk.world.clock.advance(120)
+
+    after = desk("status").out
+
+    assert "Last change: none in the last seven days" in before
+    assert "Last change: 2 min ago, kim: force orders OPEN: done (the provider is down)" in after
+    assert told(desk)["last_change"] == {
+        "at": "2026-01-01T00:00:00Z",
+        "who": "arn:aws:iam::123456789012:user/kim",
+        "what": "force orders OPEN",
+        "outcome": "done",
+        "why": "the provider is down",
+    }
+
+
+# Canaries.
+
+
+def judged(circuit: Circuit, generation: int, verdict: Verdict = Verdict.FAILURE) -> Circuit:
+    one = Judged(
+        id=7,
+        generation=generation,
+        verdict=verdict,
+        is_strike=False,
+        sent_at=circuit.changed_at - timedelta(minutes=4),
+        size=1,
+    )
+    return replace(circuit, judged=(*circuit.judged, one))
+
+
+def test_the_last_canary_is_shown(desk: Desk) -> None:
+    now = desk.world.clock.now()
+    circuit = new_circuit(SOURCE, desk.redriver.settings, now)
+    opened = replace(
+        force(circuit, State.OPEN, "a canary failed", now), generation=5, consecutive_opens=2
+    )
+    desk.store.save_circuit(judged(opened, 4))
+
+    assert "Last canary: FAILURE, sent 4 min ago as batch 7 (1 letter)" in desk("status").out
+    (source,) = told(desk)["sources"]  # type: ignore[misc]
+    assert source["last_canary"]["verdict"] == "FAILURE"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("state", "generation", "opens", "reason", "is_canary"),
+    [
+        (State.HALF_OPEN, 5, 1, "a canary", True),
+        (State.HALF_OPEN, 4, 1, "what opened it", False),
+        (State.OPEN, 4, 2, "a canary failed", True),
+        (State.OPEN, 4, 1, "3 failed batches in a row", False),
+        (State.CLOSED, 4, 0, "2 canaries succeeded", True),
+        (State.CLOSED, 4, 0, "forced by kim", False),
+        (State.CLOSED, 5, 0, "2 canaries succeeded", False),
+    ],
+)
+def test_a_canary_is_what_a_half_open_circuit_sent(
+    state: State, generation: int, opens: int, reason: str, is_canary: bool, desk: Desk
+) -> None:
+    fresh = new_circuit(SOURCE, Settings(), desk.world.clock.now())
+    circuit = replace(fresh, state=state, generation=5, consecutive_opens=opens, reason=reason)
+
+    assert (last_canary(judged(circuit, generation)) is not None) is is_canary
+
+
+# Alarms and links.
+
+POISON = f"{STACK}-RedriverMonitoringPoisonParked26C48EBB-D4F1F4E2011DE"
+TEXT = (
+    "Letters that keep failing wait in the parking lot for a decision. First: group them by cause with "
+    "`redrive parked`. Queue: orders. Runbook: https://example.com#poison"
+)
+
+
+def test_an_alarm_has_a_short_name_and_says_what_it_means(desk: Desk) -> None:
+    desk.alarms.in_alarm, desk.alarms.descriptions = [POISON], {POISON: TEXT}
+
+    short, full = desk("status").out, desk("status", "--full-names").out
+
+    line = "Alarms:      PoisonParked: Letters that keep failing wait in the parking lot"
+    assert line in short
+    assert POISON not in short
+    assert line in full
+    assert POISON in full
+    assert told(desk)["alarms"] == [POISON]
+    assert told(desk)["alarm_details"] == [
+        {
+            "name": POISON,
+            "short": "PoisonParked",
+            "meaning": "Letters that keep failing wait in the parking lot for a decision.",
+            "first": "group them by cause with `redrive parked`.",
+        }
+    ]
+
+
+def test_links_lead_to_the_aws_console_when_asked_for(desk: Desk) -> None:
+    ran = desk("status", "--links")
+
+    queue = "https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F123456789012%2Forders-dlq"
+    home = "https://us-east-1.console.aws.amazon.com"
+    assert f"DLQ: {home}/sqs/v3/home?region=us-east-1#/queues/{queue}" in ran.out
+    assert f"{home}/lambda/home?region=us-east-1#/functions/redriver-function" in ran.out
+    assert "https://" not in desk("status").out
+    assert set(told(desk)["links"]) == {  # type: ignore[call-overload]
+        "DLQ", "parking lot", "alarms", "stack", "function and log",
+    }  # fmt: skip

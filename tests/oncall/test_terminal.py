@@ -1,0 +1,213 @@
+"""What people read: fitted to their terminal, in colour there, and without the hashes of generated names."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+
+from fakes.faults import Wire
+from redrive.core.breaker import new_circuit
+from redrive.core.by_hand import force
+from redrive.core.circuit import State
+from simulator.world import SOURCE
+from smart_redriver.oncall.cli import app
+from smart_redriver.oncall.stack.alarms import read_alarm
+from smart_redriver.oncall.stack.deployment import Place, choose_places, choose_source
+from smart_redriver.oncall.terminal.names import shortened
+from smart_redriver.oncall.terminal.table import table
+from smart_redriver.oncall.terminal.terminal import Terminal, Tone
+from tests.infrastructure.conftest import synthesize
+from tests.oncall.desk import Desk
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+MADE = "SmartRedriverQueuesE9380B63-Source-7ea7f37c-9ff4-4d8a-9567-852b61b356dd"
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def on_screen(desk: Desk, *arguments: str) -> str:
+    """What a command shows on a terminal."""
+    terminal = Terminal(out=Screen(), err=io.StringIO())
+    with pytest.raises(SystemExit):
+        app(list(arguments), prog_name="redrive", obj=lambda _: desk.session(Wire(), terminal))
+    shown: str = terminal.out.getvalue()  # type: ignore[attr-defined]
+    return shown
+
+
+# Width.
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("parked",),
+        ("parked", "--list"),
+        ("letters",),
+        ("letters", "--held"),
+        ("run", "--dry-run"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("narrow")
+def test_every_table_fits_sixty_columns(desk: Desk, arguments: tuple[str, ...]) -> None:
+    error = {"ErrorType": {"DataType": "String", "StringValue": "KeyError: " + "price " * 15}}
+    desk.park("a", "b", MessageAttributes=error)
+    desk.dead_letters("c", '{"one": 1, "two": 2}')
+    held = replace(
+        desk.suspect("46f7cf52-5282-489c-b847-88ec82863a59"),
+        not_before=desk.world.clock.now().replace(year=2027),
+    )
+    desk.store.write_ledger([held], [], desk.world.clock.now())
+
+    shown = COLOUR.sub("", on_screen(desk, *arguments))
+
+    rows = [line for line in shown.splitlines() if not line.endswith((".", ":", ")"))]
+    assert rows
+    assert [line for line in rows if len(line) > 60] == []
+
+
+def test_a_table_that_fits_is_a_table_and_else_each_row_has_lines_of_its_own() -> None:
+    rows = [("an-id", "MAX_ATTEMPTS", "12"), ("b", "EXPIRING", "3")]
+
+    wide = table(("ID", "REASON", "STRIKES"), rows, right={2}, columns=60)
+    narrow = table(("ID", "REASON", "STRIKES"), rows, right={2}, columns=24)
+
+    assert wide.splitlines()[0].split() == ["ID", "REASON", "STRIKES"]
+    assert narrow.splitlines() == [
+        "an-id",
+        "    reason MAX_ATTEMPTS",
+        "    strikes 12",
+        "b",
+        "    reason EXPIRING",
+        "    strikes 3",
+    ]
+
+
+def test_what_is_written_to_a_file_has_one_line_a_row(desk: Desk) -> None:
+    (message_id,) = desk.park("a")
+
+    (line,) = (one for one in desk("parked", "--list").out.splitlines() if message_id in one)
+
+    assert "MAX_ATTEMPTS" in line
+
+
+# Colour.
+
+
+@pytest.mark.parametrize(
+    ("state", "colour"), [("OPEN", "\x1b[31m"), ("CLOSED", "\x1b[32m"), ("HALF_OPEN", "\x1b[33m")]
+)
+@pytest.mark.usefixtures("narrow")
+def test_a_circuit_has_its_colour_on_a_terminal_and_nowhere_else(
+    desk: Desk, state: str, colour: str
+) -> None:
+    circuit = new_circuit(SOURCE, desk.redriver.settings, desk.world.clock.now())
+    desk.store.save_circuit(force(circuit, State(state), "seen", desk.world.clock.now()))
+
+    assert f"{colour}{state}, " in on_screen(desk, "status")
+    assert not COLOUR.search(desk("status").out)
+
+
+@pytest.mark.usefixtures("narrow")
+def test_no_colour_is_shown_to_whoever_wants_none(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coloured = on_screen(desk, "doctor")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert COLOUR.search(coloured)
+    assert not COLOUR.search(on_screen(desk, "doctor"))
+    assert Terminal(out=Screen()).paint("x", Tone.BAD) == "x"
+
+
+@pytest.mark.usefixtures("narrow")
+def test_watch_has_the_colours_of_status(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("LINES", "40")
+
+    shown = on_screen(desk, "watch", "--times", "2")
+
+    assert "\x1b[32mCLOSED, letters flow" in shown
+    assert "Parking lot: 0 messages" in COLOUR.sub("", shown)
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (MADE, "Source"),
+        (f"circuit of {MADE}, OPEN", "circuit of Source, OPEN"),
+        ("SmartRedriver-QueuesDeadLetterA4947A69-abc.", "DeadLetter."),
+        ("SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Zabc", "DeadLetter"),
+        ("SmartRedriver-AdoptedOrdersParkingLotF16E5B7E-q1", "AdoptedOrdersParkingLot"),
+        ("orders", "orders"),
+        ("SmartRedriver-orders", "SmartRedriver-orders"),
+        (f"arn:aws:sqs:eu-west-1:1:{MADE}", f"arn:aws:sqs:eu-west-1:1:{MADE}"),
+        (f"https://sqs.eu-west-1.amazonaws.com/1/{MADE}", None),
+        ("MySmartRedriver-QueuesDeadLetterA4947A69-abc", None),
+        ("orders-Source-7ea7f37c", None),
+    ],
+)
+def test_a_generated_name_is_cut_to_its_sense(text: str, short: str | None) -> None:
+    assert shortened(text, "SmartRedriver") == (short or text)
+
+
+def test_a_queue_can_be_named_as_it_is_shown(desk: Desk) -> None:
+    url = f"https://sqs.eu-west-1.amazonaws.com/123456789012/{MADE}"
+    deployment = replace(desk.deployment, queue_name=MADE, source_queue_url=url)
+    place = Place(stack="SmartRedriver", deployment=deployment)
+
+    assert choose_places([place], "source") == (place,)
+    assert choose_places([place], MADE) == (place,)
+    assert choose_source(place, "Source") == MADE
+
+
+def test_what_people_read_has_short_names_and_json_the_full_ones() -> None:
+    text, as_json = io.StringIO(), io.StringIO()
+    people = Terminal(out=text, err=text, answers=io.StringIO("yes"), spared_stack="SmartRedriver")
+
+    people.say(f"Source: {MADE}")
+    people.plan(f"to {MADE}")
+    people.warn(f"no {MADE}")
+    people.confirm(f"{MADE}?")
+    Terminal(is_json=True, out=as_json, spared_stack="SmartRedriver").result({"queue": MADE})
+
+    assert MADE not in text.getvalue()
+    assert text.getvalue().startswith("Source: Source\nto Source\nno Source\nSource? Type yes")
+    assert MADE in as_json.getvalue()
+
+
+def test_full_names_are_shown_when_asked_for() -> None:
+    out = io.StringIO()
+
+    Terminal(out=out, spared_stack=None).say(MADE)
+
+    assert out.getvalue() == f"{MADE}\n"
+
+
+def test_every_alarm_of_the_template_has_a_short_name() -> None:
+    resources = synthesize().to_json()["Resources"]
+    names = [name for name, one in resources.items() if one["Type"].endswith("Alarm")]
+
+    short = {read_alarm({"AlarmName": f"SmartRedriver-{one}-D4F1F4E2"}).short for one in names}
+
+    assert {"PoisonParked", "CircuitOpen", "LettersPileUp", "RedriverUnwell"} <= short
+    assert len(short) == len(names)
+    assert [one for one in short if re.search(r"[0-9A-F]{8}|-", one)] == []
