@@ -5,7 +5,7 @@ through it at synth, and the function reads environment variables through it at 
 what deploys also starts. Standard library only: synth, Lambda and simulator all import this.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Self
@@ -209,9 +209,9 @@ class Deployment:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the variables. Raises SettingsError listing all that are missing or empty.
+        """Read the variables. Raises SettingsError listing all that are missing or empty, and queues in two roles.
 
-        Only ``SOURCE_QUEUE_URLS`` may be: most DLQs have one source.
+        Only ``SOURCE_QUEUE_URLS`` may be missing: most DLQs have one source.
         """
         variables = _variables(cls)
         faults = [
@@ -222,7 +222,10 @@ class Deployment:
         if faults:
             raise SettingsError(faults)
         places = {name: env[variable] for name, variable in variables.items()}
-        return cls(**places, further_source_urls=tuple(env.get(_FURTHER_SOURCES, "").split()))
+        further = tuple(env.get(_FURTHER_SOURCES, "").split())
+        if doubles := list(_in_two_roles(env, further)):
+            raise SettingsError(doubles)
+        return cls(**places, further_source_urls=further)
 
     def to_env(self) -> dict[str, str]:
         """The variables: the inverse of ``from_env``."""
@@ -233,6 +236,18 @@ class Deployment:
 
 
 _FURTHER_SOURCES = "SOURCE_QUEUE_URLS"
+
+
+def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
+    """A fault for each queue that is given again: a DLQ that is its own source would have live messages redriven."""
+    one_each = ("SOURCE_QUEUE_URL", "DLQ_URL", "PARKING_LOT_URL")
+    urls = [
+        *((role, env[role]) for role in one_each),
+        *((_FURTHER_SOURCES, url) for url in further),
+    ]
+    for place, (role, url) in enumerate(urls):
+        if other := next((one for one, earlier in urls[:place] if earlier == url), None):
+            yield Fault(setting=role, seen=url, accepted=f"another queue than {other}")
 
 
 def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 It stands alone, so another CDK app can use it for queues of its own; `docs/deploy.md` shows how.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -17,11 +17,13 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 import redrive
+from redrive.errors import Fault, SettingsError
 from redrive.settings import Deployment, Settings
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.owners import tell_owners
 from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.queue_roles import role_faults
 from smart_redriver.cdk.queues import make_parking_lot
 from smart_redriver.cdk.state_table import shared_state_table
 from smart_redriver.cdk.topics import Topics
@@ -67,7 +69,8 @@ class SmartRedriver(Construct):
     grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
     its own. Without a ``parking_lot`` one is made, encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
-    share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here.
+    share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
+    SettingsError listing all that is wrong with settings and queues.
     """
 
     def __init__(
@@ -88,7 +91,15 @@ class SmartRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        settings = settings or Settings()
+        settings = _checked(
+            settings or Settings(),
+            {
+                "source_queue": source_queue,
+                **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
+                "dead_letter_queue": dead_letter_queue,
+                **({"parking_lot": parking_lot} if parking_lot else {}),
+            },
+        )
         key = parking_lot_key or dead_letter_queue.encryption_master_key
         self.source_queues = (source_queue, *further_sources)
         self.dead_letter_queue = dead_letter_queue
@@ -172,6 +183,19 @@ class SmartRedriver(Construct):
             schedule=scheduler.ScheduleExpression.rate(_TICK_EVERY),
             target=target,
         )
+
+
+def _checked(settings: Settings, queues: Mapping[str, sqs.IQueue]) -> Settings:
+    """The settings as the function will read them. Raises SettingsError listing every fault of settings and queues."""
+    faults: list[Fault] = []
+    try:
+        settings = Settings.parse({name: getattr(settings, name) for name in Settings.names()})
+    except SettingsError as error:
+        faults += error.faults
+    faults += role_faults(queues)
+    if faults:
+        raise SettingsError(faults)
+    return settings
 
 
 _topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()

@@ -11,7 +11,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from smart_redriver.cdk import SmartRedriver
+from redrive.errors import SettingsError
+from smart_redriver.cdk import Settings, SmartRedriver
+from tests.infrastructure.adopted import queue_arn
 from tests.infrastructure.app_process import ROOT, UNBUNDLED
 
 EXAMPLE = ROOT / "examples" / "own_app.py"
@@ -95,3 +97,89 @@ def test_a_key_of_the_apps_own_lets_the_function_in(stack):
         and str(statement["Resource"]["Fn::GetAtt"][0]).startswith("Key")
     ]
     assert actions == [{"kms:Decrypt", "kms:GenerateDataKey"}]
+
+
+def imported(stack: cdk.Stack, name: str) -> sqs.IQueue:
+    return sqs.Queue.from_queue_arn(stack, f"Imported{len(stack.node.children)}", queue_arn(name))
+
+
+def faults_of(stack: cdk.Stack, **given: object) -> dict[str, str]:
+    usual = {
+        "source_queue": imported(stack, "orders"),
+        "dead_letter_queue": imported(stack, "orders-dlq"),
+    }
+    with pytest.raises(SettingsError) as caught:
+        SmartRedriver(stack, "Redriver", **{**usual, **given})
+    return {fault.setting: fault.accepted for fault in caught.value.faults}
+
+
+def test_settings_that_the_function_would_refuse_are_refused_at_synth(stack):
+    faults = faults_of(
+        stack, settings=Settings(max_attempts=-3, failure_rate=2, canary_size=60_000)
+    )
+
+    assert faults.keys() == {"max_attempts", "failure_rate", "canary_size"}
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "other"),
+    [
+        ("dead_letter_queue", "orders", "source_queue"),
+        ("parking_lot", "orders", "source_queue"),
+        ("parking_lot", "orders-dlq", "dead_letter_queue"),
+    ],
+)
+def test_a_queue_has_one_role(stack, role, name, other):
+    assert faults_of(stack, **{role: imported(stack, name)}) == {
+        role: f"another queue than {other}"
+    }
+
+
+def test_a_queue_of_the_apps_own_has_one_role_too(stack):
+    queue = sqs.Queue(stack, "Queue")
+
+    faults = faults_of(stack, source_queue=queue, dead_letter_queue=queue)
+
+    assert faults == {"dead_letter_queue": "another queue than source_queue"}
+
+
+def test_a_further_source_is_another_one(stack):
+    faults = faults_of(stack, further_sources=[imported(stack, name) for name in ("a", "orders")])
+
+    assert faults == {"further_sources[1]": "another queue than source_queue"}
+
+
+def test_fifo_queues_are_refused(stack):
+    faults = faults_of(
+        stack,
+        source_queue=imported(stack, "orders.fifo"),
+        dead_letter_queue=imported(stack, "dlq.fifo"),
+    )
+
+    assert faults == {
+        "source_queue": "a standard queue",
+        "dead_letter_queue": "a standard queue",
+    }
+
+
+@pytest.mark.parametrize("place", ["us-east-1:111122223333", "eu-west-1:444455556666"])
+def test_queues_of_different_places_are_refused(stack, place):
+    elsewhere = sqs.Queue.from_queue_arn(stack, "Elsewhere", f"arn:aws:sqs:{place}:orders-dlq")
+
+    faults = faults_of(stack, dead_letter_queue=elsewhere)
+
+    assert faults == {"dead_letter_queue": "a queue in eu-west-1/111122223333"}
+
+
+def test_settings_in_text_arrive_as_what_they_say(stack):
+    settings = Settings(memory_mib="256")
+
+    SmartRedriver(
+        stack,
+        "Redriver",
+        source_queue=imported(stack, "orders"),
+        dead_letter_queue=imported(stack, "orders-dlq"),
+        settings=settings,
+    )
+
+    Template.from_stack(stack).has_resource_properties("AWS::Lambda::Function", {"MemorySize": 256})

@@ -322,6 +322,23 @@ def test_all_missing_and_empty_variables_of_a_deployment_are_told_at_once():
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "role", "other"),
+    [
+        ({"DLQ_URL": "https://sqs/orders"}, "DLQ_URL", "SOURCE_QUEUE_URL"),
+        ({"PARKING_LOT_URL": "https://sqs/orders"}, "PARKING_LOT_URL", "SOURCE_QUEUE_URL"),
+        ({"PARKING_LOT_URL": "https://sqs/dlq"}, "PARKING_LOT_URL", "DLQ_URL"),
+        ({"SOURCE_QUEUE_URLS": "https://sqs/a https://sqs/dlq"}, "SOURCE_QUEUE_URLS", "DLQ_URL"),
+    ],
+)
+def test_a_queue_in_two_roles_is_refused(given, role, other):
+    with pytest.raises(SettingsError) as caught:
+        Deployment.from_env(DEPLOYMENT | given)
+
+    [fault] = caught.value.faults
+    assert (fault.setting, fault.accepted) == (role, f"another queue than {other}")
+
+
 def test_settings_and_places_are_read_from_one_environment():
     env = {**DEPLOYMENT, "MAX_ATTEMPTS": "7"}
 
