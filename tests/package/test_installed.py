@@ -174,7 +174,7 @@ def test_the_function_starts_from_its_bundle_and_boto3_alone(
     for name in RUNTIME:
         (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
     variables = {
-        name: value if isinstance(value, str) else "https://sqs.eu-west-1.amazonaws.com/1/orders"
+        name: value if isinstance(value, str) else f"https://sqs.eu-west-1.amazonaws.com/1/{name}"
         for name, value in function["Environment"]["Variables"].items()
     }
 
