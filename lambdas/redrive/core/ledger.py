@@ -169,11 +169,12 @@ class Entry:
         strikes: int,
         now: datetime,
         error: str | None = None,
+        note: str = "",
     ) -> Entry:
-        """After a send to the parking lot was accepted."""
+        """After a send to the parking lot was accepted; `note` is what the history says of it, if not the reason."""
         return replace(
             self,
-            **self._sent_on(replaced_id, new_id, now, f"parked {reason}"),
+            **self._sent_on(replaced_id, new_id, now, note or f"parked {reason}"),
             status=Status.PARKED,
             strikes=strikes,
             counted_batch=self.batch,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.session import Session
@@ -19,6 +21,13 @@ def tally_in_words(tally: Tally, done_word: str) -> list[str]:
     if tally.was_interrupted:
         parts.append("interrupted; run it again to go on")
     return parts
+
+
+def end_dry_run(session: Session, plan: dict[str, Any]) -> Exit:
+    """Give the plan that was shown, and say that nothing came of it."""
+    session.terminal.result({"plan": plan})
+    session.terminal.say("Nothing was changed: this was a dry run.")
+    return Exit.DONE
 
 
 def finish(session: Session, tally: Tally, choice: Choice, done_word: str) -> Exit:

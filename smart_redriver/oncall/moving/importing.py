@@ -31,7 +31,7 @@ class Importing(ABC):
         self.tally = Tally()
         self._session = session
         self._reasons: dict[str, str | None] = {}
-        self._note = f"imported by {session.who}" + (f": {reason}" if reason else "")
+        self._note = session.signed("imported", reason)
 
     def take(self, few: Sequence[Kept]) -> None:
         """Import a few letters."""
@@ -127,13 +127,12 @@ class ToParkingLot(Importing):
 
     def _parked(self, now: datetime, case: Case, new_id: str) -> Entry:
         entry = case.known(self._session.name_of(case))
-        parked = entry.parked(
+        return entry.parked(
             replaced_id=case.message_id,
             new_id=new_id,
             reason=self._reasons[case.message_id] or "IMPORTED",
             strikes=entry.strikes,
             now=now,
             error=entry.error,
+            note=self._note,
         )
-        noted = f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}"
-        return replace(parked, history=(*parked.history[:-1], noted))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from redrive.core.case import Case
@@ -12,7 +11,8 @@ from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing
 from redrive.passes.ports import DeadLetters
-from redrive.passes.send_back import Leaving, forward
+from redrive.passes.send_back import Leaving
+from smart_redriver.oncall.moving.sending import forward_for
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
 
@@ -53,19 +53,9 @@ class Park:
         if good:
             self._keep(good)
         now = self._session.clock()
-        forwarded = forward(
-            [self._leaving(case, now) for case in good],
-            self._session.parking_lot.park,
-            out_of=self._out_of,
-            ledger=self._session.store,
-            now=now,
-        )
-        if left := len(forwarded.not_deleted):
-            self._session.terminal.warn(
-                f"{left} were parked, but their old copies could not be deleted. Whoever meets them discards them."
-            )
-        if forwarded.failure is not None:
-            raise forwarded.failure
+        leaving = [self._leaving(case, now) for case in good]
+        park = self._session.parking_lot.park
+        forwarded = forward_for(self._session, leaving, park, self._out_of, now, "parked")
         done = [case for case in good if case.message_id in forwarded.sent]
         return Acted(done=done, skipped=skipped, faults=forwarded.not_sent)
 
@@ -74,16 +64,15 @@ class Park:
         entry, letter = case.known(name), self._edit(case.letter)
 
         def record(new_id: str) -> Entry:
-            parked = entry.parked(
+            return entry.parked(
                 replaced_id=case.message_id,
                 new_id=new_id,
                 reason=BY_HAND,
                 strikes=entry.strikes,
                 now=now,
                 error=error_of(letter.attributes),
+                note=self._note,
             )
-            noted = f"{now:%Y-%m-%dT%H:%M:%SZ} {self._note}"
-            return replace(parked, history=(*parked.history[:-1], noted))
 
         trail = case.next_trail(name, None)
         return Leaving(Outgoing(letter=letter, trail=trail, size_limit=self._limit), record)

@@ -12,7 +12,7 @@ from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing
 from redrive.passes.apply import Destination
 from redrive.passes.ports import DeadLetters
-from redrive.passes.send_back import Leaving, forward
+from redrive.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
 
@@ -47,6 +47,28 @@ class Destinations:
 def why_not_served(case: Case) -> str:
     """Why a letter without a destination goes nowhere."""
     return f"it belongs to another queue, {(case.source_arn or '').rpartition(':')[2]}"
+
+
+def forward_for(
+    session: Session,
+    leaving: Sequence[Leaving],
+    send: Send,
+    out_of: DeadLetters,
+    now: datetime,
+    done_word: str,
+) -> Forwarded:
+    """Send, record, delete as a pass does, and tell the person of copies that stayed.
+
+    Raises CallFailed when the ledger could not be written.
+    """
+    forwarded = forward(leaving, send, out_of=out_of, ledger=session.store, now=now)
+    if left := len(forwarded.not_deleted):
+        session.terminal.warn(
+            f"{left} were {done_word}, but their old copies could not be deleted. Whoever meets them discards them."
+        )
+    if forwarded.failure is not None:
+        raise forwarded.failure
+    return forwarded
 
 
 class SendBack:
@@ -95,21 +117,11 @@ class SendBack:
         if self._keep is not None:
             self._keep(some)
         now = self._session.clock()
-        forwarded = forward(
-            [self._leaving(case, destination, now) for case in some],
-            destination.source.deliver,
-            out_of=self._out_of,
-            ledger=self._session.store,
-            now=now,
-        )
+        leaving = [self._leaving(case, destination, now) for case in some]
+        deliver = destination.source.deliver
+        forwarded = forward_for(self._session, leaving, deliver, self._out_of, now, "sent")
         acted.done += [case for case in some if case.message_id in forwarded.sent]
         acted.faults += forwarded.not_sent
-        if left := len(forwarded.not_deleted):
-            self._session.terminal.warn(
-                f"{left} were sent, but their old copies could not be deleted. Whoever meets them discards them."
-            )
-        if forwarded.failure is not None:
-            raise forwarded.failure
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
         name = destination.source.name

@@ -73,6 +73,10 @@ class Session:
 
         return find_places(self.aws.client("cloudformation"), self.stack, self._where)
 
+    def signed(self, done: str, reason: str) -> str:
+        """What was done, by whom and why: a note in a letter's history, or a circuit's reason."""
+        return f"{done} by {self.who}" + (f": {reason}" if reason else "")
+
     @cached_property
     def dead_letters(self) -> DeadLetters:
         """The DLQ. Raises as `place` does."""

@@ -12,7 +12,7 @@ from redrive.passes import send_back
 from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
-from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
 from smart_redriver.oncall.moving.meant import find_meant, tell_meant
 from smart_redriver.oncall.moving.work import Acted, Work
 from smart_redriver.oncall.stack.recording import recorded
@@ -47,9 +47,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
     tell_meant(session, request.choice, meant)
     tell_standing(session)
     if request.is_dry_run:
-        session.terminal.result({"plan": meant.to_json()})
-        session.terminal.say("Nothing was changed: this was a dry run.")
-        return Exit.DONE
+        return end_dry_run(session, meant.to_json())
     session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
     what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
     with ExportFile(request.file, session.name_of) as file:
@@ -82,7 +80,7 @@ class WriteAndDelete:
         self._session = session
         self._out_of = out_of
         self._file = file
-        self._note = f"deleted by {session.who}" + (f": {reason}" if reason else "")
+        self._note = session.signed("deleted", reason)
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
         now = self._session.clock()

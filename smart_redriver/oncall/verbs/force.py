@@ -24,7 +24,7 @@ def force(session: Session, state: State, reason: str) -> Exit:
     session.terminal.confirm(f"Force it {state.value}?")
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
-        why = f"forced by {session.who}" + (f": {reason}" if reason else "")
+        why = session.signed("forced", reason)
         return by_hand.force(circuit, state, why, now)
 
     return change_and_tell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
 from smart_redriver.oncall.moving.meant import find_meant, tell_meant
 from smart_redriver.oncall.moving.parking import BY_HAND, Park
 from smart_redriver.oncall.moving.work import Work
@@ -35,12 +35,10 @@ def park(session: Session, request: ParkRequest) -> Exit:
     tell_meant(session, request.choice, meant)
     tell_standing(session)
     if request.is_dry_run:
-        session.terminal.result({"plan": meant.to_json()})
-        session.terminal.say("Nothing was changed: this was a dry run.")
-        return Exit.DONE
+        return end_dry_run(session, meant.to_json())
     session.terminal.confirm("Park them?")
     out_of = session.dead_letters
-    note = f"parked {BY_HAND} by {session.who}" + (f": {request.reason}" if request.reason else "")
+    note = session.signed(f"parked {BY_HAND}", request.reason)
     work = Work(session, out_of, request.choice, Park(session, out_of, note=note))
     with (
         recorded(session, f"park {request.choice.in_words()}", request.reason) as ended,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
 from smart_redriver.oncall.moving.meant import Meant, find_meant, tell_meant
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.throttle import Throttle
@@ -47,12 +47,10 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     _tell_plan(session, request, meant, rate)
     standing = tell_standing(session)
     if request.is_dry_run:
-        session.terminal.result({"plan": {**meant.to_json(), "rate": rate}})
-        session.terminal.say("Nothing was changed: this was a dry run.")
-        return Exit.DONE
+        return end_dry_run(session, {**meant.to_json(), "rate": rate})
     confirm_against(session, "Send them back?", standing.against_sending(), insists=request.insists)
     out_of = session.letters_in(dlq=request.from_dlq)
-    note = f"replayed by {session.who}" + (f": {request.reason}" if request.reason else "")
+    note = session.signed("replayed", request.reason)
     throttle = Throttle(rate, session.clock, session.sleep)
     work = Work(
         session,

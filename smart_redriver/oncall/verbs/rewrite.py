@@ -14,7 +14,7 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.look import look_through
-from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
 from smart_redriver.oncall.moving.meant import SAMPLES, facts_of, nothing_matches
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.transform import Transformation
@@ -75,16 +75,15 @@ class Trial:
 
 def rewrite(session: Session, request: RewriteRequest) -> Exit:
     """Try the command on all, show differences and counts, ask, keep the originals, send. Raises CallFailed and Refused."""
-    transformation = _transformation(request)
+    check = validator(request.validate) if request.validate else None
+    transformation = Transformation(request.command, check)
     out_of = session.letters_in(dlq=request.from_dlq)
-    trial = _try(session, request, out_of)
+    trial = _try(session, request, out_of, transformation)
     _tell_plan(session, request, trial)
     standing = tell_standing(session)
     if request.is_dry_run:
         plan = {"count": len(trial.changed), "staying": dict(trial.staying)}
-        session.terminal.result({"plan": plan})
-        session.terminal.say("Nothing was changed: this was a dry run.")
-        return Exit.DONE
+        return end_dry_run(session, plan)
     question = (
         f"Send {letters(len(trial.changed))} as the command makes them, and remove the originals?"
     )
@@ -92,14 +91,11 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
     return _send(session, request, out_of, transformation, trial)
 
 
-def _transformation(request: RewriteRequest) -> Transformation:
-    check = validator(request.validate) if request.validate else None
-    return Transformation(request.command, check)
-
-
-def _try(session: Session, request: RewriteRequest, out_of: DeadLetters) -> Trial:
+def _try(
+    session: Session, request: RewriteRequest, out_of: DeadLetters, transformation: Transformation
+) -> Trial:
     """Let the command make what it makes of every letter that is meant. Raises Refused where it makes nothing."""
-    trial, transformation = Trial(), _transformation(request)
+    trial = Trial()
     facts = facts_of(session, from_dlq=request.from_dlq)
     look = look_through(session, out_of, facts.depth)
     with look, session.terminal.progress("Trying", facts.depth) as advance:

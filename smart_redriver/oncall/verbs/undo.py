@@ -95,7 +95,7 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
     tally = _bring_back(session, request, originals.gone)
     if originals.unknown:
         tally.skipped[_UNKNOWN] += originals.unknown
-    note = f"put back by {session.who}" + (f": {request.reason}" if request.reason else "")
+    note = session.signed("put back", request.reason)
     with ExportFile(request.kept, session.name_of) as file:
         for letters_of, is_dlq in ((originals.parked, False), (originals.away, True)):
             if letters_of and not tally.was_interrupted:
