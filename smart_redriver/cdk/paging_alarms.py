@@ -54,7 +54,7 @@ def make_paging_alarms(
         UnwellAlarms(make, metrics[0], monitoring=monitoring).alarms,
         Advice(
             meaning="The re-driver fails or does not run; dead letters stay where they are.",
-            first="run `redrive doctor`, then read the function's log.",
+            first="run `redrive doctor`, then `redrive logs`.",
             section="redriver-unwell",
         ),
         topic=topic,

@@ -35,7 +35,7 @@ class UnwellAlarms:
             minutes(1, of=15),
             Advice(
                 meaning="The re-driver crashed or ran out of time.",
-                first="read the traceback or the refused settings at the end of its log.",
+                first="read the traceback or the refused settings at the end of `redrive logs`.",
                 section="redriver-errors",
             ),
         )

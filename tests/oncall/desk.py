@@ -101,7 +101,7 @@ class Desk:
             further_source_urls=tuple(self.world.url(one.name) for one in neighbours),
             outcome_queue_url=self.world.outcome_queue_url,
         )
-        logs = FakeLogs(self.world.clock)
+        logs = self.logs = FakeLogs(self.world.clock)
         self.alarms = FakeAlarms(self.world.cloudwatch)
         self.clients: dict[str, Any] = {
             "sqs": self.world.sqs,

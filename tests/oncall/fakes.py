@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -124,18 +126,54 @@ class FakeFunction:
 
 @dataclass
 class FakeLogs:
-    """The function's log: the reports of the passes that were invoked."""
+    """CloudWatch Logs: of the function the reports of the passes that were invoked, and what a test puts into others."""
 
     clock: Any
-    events: list[dict[str, Any]] = field(default_factory=list)
+    #: By log group; a stream is told with each.
+    groups: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {LOG_GROUP: []})
+    #: Of each request the first answer's events are on so many pages, most of them empty.
+    pages: int = 1
 
     def note(self, report: dict[str, Any]) -> None:
-        line = json.dumps({"message": "pass.finished", **report})
-        self.events.append({"timestamp": int(self.clock.now().timestamp() * 1000), "message": line})
+        self.write(LOG_GROUP, json.dumps({"message": "pass.finished", **report}))
 
-    def filter_log_events(self, *, startTime: int, endTime: int, **_: Any) -> dict[str, Any]:
-        found = [one for one in self.events if startTime <= one["timestamp"] < endTime]
+    def write(self, group: str, message: str, *, stream: str = "a-stream") -> None:
+        """One line, now."""
+        at = int(self.clock.now().timestamp() * 1000)
+        line = {"timestamp": at, "message": message, "logStreamName": stream}
+        self.groups.setdefault(group, []).append(line)
+
+    def filter_log_events(
+        self,
+        *,
+        logGroupName: str,
+        startTime: int,
+        endTime: int,
+        filterPattern: str = "",
+        logStreamNames: Sequence[str] = (),
+        nextToken: str = "0",
+    ) -> dict[str, Any]:
+        if logGroupName not in self.groups:
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "FilterLogEvents")
+        found = [
+            one
+            for one in self.groups[logGroupName]
+            if startTime <= one["timestamp"] < endTime
+            and (not logStreamNames or one["logStreamName"] in logStreamNames)
+            and _matches(filterPattern, one["message"])
+        ]
+        page = int(nextToken) + 1
+        if page < self.pages:
+            return {"events": [], "nextToken": str(page)}
         return {"events": found}
+
+
+def _matches(pattern: str, line: str) -> bool:
+    """CloudWatch's patterns, as far as the command uses them: an event's name, a term, any of some terms."""
+    if name := re.fullmatch(r'\{ \$\.message = "(.+)" \}', pattern):
+        return f'"message": "{name[1]}"' in line
+    terms = re.findall(r'"([^"]+)"', pattern)
+    return not terms or any(term in line for term in terms)
 
 
 @dataclass

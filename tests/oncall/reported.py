@@ -49,6 +49,13 @@ def report(desk: Desk, *outcomes: DeliveryOutcome) -> None:
     desk.store.write_ledger(list(hearing.entries.values()), [], now)
 
 
+def failed(desk: Desk, *bodies: str, **fields: Any) -> list[str]:
+    """Letters of the DLQ whose last failure was reported; their ids."""
+    ids = desk.dead_letters(*bodies)
+    report(desk, *(declined(one, **fields) for one in ids))
+    return ids
+
+
 def hold(desk: Desk, **fields: Any) -> None:
     """Let the letters of a cause be held, or whatever else these fields say of it."""
     now = desk.world.clock.now()

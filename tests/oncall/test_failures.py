@@ -7,7 +7,6 @@ import shlex
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,14 +18,7 @@ from smart_redriver.oncall.letters.failures import log_command
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.status import Shown, watch
 from tests.oncall.desk import Desk
-from tests.oncall.reported import BILLING, DECLINED, declined, hold, report
-
-
-def failed(desk: Desk, *bodies: str, **fields: Any) -> list[str]:
-    """Letters of the DLQ whose last failure was reported; their ids."""
-    ids = desk.dead_letters(*bodies)
-    report(desk, *(declined(one, **fields) for one in ids))
-    return ids
+from tests.oncall.reported import BILLING, DECLINED, declined, failed, hold, report
 
 
 def test_status_names_the_causes_that_are_held_and_those_that_mostly_fail(desk: Desk) -> None:

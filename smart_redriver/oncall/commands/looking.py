@@ -1,4 +1,4 @@
-"""`status`, `watch`, `causes`, `letters`, `parked`, `show`, `history`: nothing here changes anything."""
+"""`status`, `watch`, `causes`, `letters`, `parked`, `show`, `logs`, `history`: nothing here changes anything."""
 
 from __future__ import annotations
 
@@ -110,11 +110,39 @@ def show(
     look: Annotated[
         int, typer.Option(min=0, help="Look for its body among so many letters at most.")
     ] = 100,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="What its consumer logged about it, too.")
+    ] = False,
+    log_group: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Search this log group, where no report names one."),
+    ] = None,
 ) -> Exit:
     """One letter, by any id it ever had: where it is, its history attempt by attempt, its attributes and body."""
+    from smart_redriver.oncall.verbs.show import Wanted
     from smart_redriver.oncall.verbs.show import show as tell
 
-    return tell(context.obj, message_id, limit=look)
+    wanted = Wanted(look=look, logs=logs or log_group is not None, log_group=log_group)
+    return tell(context.obj, message_id, wanted)
+
+
+@app.command(
+    cls=Looking,
+    epilog=examples("redrive logs", "redrive logs --since 2h --event letter.parked"),
+)
+def logs(
+    context: typer.Context,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="2h, 3d, or ISO 8601.")] = "30m",
+    event: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only these events, such as letter.parked."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The newest so many at most.")] = 100,
+) -> Exit:
+    """What the re-driver's own function logged: its events, one a line, and its tracebacks."""
+    from smart_redriver.oncall.verbs.logs import logs as tell
+
+    return tell(context.obj, since=since, event=event, limit=limit)
 
 
 @app.command(cls=Looking, epilog=examples("redrive history", "redrive history --days 7"))

@@ -27,7 +27,7 @@ def check_passes(session: Session) -> Iterator[Finding]:
 
 def judge_last_pass(last: LastPass | None, schedule_minutes: int, now: datetime) -> Finding:
     """Whether the last pass was within three times the rhythm of an idle queue."""
-    remedy = "`redrive run` runs one now and shows why it fails; the function's log tells more."
+    remedy = "`redrive run` runs one now and shows why it fails; `redrive logs` shows what the function logged."
     if last is None:
         return wrong("No pass has ended within the last day.", remedy)
     is_recent = now - last.at <= _MISSED * timedelta(minutes=schedule_minutes)
@@ -55,7 +55,7 @@ def _remedy(call: str, code: str) -> str:
         return "The function may not use the queue's key: name the key's ARN in the list of queues, and see docs/deploy.md for the key's policy."
     if "AccessDenied" in code:
         return f"The function may not call {call}: deploy the stack anew, and see docs/deploy.md for queues of other owners."
-    return "If it lasts, look at the function's log; a single one is made up for by the next pass."
+    return "If it lasts, look at `redrive logs`; a single one is made up for by the next pass."
 
 
 def _judge_schedule(state: str | None) -> Finding:

@@ -36,13 +36,18 @@ def last_failure(session: Session, original_id: str) -> Told | None:
 
 def log_command(consumer: Consumer) -> str | None:
     """The command that opens the consumer's log; None where what was reported names none."""
-    group, stream = consumer.log_group or "", consumer.log_stream or ""
-    if not (_LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream)):
+    if not has_log(consumer):
         return None
     return (
-        f"aws logs get-log-events --log-group-name {shlex.quote(group)} "
-        f"--log-stream-name {shlex.quote(stream)}"
+        f"aws logs get-log-events --log-group-name {shlex.quote(consumer.log_group or '')} "
+        f"--log-stream-name {shlex.quote(consumer.log_stream or '')}"
     )
+
+
+def has_log(consumer: Consumer) -> bool:
+    """Whether a consumer named a log group and stream that CloudWatch takes for such."""
+    group, stream = consumer.log_group or "", consumer.log_stream or ""
+    return bool(_LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream))
 
 
 def failure_to_json(told: Told | None) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ def invoke(session: Session) -> dict[str, Any]:
         report = None
     if answer.get("FunctionError") or not isinstance(report, dict):
         raise Refused(
-            f"The function failed: {printable(payload.decode(errors='replace'))[:300]}. Its log tells more; "
+            f"The function failed: {printable(payload.decode(errors='replace'))[:300]}. `redrive logs` tells more; "
             "the letters are safe in the DLQ."
         )
     return report

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from smart_redriver.oncall.stack.logs import Query, read_log
 from smart_redriver.oncall.stack.session import Session
 
 #: A day holds the last pass of the rarest schedule.
 _SEARCHED = timedelta(days=1)
 _FINISHED = "pass.finished"
-_MOST_PAGES = 20
+#: Of other lines that say the word, the newest report is not far away.
+_MOST_LINES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +43,17 @@ def last_pass(session: Session) -> LastPass | None:
 
 
 def _newest(session: Session, start: datetime, end: datetime) -> LastPass | None:
-    request: dict[str, Any] = {
-        "logGroupName": _log_group(session),
-        "filterPattern": f'"{_FINISHED}"',
-        "startTime": int(start.timestamp() * 1000),
-        "endTime": int((end + timedelta(minutes=1)).timestamp() * 1000),
-    }
+    query = Query(
+        group=session.log_group,
+        start=start,
+        end=end + timedelta(minutes=1),
+        pattern=f'"{_FINISHED}"',
+    )
     newest: LastPass | None = None
-    for _ in range(_MOST_PAGES):
-        page = session.aws.client("logs").filter_log_events(**request)
-        for event in page.get("events", ()):
-            if report := _report(event.get("message", "")):
-                at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-                if newest is None or at >= newest.at:
-                    newest = LastPass(at=at, report=report)
-        if not page.get("nextToken"):
-            break
-        request["nextToken"] = page["nextToken"]
+    for line in read_log(session, query, most=_MOST_LINES).lines:
+        report = _report(line.text)
+        if report and (newest is None or line.at >= newest.at):
+            newest = LastPass(at=line.at, report=report)
     return newest
 
 
@@ -67,8 +63,3 @@ def _report(line: str) -> Mapping[str, Any] | None:
     except ValueError:
         return None
     return fields if isinstance(fields, dict) and fields.get("message") == _FINISHED else None
-
-
-def _log_group(session: Session) -> str:
-    logging = session.function_configuration.get("LoggingConfig", {})
-    return str(logging.get("LogGroup") or f"/aws/lambda/{session.place.function}")

@@ -135,6 +135,12 @@ class Session:
         return configuration
 
     @cached_property
+    def log_group(self) -> str:
+        """The log group that the function writes to. Raises as `function_configuration` does."""
+        logging = self.function_configuration.get("LoggingConfig", {})
+        return str(logging.get("LogGroup") or f"/aws/lambda/{self.place.function}")
+
+    @cached_property
     def settings(self) -> Settings:
         """The function's settings, as its environment has them. Raises as `function_configuration` does."""
         from redrive.settings import Settings

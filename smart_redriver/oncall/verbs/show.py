@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from redrive.core.case import Case
 from redrive.core.hearing import Told
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.consumer_log import ConsumerLog, query_of, read_consumer_log
 from smart_redriver.oncall.letters.failures import (
     failure_facts,
     failure_to_json,
@@ -25,7 +29,7 @@ from smart_redriver.oncall.letters.presentation import (
 )
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.table import printable, printable_line
 from smart_redriver.oncall.terminal.words import ago, stamp
 
 _WHERE = {
@@ -41,19 +45,35 @@ _WHERE = {
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
 
 
-def show(session: Session, message_id: str, *, limit: int) -> Exit:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How much is to be told.
+
+    Attributes:
+        look: its body is looked for among so many letters at most.
+        logs: what its consumer logged about it, too. `log_group`: where, if no report says.
+
+    """
+
+    look: int
+    logs: bool = False
+    log_group: str | None = None
+
+
+def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Tell where a letter is, its history, and its content where it can be looked at. Raises CallFailed, Refused."""
     entry = find_entry(session, message_id)
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
-    found = _look_for(session, Choice(ids=frozenset(ids)), entry, limit)
+    found = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
     if entry is None and found is None:
         raise Refused(
-            f"Nobody knows {message_id}: it is not in the ledger, and not among the first {limit} letters of the "
+            f"Nobody knows {message_id}: it is not in the ledger, and not among the first {wanted.look} letters of the "
             "DLQ. --look 1000 looks further; a letter that was never redriven is in no ledger."
         )
     entry = entry or (found.entry if found else None)
     letter = found.letter if found else None
     failure = last_failure(session, entry.original_id) if entry else None
+    log = _log_of(session, entry, failure, letter, wanted)
     session.terminal.result(
         {
             "where": _where(entry),
@@ -69,8 +89,11 @@ def show(session: Session, message_id: str, *, limit: int) -> Exit:
             if letter
             else None,
         }
+        | ({"log": _log_to_json(log)} if wanted.logs else {})
     )
     _tell(session, entry, failure, letter)
+    if wanted.logs:
+        _tell_log(session, log)
     return Exit.DONE
 
 
@@ -143,3 +166,51 @@ def _tell_failure(session: Session, failure: Told) -> None:
         say("  Traceback:")
         for line in traceback_lines(failure):
             say(f"    {line}")
+
+
+def _log_of(
+    session: Session,
+    entry: Entry | None,
+    failure: Told | None,
+    letter: Letter | None,
+    wanted: Wanted,
+) -> ConsumerLog | None:
+    if not wanted.logs:
+        return None
+    known = [(letter.original_id, letter.message_id, letter.sent_at)] if letter else []
+    known += [(entry.original_id, entry.current_id, entry.first_seen)] if entry else []
+    ids = {one for original, current, _ in known for one in (original, current)}
+    since = min(seen for _, _, seen in known)
+    now = session.clock()
+    query = query_of(ids, failure, group=wanted.log_group, since=since, now=now)
+    return read_consumer_log(session, query) if query else None
+
+
+def _log_to_json(log: ConsumerLog | None) -> dict[str, Any] | None:
+    if log is None:
+        return None
+    lines = log.found.lines if log.found else ()
+    return {
+        "command": log.query.command(),
+        "refused": log.refused or None,
+        "left_off": bool(log.found and log.found.left_off),
+        "lines": [{"at": stamp(one.at), "text": one.text} for one in lines],
+    }
+
+
+def _tell_log(session: Session, log: ConsumerLog | None) -> None:
+    say, warn = session.terminal.say, session.terminal.warn
+    if log is None:
+        warn("No report says where its consumer logs: --log-group NAME searches that log for it.")
+        return
+    if log.found is None:
+        warn(f"Its consumer's log could not be read ({log.refused}). The same by hand:")
+    elif not log.found.lines:
+        say("  Its consumer logged nothing with one of its ids. The query was:")
+    else:
+        say("  What its consumer logged" + (", the end of it:" if log.found.left_off else ":"))
+        for line in log.found.lines:
+            for part in line.text.splitlines():
+                say(f"    {stamp(line.at)}  {printable_line(part)}")
+        say("  The query was:")
+    say(f"    {printable(log.query.command())}")
