@@ -22,14 +22,6 @@ from .story import DEPLOYED_WITH, Story
 from .summary import add_up
 from .view import open_view, print_summary
 
-_SHOWN_VARIABLES = (
-    "AWS_ENDPOINT_URL",
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_REGION",
-    "AWS_DEFAULT_REGION",
-)
-
 
 def main() -> int:
     """Play the story once; the exit code."""
@@ -83,14 +75,13 @@ def _timed(console: Console, what: str) -> Iterator[None]:
 
 
 def _tell_how_to_look_around(stack: DeployedStack, console: Console) -> None:
-    environment = stack.aws.environment()
     work_dir = shlex.quote(str(stack.aws.work_dir))
     python = shlex.quote(sys.executable)
-    exports = [f"export {name}={shlex.quote(environment[name])}" for name in _SHOWN_VARIABLES]
     lines = [
         "",
-        "Still running, and time passes there as it does here. Any AWS tool can look around:",
-        *(f"  {line}" for line in exports),
+        "Still running, and time passes there as it does here. For `redrive`, `cdk` and any AWS tool, in a shell:",
+        f"  . {shlex.quote(str(stack.aws.write_shell_file()))}",
+        "Then for example `redrive status`, `redrive parked`, `redrive history`.",
         *(f"  # {name}: {value}" for name, value in stack.outputs.items()),
         f"  # log of the emulator: {stack.aws.log_file}",
         "Let an hour pass, and stop it:",

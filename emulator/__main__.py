@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -44,12 +45,10 @@ def _up(work_dir: Path) -> None:
     with LocalAws(work_dir=work_dir) as aws:
         pid_file = work_dir / "pid"
         pid_file.write_text(str(os.getpid()))
-        variables = aws.environment()
-        for name in sorted(name for name in variables if name.startswith("AWS_")):
-            print(f"export {name}={variables[name]}")
-        print(f"# log: {aws.log_file}")
-        print("# in another shell: the lines above, then `aws sqs list-queues` and the like;")
-        print("# `python -m emulator advance 3600`; `python -m emulator down`", flush=True)
+        print("In another shell, for `redrive`, `cdk` and any AWS tool:")
+        print(f"  . {shlex.quote(str(aws.write_shell_file()))}")
+        print(f"Log: {aws.log_file}. `python -m emulator advance 3600` lets an hour pass;")
+        print("`python -m emulator down` stops it.", flush=True)
         ended.wait()
         pid_file.unlink()
 

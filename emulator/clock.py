@@ -12,21 +12,17 @@ from pathlib import Path
 
 _OFFSET = struct.Struct("d")
 
-#: The real clock, taken before anything in this process can replace it: in MiniStack's process
-#: `time.time` is virtual already, so there the offset must not be added twice.
-_time = time.time
+#: The real clock, also where `time.time` is virtual already: in MiniStack's process, and in that of a person who looks
+#: around. The offset must not be added twice.
+_time = getattr(time.time, "real", time.time)
 
 
 class Clock:
     """A clock shared with the emulator. Creates its file when there is none."""
 
-    def __init__(self, path: Path, *, is_virtual_process: bool = False) -> None:
-        """Open the clock in `path`.
-
-        `is_virtual_process` says that `time.time()` of this process is virtual already.
-        """
+    def __init__(self, path: Path) -> None:
+        """Open the clock in `path`."""
         self.path = path
-        self._adds_offset = not is_virtual_process
         if not path.exists():
             path.write_bytes(_OFFSET.pack(0.0))
         with path.open("r+b") as handle:
@@ -40,7 +36,8 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since the epoch on the virtual clock."""
-        return _time() + (self.offset if self._adds_offset else 0.0)
+        now: float = _time() + self.offset
+        return now
 
     def advance(self, seconds: float) -> None:
         """Jump forward at once, whatever is running.

@@ -1,6 +1,7 @@
 """The variables of the two sides: of MiniStack with its functions, and of those who call it."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from .driving import CLOCK_FILE, CONTROL_FILE
 
 #: In a work directory: where functions that sleep say so, see `overlay.sleepers`.
 ASLEEP_FOLDER = Path("tmp") / "asleep"
+
+#: In a work directory: the variables for a person's shell.
+SHELL_FILE = "environment.sh"
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
@@ -21,24 +25,55 @@ def certificate(work_dir: Path) -> Path:
 
 def for_callers(endpoint_url: str, trusted: Path | None) -> dict[str, str]:
     """Ours, without our own AWS account and with the project's Node, CDK and Python first."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
-    tools = [str(ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
-    variables = inherited | {
+    strange = (
+        "AWS_",
+        "LOCAL_AWS_",
+    )  # of an account, or of another local AWS whose file somebody sourced
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(strange)}
+    return (
+        inherited
+        | _access(endpoint_url, trusted)
+        | {
+            "CDK_DEFAULT_ACCOUNT": ACCOUNT,
+            "CDK_DEFAULT_REGION": REGION,
+            "PATH": os.pathsep.join([*_tools(), os.environ.get("PATH", os.defpath)]),
+            "PYTHON": sys.executable,
+        }
+    )
+
+
+def for_a_shell(endpoint_url: str, trusted: Path | None, work_dir: Path) -> str:
+    """What a shell sources, once or again, so that `redrive` and any AWS tool in it see this AWS and its time."""
+    variables = _access(endpoint_url, trusted) | {"LOCAL_AWS_CLOCK": str(work_dir / CLOCK_FILE)}
+    first = {
+        "PATH": os.pathsep.join(_tools()),
+        "PYTHONPATH": str(ROOT / "emulator" / "site"),
+    }
+    return "".join(
+        [
+            *(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()),
+            *(
+                f'export {name}={shlex.quote(value)}"${{{name}:+:${name}}}"\n'
+                for name, value in first.items()
+            ),
+        ]
+    )
+
+
+def _access(endpoint_url: str, trusted: Path | None) -> dict[str, str]:
+    names = ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE") if trusted else ()
+    return {
         "AWS_ENDPOINT_URL": endpoint_url,
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "CDK_DEFAULT_ACCOUNT": ACCOUNT,
-        "CDK_DEFAULT_REGION": REGION,
-        "PATH": os.pathsep.join([*tools, os.environ.get("PATH", os.defpath)]),
-        "PYTHON": sys.executable,
-    }
-    if trusted:
-        names = ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
-        variables |= dict.fromkeys(names, str(trusted))
-    return variables
+    } | dict.fromkeys(names, str(trusted))
+
+
+def _tools() -> list[str]:
+    return [str(ROOT / "node_modules" / ".bin"), str(Path(sys.executable).parent)]
 
 
 def for_ministack(work_dir: Path, port: int) -> dict[str, str]:

@@ -18,7 +18,7 @@ import boto3
 from . import driving, environments
 from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
-from .environments import ASLEEP_FOLDER, REGION, ROOT
+from .environments import ASLEEP_FOLDER, REGION, ROOT, SHELL_FILE
 
 _START_SECONDS = 30
 _STOP_SECONDS = 5
@@ -145,6 +145,14 @@ class LocalAws:
     def environment(self) -> dict[str, str]:
         """Variables for the CDK command line, and for any other process that calls AWS."""
         return environments.for_callers(self.endpoint_url, self._certificate)
+
+    def write_shell_file(self) -> Path:
+        """A file for people to source in a shell; see `environments.for_a_shell`."""
+        path = self.work_dir / SHELL_FILE
+        path.write_text(
+            environments.for_a_shell(self.endpoint_url, self._certificate, self.work_dir)
+        )
+        return path
 
     def client(self, service: str) -> Any:
         """A boto3 client for it, whatever the environment of this process says."""

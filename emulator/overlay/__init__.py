@@ -11,6 +11,7 @@
 | `cloudformation` | properties that MiniStack drops, composite and metric-math alarms |
 | `iam` | batch calls authorised as the single action; signatures under a moved clock |
 | `lambda_workers` | environments that survive an exception; logs collected without a wait |
+| `lambda_logs` | each line of a log as it is written; filter patterns of which any term will do |
 | `lambda_events` | the queue of asynchronous invocations and its retries, in virtual time |
 | `flights` | which invocations are under way |
 | `turns`, `control` | one deterministic turn of every background loop, and its HTTP door |

@@ -19,7 +19,7 @@ def main() -> None:
 
     _install_patches()
     turn = turns.Turn()
-    clock = Clock(Path(os.environ["LOCAL_AWS_CLOCK"]), is_virtual_process=True)
+    clock = Clock(Path(os.environ["LOCAL_AWS_CLOCK"]))
     control.serve(turns.Stepper(clock, turn), Path(os.environ["LOCAL_AWS_CONTROL"]))
     turns.start_ticker(turn, float(os.environ.get("LOCAL_AWS_TICK_SECONDS", "0.05")))
     if os.environ.get("LOCAL_AWS_ENDS_WITH_STDIN"):

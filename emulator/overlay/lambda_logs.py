@@ -6,6 +6,7 @@ CloudWatch Logs as it comes, with the virtual time, in the stream that the funct
 a line in the embedded metric format becomes metrics at once.
 """
 
+import re
 import threading
 import time
 from collections import Counter
@@ -29,6 +30,7 @@ def install() -> None:
     _write_each_line()
     _remember_what_was_written()
     _write_the_rest()
+    _find_any_of_some_terms()
 
 
 def _write_each_line() -> None:
@@ -113,3 +115,17 @@ def _stream(group: dict[str, Any], name: str, now: int) -> dict[str, Any]:
         },
     )
     return stream
+
+
+def _find_any_of_some_terms() -> None:
+    """`?"a" ?"b"` finds what holds one of them.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
+    """
+
+    @wrap(cloudwatch_logs, "_compile_filter_pattern")
+    def compile_pattern(compile_it: Any, raw: str) -> Any:
+        terms = re.findall(r'\?"([^"]+)"', raw or "")
+        if not terms:
+            return compile_it(raw)
+        return lambda line: any(term in line for term in terms)

@@ -1,6 +1,7 @@
 """Lambda environments: kept after an exception, and logs collected without a guess.
 
-MiniStack kills the environment whenever a handler raises; AWS keeps it warm. And it cannot know
+MiniStack kills the environment whenever a handler raises; AWS keeps it warm. It does not tell a function its log
+group, as AWS does (https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html). And it cannot know
 when a handler has printed its last line, so it waits 50 ms for silence after every invocation.
 Here the worker says on stderr when it has finished, just before it answers.
 """
@@ -39,6 +40,7 @@ def install() -> None:
     _collect_logs_until_marker()
     _keep_environment_after_exception()
     _record_every_invocation()
+    _tell_log_group()
 
 
 def _patch_worker_script() -> None:
@@ -101,3 +103,12 @@ def _only_throttles(function_name: str, duration_ms: float, throttle: bool, **_:
     if throttle and not duration_ms:
         dimensions = {"FunctionName": function_name}
         cloudwatch.record_metric("AWS/Lambda", "Throttles", 1, "Count", dimensions)
+
+
+def _tell_log_group() -> None:
+    @wrap(lambda_runtime, "execution_credentials")
+    def environment(credentials_of: Any, config: dict[str, Any]) -> dict[str, str]:
+        """What a new worker's environment is completed with, from its function's configuration."""
+        group = config.get("LoggingConfig", {}).get("LogGroup")
+        default = f"/aws/lambda/{config.get('FunctionName', '')}"
+        return credentials_of(config) | {"AWS_LAMBDA_LOG_GROUP_NAME": group or default}

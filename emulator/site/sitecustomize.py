@@ -32,6 +32,8 @@ if _clock_file:
         """Nanoseconds since the epoch on the virtual clock."""
         return _real_time_ns() + int(_offset_at(_shared, 0)[0] * 1e9)
 
+    #: For `emulator.clock`, which in a process like this one must not add the offset a second time.
+    _virtual_time.real = _real_time  # type: ignore[attr-defined]  # functions may have attributes
     time.time = _virtual_time
     time.time_ns = _virtual_time_ns
 

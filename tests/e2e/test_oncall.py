@@ -1,7 +1,10 @@
 """Real poison pills, parked by the deployed stack, and the real command to deal with them. A pill for each test."""
 
 import json
+import shlex
+import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -9,12 +12,14 @@ import pytest
 from demo.orders import Order
 from demo.stack import deploy
 from emulator import cdk
+from emulator.environments import ROOT
 from emulator.process import LocalAws
 from tests.e2e.oncall_command import OnCall
 
 #: Parked, and left alone by every test.
 LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED, REWRITTEN = range(7)
 _MINUTES_TO_PROCESS = 3
+_MINUTE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +186,44 @@ def test_the_doctor_finds_nothing_wrong_but_that_nobody_is_subscribed(on_call: O
 def parked(on_call: OnCall) -> set[str]:
     told = on_call("parked", "--list", "--json").json
     return {one["original_id"] for one in told["letters"]}
+
+
+def test_in_a_shell_that_sourced_the_file_the_command_has_the_stacks_time(on_call: OnCall) -> None:
+    """Sourced twice, as people do: nothing is added twice, by the command or by what lets time pass."""
+    aws = on_call.stack.aws
+    sourced = f". {shlex.quote(str(aws.write_shell_file()))} && "
+    before, offset = on_call.stack.now(), aws.clock.offset
+
+    told = in_a_shell(sourced + sourced + "redrive status --json")
+    work_dir = shlex.quote(str(aws.work_dir))
+    in_a_shell(sourced + f"python -m emulator --work-dir {work_dir} advance {_MINUTE}")
+
+    (status,) = json.loads(told)["queues"]
+    assert before.replace(microsecond=0) <= datetime.fromisoformat(status["at"])
+    assert datetime.fromisoformat(status["at"]) <= on_call.stack.now()
+    assert 0 <= aws.clock.offset - offset <= _MINUTE
+
+
+def in_a_shell(command: str) -> str:
+    finished = subprocess.run(
+        ["sh", "-c", command],
+        cwd=ROOT,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    return finished.stdout.decode()
+
+
+def test_logs_tell_what_the_function_and_the_consumer_logged(
+    on_call: OnCall, pills: list[str]
+) -> None:
+    parked = on_call("logs", "--since", "1d", "--event", "letter.parked", "--json").json
+    shown = on_call("show", pills[SHOWN], "--logs", "--json").json
+    ids = [pills[SHOWN], shown["ledger"]["current_id"], shown["failure"]["consumer"]["request_id"]]
+    lines = [one["text"] for one in shown["log"]["lines"]]
+
+    told = {one["event"]["original_id"] for one in parked["lines"]}
+    assert pills[SHOWN] in told
+    assert any(pills[SHOWN] in line for line in lines)
+    assert all(any(one in line for one in ids) for line in lines)

@@ -52,6 +52,36 @@ def test_an_environment_survives_an_exception(
     assert _invoke(functions, function, {}) == 2
 
 
+def test_a_function_knows_its_log_group(functions: Any, make_function: Callable[..., str]) -> None:
+    function = make_function(
+        """
+        import os
+
+        def handler(event, context):
+            return [os.environ["AWS_LAMBDA_LOG_GROUP_NAME"], context.log_group_name]
+        """
+    )
+
+    assert _invoke(functions, function, {}) == [f"/aws/lambda/{function}"] * 2
+
+
+def test_a_log_is_searched_for_any_of_some_terms(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str]
+) -> None:
+    function = make_function("""
+        def handler(event, context):
+            for word in ("one two", "two three", "four"):
+                print(word)
+    """)
+    _invoke(functions, function, {})
+
+    found = aws.client("logs").filter_log_events(
+        logGroupName=f"/aws/lambda/{function}", filterPattern='?"one" ?"three"'
+    )
+
+    assert [one["message"].strip() for one in found["events"]] == ["one two", "two three"]
+
+
 def test_an_asynchronous_failure_is_retried_after_one_and_two_virtual_minutes(
     aws: LocalAws, functions: Any, make_function: Callable[..., str]
 ) -> None:

@@ -35,7 +35,7 @@ def test_each_event_is_a_line_with_its_fields_and_nothing_that_is_in_all(desk: D
 def test_events_of_one_name_and_the_newest_of_many(desk: Desk) -> None:
     for number in range(5):
         desk.logs.write(LOG_GROUP, event("letter.parked", original_id=f"letter-{number}"))
-        desk.logs.write(LOG_GROUP, event("letter.redriven", original_id="another"))
+        desk.logs.write(LOG_GROUP, event("another", original_id="x", why="after letter.parked"))
 
     ran = desk("logs", "--event", "letter.parked", "--limit", "2")
 

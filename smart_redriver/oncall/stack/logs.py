@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -70,8 +70,14 @@ class Found:
     left_off: bool
 
 
-def read_log(session: Session, query: Query, *, most: int) -> Found:
-    """The newest `most` lines among those that could be searched. Raises CallFailed."""
+def _any(_: LogLine) -> bool:
+    return True
+
+
+def read_log(
+    session: Session, query: Query, *, most: int, meant: Callable[[LogLine], bool] = _any
+) -> Found:
+    """The newest `most` lines that are `meant`, among those that could be searched. Raises CallFailed."""
     request, logs = query.to_request(), session.aws.client("logs")
     newest: deque[LogLine] = deque(maxlen=most)
     seen = 0
@@ -79,8 +85,10 @@ def read_log(session: Session, query: Query, *, most: int) -> Found:
         page = logs.filter_log_events(**request)
         for event in page.get("events", ()):
             at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-            newest.append(LogLine(at=at, text=event.get("message", "").rstrip()))
-            seen += 1
+            line = LogLine(at=at, text=event.get("message", "").rstrip())
+            if meant(line):
+                newest.append(line)
+                seen += 1
         if not page.get("nextToken"):
             break
         request["nextToken"] = page["nextToken"]

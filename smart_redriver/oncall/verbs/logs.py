@@ -34,9 +34,14 @@ def logs(session: Session, *, since: str, event: str | None, limit: int) -> Exit
         group=session.log_group,
         start=parse_moment(since, now),
         end=now + timedelta(minutes=1),
-        pattern=f'{{ $.message = "{event}" }}' if event else "",
+        pattern=f'"{event}"' if event else "",
     )
-    found = read_log(session, query, most=limit)
+
+    def is_meant(line: LogLine) -> bool:
+        """The pattern also finds the name in other events."""
+        return event is None or (_event(line) or {}).get("message") == event
+
+    found = read_log(session, query, most=limit, meant=is_meant)
     session.terminal.result(
         {
             "log_group": query.group,
