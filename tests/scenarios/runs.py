@@ -30,6 +30,7 @@ FEW = 3
 #: Cells of the matrix that are played here: schedules and patience on which a rhythm or a verdict could trip.
 CELLS = {
     "M:1:1:300x3",
+    "M:2:1:900x5",
     "M:2:15:30x1",
     "M:3:1:900x5",
     "M:3:15:30x10",

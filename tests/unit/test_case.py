@@ -24,7 +24,7 @@ from tests.unit.examples import (
     ahead,
     an_entry,
 )
-from tests.unit.situations import ACQUITTING, OTHER_ARN, STRIKING
+from tests.unit.situations import ACQUITTING, OTHER_ARN, STRIKING, of_batch
 
 FIRST_VISIT = Case(letter=a_letter())
 RETURN = Case(letter=a_returned_letter(), entry=an_entry())
@@ -76,6 +76,31 @@ def test_a_copy_that_an_accepted_send_has_replaced_is_known_as_one() -> None:
     assert not left_behind.is_strangers_copy
     assert not RETURN.is_replaced
     assert not FIRST_VISIT.is_replaced
+
+
+@pytest.mark.parametrize(
+    ("verdict", "was_alone", "was_doubtful", "is_doubtful"),
+    [
+        (Verdict.NO_EVIDENCE, True, False, True),
+        (Verdict.NO_EVIDENCE, False, False, False),
+        (Verdict.NO_EVIDENCE, False, True, True),
+        (Verdict.FAILURE, False, True, False),
+        (Verdict.SUCCESS, False, True, False),
+        (None, False, True, True),
+        (None, False, False, False),
+    ],
+)
+def test_a_letter_is_doubted_from_its_return_with_suspects_until_others_came_back_or_succeeded(
+    verdict: Verdict | None, was_alone: bool, was_doubtful: bool, is_doubtful: bool
+) -> None:
+    circuit = a_circuit()
+    if verdict is not None:
+        circuit = of_batch(is_strike=False, was_alone=was_alone, verdict=verdict)
+    case = Case(letter=a_returned_letter(), entry=an_entry(is_doubtful=was_doubtful))
+
+    assert case.is_doubtful(circuit) is is_doubtful
+    assert case.was_suspect(circuit) is was_doubtful
+    assert case.strikes(circuit) == 0
 
 
 STRANGERS: dict[str, tuple[Letter, Entry | None, bool]] = {

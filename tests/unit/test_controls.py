@@ -43,8 +43,9 @@ def controls(
     permit: Permit = WINDOW,
     *,
     is_end: bool = True,
+    awaits_suspects: bool = False,
 ) -> list[str]:
-    one = Admission(circuit, permit, UNLIMITED, NOW)
+    one = Admission(circuit, permit, UNLIMITED, NOW, awaits_suspects=awaits_suspects)
     decided = one.decide(cases, [0.0] * len(cases), circuit, TERMS, NOW, is_end=is_end)
     held = {case.message_id: decision for case, decision in decided if isinstance(decision, Hold)}
     return [name for name, hold in held.items() if hold.reason is HoldReason.CONTROL]
@@ -104,6 +105,34 @@ def test_the_last_few_go_with_the_suspects_when_nothing_is_out_any_more() -> Non
 def test_the_very_last_control_goes_with_what_became_a_suspect_beside_the_others() -> None:
     """Two comparisons convict, and so many does a letter get that nobody suspected before."""
     assert controls([a_suspect(), FEW[0]]) == []
+
+
+def test_the_last_control_waits_for_nobody_where_the_others_were_tried_in_vain() -> None:
+    """They may all be poison: with them for ever, it would never go."""
+    returned = a_return(last_redrive=ago(minutes=5))
+
+    assert controls([a_suspect(), returned, FEW[0]]) == []
+
+
+def test_letters_that_are_still_being_tried_may_be_the_first_suspects_of_all() -> None:
+    """Where a message takes long to fail, verdicts fall long before: some stay until it is known, and go then."""
+    nobody = a_circuit()
+
+    assert controls(ENOUGH, nobody, awaits_suspects=True) == LAST
+    assert controls(FEW, nobody, awaits_suspects=True) == [
+        one.message_id for one in FEW[-CONTROLS:]
+    ]
+    assert controls(FEW, nobody) == []
+
+
+def test_what_came_back_beside_suspects_alone_is_one_of_them() -> None:
+    alone = a_judged(verdict=Verdict.NO_EVIDENCE, is_strike=False, was_alone=True, returned=1)
+    doubtful = a_return(last_redrive=ago(hours=1))
+    circuit = a_circuit(judged=(A_STRIKING_RETURN, replace(alone, id=7)))
+
+    assert doubtful.batch == 7
+    assert doubtful.is_doubtful(circuit)
+    assert sorted(controls([doubtful, *ENOUGH], circuit)) == sorted([*LAST, doubtful.message_id])
 
 
 def test_a_suspect_that_was_met_in_this_pass_is_about_although_no_verdict_knows_of_its_return() -> (

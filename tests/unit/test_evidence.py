@@ -139,6 +139,16 @@ def test_letters_of_another_batch_of_the_same_time_may_have_had_the_failed_tries
     assert known(keeper, a_judged(2, minutes=20)).others_failed_tries == 20 - 4 * MAX_RECEIVES
 
 
+def test_letters_of_an_earlier_batch_that_may_still_be_out_may_have_had_them_too() -> None:
+    """Where a message takes long to fail, two batches are tried side by side: neither is an outage of the other."""
+    keeper = BookKeeper(BEGIN).minute(sent=10).minute(tries=30).quiet(1)
+    earlier = a_batch(id=6, size=3, returned=1, sent_at=ago(minutes=20))
+    judged = a_judged(5, minutes=20, unaccounted=1)
+
+    assert known(keeper, earlier).others_failed_tries == 30 - (4 + 2) * MAX_RECEIVES
+    assert known(keeper, judged).others_failed_tries == 30 - (4 + 1) * MAX_RECEIVES
+
+
 def test_letters_that_nobody_has_received_yet_were_not_tried() -> None:
     assert not known(BookKeeper(BEGIN).minute(sent=4).quiet(4)).were_tried
 

@@ -25,6 +25,7 @@ JUDGED = Judged(
     size=4,
     returned=3,
     overturned_at=2,
+    unaccounted=1,
 )
 FULL_BATCH = a_batch(
     last_try_at=ago(minutes=8), suspects=2, returned=1, suspects_returned=1, is_probe=True
@@ -58,6 +59,7 @@ FULL_ENTRY = an_entry(
     left_id="first",
     is_permanent=True,
     is_settled=True,
+    is_doubtful=True,
     failed_tries=2,
     history=("it began",),
 )
@@ -171,7 +173,19 @@ def test_an_entry_of_the_first_edition_is_read_and_its_clocks_start_with_its_nex
     assert (entry.strikes, entry.first_redrive, entry.first_strike) == (2, None, None)
 
 
-@pytest.mark.parametrize("text", ["", "7", "4:2:X:1:3", "4:2::1:3", "4:2:S:one:3", "4:2:S:1:3:5"])
+def test_a_judged_batch_of_which_all_was_known_or_of_an_older_version_has_nobody_unaccounted() -> (
+    None
+):
+    item = circuit_to_item(a_circuit()) | {"Judged": {"L": [{"S": "4:2:S:1:3:5:9"}]}}
+
+    (judged,) = circuit_from_item(QUEUE, item).judged
+
+    assert (judged.size, judged.unaccounted) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "4:2:X:1:3", "4:2::1:3", "4:2:S:one:3", "4:2:S:1:3:5", "4:2:S:1:3:5:9:1:1"]
+)
 def test_a_judged_batch_that_no_version_wrote_is_refused(text: str) -> None:
     item = circuit_to_item(a_circuit()) | {"Judged": {"L": [{"S": text}]}}
 

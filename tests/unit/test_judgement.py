@@ -31,6 +31,7 @@ def test_only_a_success_is_a_strike_and_lets_the_window_grow(case: Case) -> None
         (Case(evidence=beside(WELL, failed=4)), True),
         (Case(evidence=beside(WELL, suspects_failed=4), batch=of_suspects(4)), True),
         (Case(evidence=shown(suspects_failed=4), batch=of_suspects(4)), False),
+        (Case(evidence=shown(1, failed=1, suspects_failed=3), batch=of_suspects(3, size=5)), True),
         (Case(evidence=shown(failed=4)), False),
     ],
     ids=[
@@ -41,6 +42,7 @@ def test_only_a_success_is_a_strike_and_lets_the_window_grow(case: Case) -> None
         "live messages succeeded",
         "live messages succeeded beside suspects",
         "suspects alone, and nobody to compare them with",
+        "one of two failed, and so did many suspects",
         "the batch failed",
     ],
 )
@@ -54,8 +56,9 @@ def test_a_return_is_a_strike_only_where_enough_others_succeeded(
 def test_suspects_that_were_alone_are_told_and_nobody_else(case: Case) -> None:
     judgement, evidence = case.judge(), case.evidence
 
-    is_alone = evidence.suspects_failed == case.batch.size and judgement.verdict is NO_EVIDENCE
-    assert judgement.was_alone is is_alone
+    came_back = evidence.failed + evidence.suspects_failed
+    is_alone = came_back == case.batch.size and evidence.suspects_failed > 0
+    assert judgement.was_alone is (is_alone and judgement.verdict is NO_EVIDENCE)
 
 
 def test_what_the_letters_show_lets_the_window_grow_more_than_what_others_vouch_for() -> None:

@@ -9,8 +9,14 @@ from typing import Any, cast
 
 import pytest
 
+from redrive.core import breaker
+from redrive.core.admission import CONTROLS_AMONG
+from redrive.core.batch import Judged
 from redrive.core.books import Books
+from redrive.core.case import Case
 from redrive.core.circuit import Circuit, State
+from redrive.core.decision import Hold, HoldReason
+from redrive.core.evidence import Evidence, Live
 from redrive.core.ledger import Status
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
@@ -27,11 +33,12 @@ from tests.unit.examples import (
     a_batch,
     a_circuit,
     a_judged,
+    a_letter,
     ago,
     ahead,
 )
 from tests.unit.queue_books import BEGIN, BookKeeper
-from tests.unit.situations import OTHER_ARN, a_case, a_return
+from tests.unit.situations import OTHER_ARN, TERMS, a_case, a_return
 
 SETTINGS = Settings()
 TIME_TO_FAIL = timedelta(seconds=90)
@@ -291,3 +298,58 @@ def test_letters_may_wait_nearer_to_their_end_while_letters_flow(
     assert terms.margin == margin(retention)
     assert terms.destinations == {SOURCE_ARN: 262_144, OTHER_ARN: 1_024}
     assert (terms.home, terms.time_to_fail) == (SOURCE_ARN, TIME_TO_FAIL)
+
+
+# Whom it waits for.
+
+
+@pytest.mark.parametrize(
+    ("in_source", "unaccounted", "sent_at", "awaits"),
+    [
+        (1, 1, ago(minutes=5), True),
+        (0, 1, ago(minutes=5), False),
+        (1, 0, ago(minutes=5), False),
+        (1, 1, ago(hours=1), False),
+    ],
+    ids=[
+        "a letter of a success is in the source queue still",
+        "nothing is there any more",
+        "of all letters it is known what became of them",
+        "all had time to fail",
+    ],
+)
+def test_first_suspects_are_waited_for_where_a_success_did_not_wait_for_all_of_its_letters(
+    in_source: int, unaccounted: int, sent_at: Any, awaits: bool
+) -> None:
+    success = a_judged(unaccounted=unaccounted, sent_at=sent_at)
+    lane = a_lane(judged=(success,), window=100)
+    lane.facts = replace(FACTS, visible=0, in_flight=in_source, delayed=0)
+    letters = [Case(letter=a_letter(message_id=f"m{n}")) for n in range(CONTROLS_AMONG)]
+
+    lane.open_gate(NOW)
+    decided = lane.decide(letters, [0.0] * len(letters), TERMS, NOW, is_end=True)
+
+    held = [what for _, what in decided if isinstance(what, Hold)]
+    assert bool(held) is awaits
+    assert {what.reason for what in held} <= {HoldReason.CONTROL}
+
+
+def verdict_on(*, live: Live) -> Judged:
+    batch = a_batch(size=4)
+    known = Evidence(succeeded=3, live=live, met=4, deleted=3, were_tried=True, has_books=True)
+    judged, _ = breaker.judge(
+        a_circuit(pending=(batch,)),
+        {batch.id: known},
+        SETTINGS,
+        NOW,
+        visibility_timeout=timedelta(seconds=30),
+        roll=0.5,
+    )
+    return judged.judged[-1]
+
+
+def test_a_success_remembers_of_how_many_letters_nothing_was_known_but_beside_live_messages() -> (
+    None
+):
+    assert verdict_on(live=Live()).unaccounted == 1
+    assert verdict_on(live=Live(is_expected=True)).unaccounted == 0

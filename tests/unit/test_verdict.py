@@ -102,6 +102,47 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=shown(suspects_failed=4), batch=of_suspects(4)),
         NO_EVIDENCE,
     ),
+    "one letter without strikes failed beside its equal that succeeded, and many suspects": (
+        Case(evidence=shown(1, failed=1, suspects_failed=3), batch=of_suspects(3, size=5)),
+        SUCCESS,
+    ),
+    "two of them failed beside one": (
+        Case(evidence=shown(1, failed=2, suspects_failed=5), batch=of_suspects(5, size=8)),
+        FAILURE,
+    ),
+    "hardly any but suspects, and all failed": (
+        Case(evidence=shown(failed=1, suspects_failed=3), batch=of_suspects(3)),
+        NO_EVIDENCE,
+    ),
+    "hardly any but suspects, and all failed but one of which nothing is known yet": (
+        Case(
+            evidence=shown(failed=1, suspects_failed=6),
+            batch=replace(of_suspects(6, size=8), due_at=ahead(seconds=1)),
+        ),
+        WAITS,
+    ),
+    "more than hardly any, and all failed": (
+        Case(evidence=shown(failed=2, suspects_failed=5), batch=of_suspects(5, size=7)),
+        FAILURE,
+    ),
+    "hardly any but suspects, and all failed: that the consumer is well again it did not show": (
+        Case(evidence=shown(failed=1, suspects_failed=3), batch=of_suspects(3), is_canary=True),
+        FAILURE,
+    ),
+    "most are suspects, and tries failed": (
+        Case(
+            evidence=replace(shown(), failed_tries=9),
+            batch=replace(of_suspects(3), due_at=ahead(seconds=1)),
+        ),
+        WAITS,
+    ),
+    "half are suspects, and tries failed": (
+        Case(
+            evidence=replace(shown(), failed_tries=9),
+            batch=replace(of_suspects(2), due_at=ahead(seconds=1)),
+        ),
+        FAILURE,
+    ),
     "only suspects, and one succeeded": (
         Case(evidence=shown(1, suspects_failed=3), batch=of_suspects(4)),
         SUCCESS,

@@ -94,7 +94,8 @@ _VERDICTS = {one.value[0]: one for one in Verdict}
 
 def _judged_to_text(judged: Judged) -> str:
     marks = ("!" if judged.is_strike else "") + ("?" if judged.was_alone else "")
-    numbers = (judged.returned, judged.overturned_at, judged.size, int(judged.sent_at.timestamp()))
+    numbers = [judged.returned, judged.overturned_at, judged.size, int(judged.sent_at.timestamp())]
+    numbers += [judged.unaccounted] if judged.unaccounted else []
     return ":".join(
         map(str, (judged.id, judged.generation, judged.verdict.value[0] + marks, *numbers))
     )
@@ -104,7 +105,8 @@ def _judged_to_text(judged: Judged) -> str:
 @lru_cache(maxsize=4 * JUDGED_KEPT)
 def _judged_from_text(text: str) -> Judged:
     batch, generation, verdict, returned, overturned_at, *more = text.split(":")
-    size, sent_at = more or ("0", "0")  # the first edition did not keep them
+    size, sent_at, *rest = more or ("0", "0")  # the first edition did not keep them
+    (unaccounted,) = rest or ("0",)
     return Judged(
         id=int(batch),
         generation=int(generation),
@@ -115,6 +117,7 @@ def _judged_from_text(text: str) -> Judged:
         overturned_at=int(overturned_at),
         size=int(size),
         sent_at=datetime.fromtimestamp(int(sent_at), UTC),
+        unaccounted=int(unaccounted),
     )
 
 

@@ -32,7 +32,10 @@ SPREAD = timedelta(minutes=1)
 
 
 class Admission:
-    """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through."""
+    """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through.
+
+    `awaits_suspects`: letters of batches that succeeded are still being tried, and may come back.
+    """
 
     def __init__(
         self,
@@ -41,13 +44,16 @@ class Admission:
         settings: Settings,
         now: datetime,
         gate: CauseGate | None = None,
+        *,
+        awaits_suspects: bool = False,
     ) -> None:
         self.room = permit.limit
         self._gate = gate or CauseGate(circuit, settings, 0.0)
         self._is_trial = permit.is_trial
         self._spread = SPREAD * circuit.flaps
         self._settings = settings
-        self._has_met_suspects = False
+        self._awaits_suspects = awaits_suspects
+        self._has_met_suspects = awaits_suspects
         self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
 
     @property
@@ -119,7 +125,8 @@ class Admission:
 
         Those that were never tried are the best of them. Then they go together with the suspects, to be compared
         with: without, a suspect on a quiet queue can't be told from a letter that met an outage. The suspects wait for
-        that, too. One control stays once more: what becomes a suspect only now has to be compared, too.
+        that, too. One control stays once more: what becomes a suspect only now has to be compared, too. Where a message
+        takes long to fail, letters that are still being tried may be the first suspects of all.
         """
         self._has_met_suspects = (
             self._has_met_suspects
@@ -129,21 +136,25 @@ class Admission:
         is_last = is_end and len(due) < self.room
         if self._is_trial or not is_last or not self._has_met_suspects:
             return set()
-        unblemished = [case for case, decision in due if not decision.strikes]
-        good = [one.message_id for one in sorted(unblemished, key=lambda one: -one.redrives)]
-        if len(good) < CONTROLS_AMONG and not (good and circuit.pending):
-            return set(good[-1:]) if len(good) > 1 else set()
+        unblemished = [case for case, decision in due if decision.is_unblemished]
+        unblemished.sort(key=lambda one: -one.redrives)
+        good = [one.message_id for one in unblemished]
+        is_verdict_due = bool(circuit.pending) or self._awaits_suspects
+        if len(good) < CONTROLS_AMONG and not (good and is_verdict_due):
+            # Not beside those alone that were tried in vain: they may all be suspects that nobody knows of.
+            has_equals = len(good) > 1 and unblemished[-2].redrives == unblemished[-1].redrives
+            return set(good[-1:]) if has_equals else set()
         suspects = {
             case.message_id
             for case, decision in due
-            if decision.strikes and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
+            if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
         }
         return suspects | set(good[-CONTROLS:])
 
     def _order(
         self, case: Case, decision: Redrive, *, urgent_before: datetime
     ) -> tuple[bool, int, bool, timedelta, datetime]:
-        sent_at, is_suspect = case.letter.sent_at, decision.strikes > 0
+        sent_at, is_suspect = case.letter.sent_at, not decision.is_unblemished
         if self._is_trial:
             turn = case.redrives + SUSPECTS_TURN * is_suspect
             return sent_at >= urgent_before, turn, is_suspect, decision.delay, sent_at

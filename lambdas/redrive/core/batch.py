@@ -119,6 +119,8 @@ class Judged:
     `was_alone` that suspects came back with nobody to compare them with.
     A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
     (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's books.
+    `unaccounted` of its letters nothing was known when the verdict fell, and no producer's message would be there to
+    compare them with.
     """
 
     id: int
@@ -130,6 +132,7 @@ class Judged:
     size: int = 0
     returned: int = 0
     overturned_at: int = 0
+    unaccounted: int = 0
 
     @property
     def seen_again(self) -> int:

@@ -153,6 +153,7 @@ def judge(
                 is_strike=judgement.is_strike,
                 was_alone=judgement.was_alone,
                 overturned_at=judgement.overturned_at,
+                unaccounted=_unaccounted(batch, judgement, known),
             )
             after = _record(after, batch, judgement, settings, now, roll)
             if judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size:
@@ -162,6 +163,13 @@ def judge(
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
+
+
+def _unaccounted(batch: Batch, judgement: Judgement, evidence: Evidence) -> int:
+    """Letters of a success of which nothing is known yet, where nobody else's messages could be compared with them."""
+    if judgement.verdict is not Verdict.SUCCESS or evidence.live.is_expected:
+        return 0
+    return max(0, batch.size - evidence.succeeded - batch.seen_again)
 
 
 def judge_left_failing(

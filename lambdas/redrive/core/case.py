@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from redrive.core.batch import Batch
+from redrive.core.batch import Batch, Verdict
 from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter, Trail
@@ -76,8 +76,20 @@ class Case:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether the ledger has a strike against the letter."""
+        """Whether the ledger has a strike against the letter, or doubts it."""
         return self.entry is not None and self.entry.is_suspect
+
+    def is_doubtful(self, circuit: Circuit) -> bool:
+        """Whether the letter came back with hardly any but suspects beside it, so that it may well be one of them.
+
+        Nobody succeeded, so it has no strike; and its next return says as little about the consumer as theirs. Where a
+        batch of others fails with it, the consumer is at fault, and the doubt is over.
+        """
+        judged = circuit.judged_batch(self.batch)
+        if judged is not None and judged.verdict is not Verdict.NO_EVIDENCE:
+            return False
+        was_doubtful = self.entry is not None and self.entry.is_doubtful
+        return was_doubtful or (judged is not None and judged.was_alone)
 
     def was_suspect(self, circuit: Circuit) -> bool:
         """Whether nothing else was expected of the letter when it was sent in its last batch.
@@ -85,7 +97,8 @@ class Case:
         It had come back while others succeeded before, or it went as the canary of its cause.
         """
         is_canary = any(one.is_canary(self.original_id, self.batch) for one in circuit.causes)
-        return is_canary or self._strikes_before(circuit) > 0
+        was_doubtful = self.entry is not None and self.entry.is_doubtful
+        return is_canary or was_doubtful or self._strikes_before(circuit) > 0
 
     def strikes(self, circuit: Circuit) -> int:
         """The strikes against the letter, the verdict on the batch that it returned from included.

@@ -162,6 +162,13 @@ class Circuit:
             for one in self.judged[-SUSPECTS_SHOW_IN:]
         )
 
+    def may_hide_suspects(self, since: datetime) -> bool:
+        """Whether letters of successes, sent since then, may yet come back: of these nobody knew when the verdict fell."""
+        return any(
+            one.unaccounted > one.seen_again and one.sent_at >= since
+            for one in self.judged[-SUSPECTS_SHOW_IN:]
+        )
+
     def cause(self, name: str | None) -> CauseCircuit | None:
         """What is remembered of the letters of this cause."""
         return next((one for one in self.causes if one.cause == name), None)
@@ -198,6 +205,7 @@ class Circuit:
         is_strike: bool,
         was_alone: bool = False,
         overturned_at: int = 0,
+        unaccounted: int = 0,
     ) -> Circuit:
         """This circuit with `batch` moved from those awaiting a verdict to those judged."""
         judged = Judged(
@@ -210,5 +218,6 @@ class Circuit:
             size=batch.size,
             returned=batch.returned,
             overturned_at=overturned_at,
+            unaccounted=unaccounted,
         )
         return replace(self.without_batch(batch.id), judged=(*self.judged, judged)[-JUDGED_KEPT:])

@@ -35,17 +35,26 @@ CAUSE_CANARY = "CAUSE_CANARY"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redrive:
-    """Send the letter back to `destination` (a queue's ARN), to be tried no earlier than in `delay`."""
+    """Send the letter back to `destination` (a queue's ARN), to be tried no earlier than in `delay`.
+
+    `is_doubtful`: see `Case.is_doubtful`.
+    """
 
     destination: str
     delay: timedelta
     strikes: int
+    is_doubtful: bool = False
     reason: str = "DUE"
+
+    @property
+    def is_unblemished(self) -> bool:
+        """Whether what becomes of the letter tells how the consumer is."""
+        return self.strikes == 0 and not self.is_doubtful
 
     @property
     def is_suspect(self) -> bool:
         """Whether nothing can be expected of the letter but that it returns."""
-        return self.strikes > 0 or self.reason == CAUSE_CANARY
+        return not self.is_unblemished or self.reason == CAUSE_CANARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

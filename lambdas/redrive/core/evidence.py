@@ -194,12 +194,20 @@ def _seen(
         met=account.met,
         deleted=account.deleted,
         failed_tries=account.failed_tries,
-        others_failed_tries=max(
-            0, account.failed_tries - max_receives * sum(one.size for one in ours)
-        ),
+        others_failed_tries=max(0, account.failed_tries - max_receives * _out(ours, others)),
         were_tried=_were_tried(batch, account),
         is_still_there=account.left > 0,
         has_books=has_books,
+    )
+
+
+def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> int:
+    """Letters of ours that can have been tried: those sent since then, and of earlier batches what may still be out."""
+    since = {one.id: one.size for one in ours}
+    earlier = (one for one in others if one.id not in since)
+    return sum(since.values()) + sum(
+        max(0, (one.size if isinstance(one, Batch) else one.unaccounted) - one.seen_again)
+        for one in earlier
     )
 
 

@@ -51,6 +51,7 @@ class Entry:
         last_redrive: when the copy that was sent last could be received at the earliest, its delay included.
         first_redrive: the first of its redrives, from which giving up counts. `first_strike`: the first of its
             strikes, from which its last chance counts. A person's replay forgets both.
+        is_doubtful: it has no strike, and came back with hardly any but suspects beside it.
 
     """
 
@@ -78,13 +79,14 @@ class Entry:
     cause: str | None = None
     is_permanent: bool = False
     is_settled: bool = False
+    is_doubtful: bool = False
     failed_tries: int = 0
     history: tuple[str, ...] = ()
 
     @property
     def is_suspect(self) -> bool:
-        """Whether the letter has come back while others succeeded."""
-        return self.strikes > 0
+        """Whether nothing else is expected of the letter but that it comes back."""
+        return self.strikes > 0 or self.is_doubtful
 
     def has_replaced(self, message_id: str) -> bool:
         """Whether a copy with this id was sent on already, so that it may only be deleted."""
@@ -111,6 +113,7 @@ class Entry:
         delay: timedelta,
         now: datetime,
         note: str,
+        is_doubtful: bool = False,
     ) -> Entry:
         """After a send to the source queue was accepted, to be tried no earlier than in `delay`."""
         return replace(
@@ -120,6 +123,7 @@ class Entry:
             redrive_count=self.redrive_count + 1,
             strikes=strikes,
             first_strike=self._first_strike(strikes, now),
+            is_doubtful=is_doubtful,
             counted_batch=self.batch,
             batch=batch,
             generation=generation,
@@ -198,6 +202,7 @@ class Entry:
             redrive_count=redrive_count,
             strikes=0,
             first_strike=None,
+            is_doubtful=False,
             first_redrive=None,
             batch=None,
             counted_batch=None,

@@ -60,14 +60,21 @@ def triage(
         return Park(reason=reason, strikes=strikes)
     if circuit.pending_batch(case.batch):
         return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
-    not_before, why = _earliest(case, strikes, terms, settings, now, roll)
+    is_doubtful = strikes == 0 and case.is_doubtful(circuit)
+    attempts = _attempts(case, strikes, is_doubtful=is_doubtful)
+    not_before, why = _earliest(case, strikes, attempts, terms, settings, now, roll)
     delay = max(not_before - now, timedelta())
     if delay > MAX_SQS_DELAY:
         until = not_before - (MAX_SQS_DELAY if why is HoldReason.BACKOFF else timedelta())
         return hold_unless_expiring(
             case, strikes, why, terms, now, until=until, not_before=not_before
         )
-    return Redrive(destination=case.source_arn or terms.home, delay=delay, strikes=strikes)
+    return Redrive(
+        destination=case.source_arn or terms.home,
+        delay=delay,
+        strikes=strikes,
+        is_doubtful=is_doubtful,
+    )
 
 
 def hold_unless_expiring(
@@ -142,14 +149,20 @@ def _has_had_its_last_chance(
 
 
 def _earliest(
-    case: Case, strikes: int, terms: Terms, settings: Settings, now: datetime, roll: float
+    case: Case,
+    strikes: int,
+    attempts: int,
+    terms: Terms,
+    settings: Settings,
+    now: datetime,
+    roll: float,
 ) -> tuple[datetime, HoldReason]:
     """When the letter may be tried again, and what it waits for until then."""
     entry = case.entry
     if entry is not None and entry.not_before is not None:
         not_before = entry.not_before
     else:
-        not_before = failed_at(case, terms, now) + backoff(_attempts(case, strikes), roll, settings)
+        not_before = failed_at(case, terms, now) + backoff(attempts, roll, settings)
     if strikes and (
         strikes >= settings.max_attempts - 1 or case.redrives >= IN_VAIN * settings.max_attempts
     ):
@@ -166,9 +179,9 @@ def _earliest(
     return not_before, HoldReason.BACKOFF
 
 
-def _attempts(case: Case, strikes: int) -> int:
+def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
     """What the backoff doubles with: strikes; a suspect that was tried in vain without one waits longer, too."""
-    return max(strikes, case.redrives - 1) if strikes else 0
+    return max(strikes, case.redrives - 1) if strikes or is_doubtful else 0
 
 
 def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:

@@ -33,6 +33,9 @@ LONG_VISIBILITY = timedelta(minutes=10)
 #: where less than this share of what makes a failure came back.
 STRIKE_SHARE = 0.8
 
+#: Among so many times as many suspects that came back, a letter without strikes that came back, too, is no outage.
+FEW_AMONG_SUSPECTS = 3
+
 #: What a success lets the window grow by: shown by the letters themselves, or vouched for by others.
 GROWTH_WHERE_SHOWN = 4
 GROWTH_WHERE_VOUCHED = 2
@@ -102,12 +105,14 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
     unknown = batch.size - succeeded - max(batch.suspects, evidence.suspects_failed)
     worst = max(evidence.failed, unknown)
     weight = succeeded + worst
-    if not succeeded or worst >= settings.failure_rate * weight:
+    # Beside suspects that came back, one more is likelier one of them than half of an outage.
+    is_one_more = worst == 1 and evidence.suspects_failed >= FEW_AMONG_SUSPECTS
+    if not succeeded or (worst >= settings.failure_rate * weight and not is_one_more):
         return None
     return Judgement(
         verdict=Verdict.SUCCESS,
         reason=f"{succeeded} of {batch.size} succeeded",
-        is_strike=worst < STRIKE_SHARE * settings.failure_rate * weight,
+        is_strike=is_one_more or worst < STRIKE_SHARE * settings.failure_rate * weight,
         overturned_at=math.ceil(settings.failure_rate * weight),
         growth=GROWTH_WHERE_SHOWN,
         vouched_per_minute=evidence.live.per_minute,
@@ -153,10 +158,15 @@ def _shown_failure(
         return Judgement(
             verdict=None, reason=f"{came_back} returned; live messages may still speak"
         )
-    if not has_failed and not is_canary:
+    are_few = has_failed and weight * FEW_AMONG_SUSPECTS <= suspects_failed
+    if are_few and came_back < batch.size and now < batch.due_at:
+        return None  # one more that succeeded would make strikes of it
+    if not is_canary and (not has_failed or are_few):
         return Judgement(
             verdict=Verdict.NO_EVIDENCE,
-            reason="only suspects were redriven, and all returned",
+            reason="hardly any but suspects were redriven, and all returned"
+            if failed
+            else "only suspects were redriven, and all returned",
             was_alone=True,
         )
     return Judgement(verdict=Verdict.FAILURE, reason=f"{came_back} of {batch.size} returned")
@@ -179,8 +189,8 @@ def _nothing_but_failed_tries(
     """The consumer receives and deletes nothing, whoever's messages they are."""
     if evidence.deleted or not (evidence.has_books or evidence.is_heard):
         return None
-    if batch.suspects == batch.size and not is_canary and not _nothing_succeeds(evidence):
-        return None  # of suspects nothing else was to be expected
+    if 2 * batch.suspects > batch.size and not is_canary and not _nothing_succeeds(evidence):
+        return None  # of suspects nothing else was to be expected, and the tries are mostly theirs
     is_early = now < batch.tried_by + LIVE_PATIENCE
     if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
         return None  # they may all be tries of our own letters: others are still to speak

@@ -190,6 +190,7 @@ class RealHands:
                 batch=batch.id,
                 generation=batch.generation,
                 strikes=decision.strikes,
+                is_doubtful=decision.is_doubtful,
                 delay=decision.delay,
                 now=now,
                 note=f"redriven in batch {batch.id}",

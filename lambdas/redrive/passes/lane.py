@@ -188,7 +188,19 @@ class Lane:
         """Let through what the circuit allows from now on."""
         self.permit = self.allow(now)
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
-        self.admission = Admission(self.circuit, self.permit, self.settings, now, self._gate)
+        self.admission = Admission(
+            self.circuit,
+            self.permit,
+            self.settings,
+            now,
+            self._gate,
+            awaits_suspects=self._awaits_suspects(now),
+        )
+
+    def _awaits_suspects(self, now: datetime) -> bool:
+        """Whether the source queue holds letters that the verdicts on their batches did not wait for."""
+        since = now - MAX_SQS_DELAY - self._time_to_count()
+        return self.known_facts.depth > 0 and self.circuit.may_hide_suspects(since)
 
     def decide(
         self,

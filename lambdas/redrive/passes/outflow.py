@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from redrive.core.admission import CONTROLS_AMONG
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Hold, Redrive
@@ -176,7 +177,8 @@ class Outflow:
     def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
         state = self._state
         decided: list[tuple[Case, Decision]] = []
-        is_end = self._is_end or self._examined + len(cases) >= state.dlq.visible
+        # Too few to compare suspects with are as good as none: whoever stays to be compared with is chosen before them.
+        is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
         for lane, some in state.by_lane(cases):
             for case in some:
                 state.saw_letter(case, now)
