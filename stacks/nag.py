@@ -19,6 +19,13 @@ _NEXT_TICK = "The next tick is the retry: a pass re-reads everything, so a lost 
 _NEVER_ASYNCHRONOUS = "Invoked only by its event source mapping, never asynchronously."
 
 
+_CONNECTING = (
+    "Only in a VPC: network interfaces that do not exist yet, for Lambda alone. The function's own "
+    "code is denied them."
+)
+_UNRESTRICTED = f"cloudwatch:GetMetricData, which AWS can't restrict to a resource. {_CONNECTING}"
+
+
 def add_checks(app: cdk.App) -> None:
     """Check the app at synth, which fails on any finding that is not acknowledged."""
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
@@ -48,8 +55,7 @@ def acknowledge_redriver(redriver: SmartRedriver) -> None:
     _acknowledge(
         redriver,
         {
-            "AwsSolutions-IAM5[Resource::*]": "Only cloudwatch:GetMetricData, which AWS can't "
-            "restrict to a resource.",
+            "AwsSolutions-IAM5[Resource::*]": _UNRESTRICTED,
             "Serverless-LambdaDLQ": _NEXT_TICK,
             "Serverless-LambdaAsyncFailureDestination": _NEXT_TICK,
             "Serverless-LambdaTracing": _UNTRACED,
@@ -71,6 +77,7 @@ def acknowledge_sample_consumer(consumer: SampleConsumer) -> None:
     _acknowledge(
         consumer,
         {
+            "AwsSolutions-IAM5[Resource::*]": _CONNECTING,
             "Serverless-LambdaDLQ": _NEVER_ASYNCHRONOUS,
             "Serverless-LambdaAsyncFailureDestination": _NEVER_ASYNCHRONOUS,
             "Serverless-LambdaEventSourceMappingDestination": "Not for SQS sources: the source "

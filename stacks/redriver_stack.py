@@ -7,7 +7,9 @@ from constructs import Construct
 from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
 from smart_redriver.cdk.adopted_queues import AdoptedQueue
 from smart_redriver.cdk.imported_queues import import_queues
+from smart_redriver.cdk.owners import tell_key_owner
 from smart_redriver.cdk.queues import NewQueues
+from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable
 from stacks.nag import (
     acknowledge_queues,
@@ -23,7 +25,7 @@ class RedriverStack(cdk.Stack):
     """Re-drivers that share one state table and two topics.
 
     With a list of ``queues``, one for each; without it the stack makes queues of its own.
-    ``retain`` lets queues, table and logs outlive the stack.
+    ``retain`` lets queues, table and logs outlive the stack. ``safeguards`` are for all that it makes.
     """
 
     def __init__(
@@ -36,24 +38,30 @@ class RedriverStack(cdk.Stack):
         monitoring: MonitoringSettings | None = None,
         deletion_protection: bool | None = None,
         queues: tuple[AdoptedQueue, ...] = (),
+        safeguards: Safeguards | None = None,
     ) -> None:
         super().__init__(
             scope,
             construct_id,
             description="Redrives SQS dead letters with a circuit breaker",
-            env=_home(queues),
+            env=_home(queues, safeguards),
         )
         self.redrivers: list[SmartRedriver] = []
         self._settings = settings
         self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
         self._monitoring = monitoring or MonitoringSettings()
+        self._safeguards = safeguards or Safeguards()
+        self._key = self._safeguards.key(self)
+        if self._key:
+            tell_key_owner(self, self._key)
         self._table = StateTable(
             self,
             "State",
             removal_policy=self._removal_policy,
             deletion_protection=deletion_protection,
+            key=self._key,
         ).table
-        self._topics = Topics(self, "Monitoring", monitoring=self._monitoring)
+        self._topics = Topics(self, "Monitoring", monitoring=self._monitoring, key=self._key)
         acknowledge_topics(self._topics)
         if queues:
             adopted = Construct(self, "Adopted")
@@ -75,6 +83,7 @@ class RedriverStack(cdk.Stack):
             visibility_timeout=visibility_timeout,
             max_receive_count=self._settings.max_receive_count,
             removal_policy=self._removal_policy,
+            key=self._key,
         )
         acknowledge_queues(queues)
         redriver = SmartRedriver(
@@ -87,6 +96,7 @@ class RedriverStack(cdk.Stack):
             topics=self._topics,
             settings=self._settings,
             monitoring=self._monitoring,
+            safeguards=self._safeguards,
             removal_policy=self._removal_policy,
         )
         self._publish_redriver("", redriver)
@@ -110,6 +120,7 @@ class RedriverStack(cdk.Stack):
             monitoring=self._monitoring,
             # A stack has at most 500 resources, and most of a re-driver's are alarms.
             monitoring_scope=cdk.NestedStack(here, "Alarms"),
+            safeguards=self._safeguards,
             removal_policy=self._removal_policy,
         )
         self._publish_redriver(adopted.id, redriver)
@@ -138,6 +149,7 @@ class RedriverStack(cdk.Stack):
             "SampleConsumer",
             source_queue=queues.source_queue,
             visibility_timeout=visibility_timeout,
+            safeguards=self._safeguards,
         )
         for name, url in redriver.report_environment.items():
             consumer.function.add_environment(name, url)
@@ -175,12 +187,20 @@ def make_stack(scope: Construct, context: Context) -> RedriverStack:
         monitoring=context.monitoring,
         deletion_protection=context.deletion_protection,
         queues=context.queues,
+        safeguards=context.safeguards,
     )
+    context.rules.apply(stack)
     if context.oncall_policies:
         OnCallPolicies(stack, "OnCall", redrivers=stack.redrivers)
     return stack
 
 
-def _home(queues: tuple[AdoptedQueue, ...]) -> cdk.Environment | None:
-    """Where the queues are, so that a deployment anywhere else is refused; None for anywhere."""
-    return cdk.Environment(account=queues[0].account, region=queues[0].region) if queues else None
+def _home(
+    queues: tuple[AdoptedQueue, ...], safeguards: Safeguards | None
+) -> cdk.Environment | None:
+    """Where the queues are, or else the key, so that a deployment anywhere else is refused; None for anywhere."""
+    if queues:
+        return cdk.Environment(account=queues[0].account, region=queues[0].region)
+    if safeguards and (key := safeguards.encryption_key_arn):
+        return cdk.Environment(region=key.split(":")[3])
+    return None
