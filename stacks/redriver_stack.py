@@ -15,6 +15,7 @@ from stacks.nag import (
     acknowledge_queues,
     acknowledge_redriver,
     acknowledge_sample_consumer,
+    acknowledge_style,
     acknowledge_topics,
 )
 from stacks.sample_consumer import SampleConsumer
@@ -46,6 +47,7 @@ class RedriverStack(cdk.Stack):
             description="Redrives SQS dead letters with a circuit breaker",
             env=_home(queues, safeguards),
         )
+        acknowledge_style(self)
         self.redrivers: list[SmartRedriver] = []
         self._settings = settings
         self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
@@ -107,6 +109,9 @@ class RedriverStack(cdk.Stack):
         here = Construct(scope, adopted.id)
         imported = import_queues(here, adopted)
         first, *further = imported.source_queues
+        # A stack has at most 500 resources, and most of a re-driver's are alarms.
+        alarms = cdk.NestedStack(here, "Alarms")
+        acknowledge_style(alarms)
         redriver = SmartRedriver(
             here,
             "Redriver",
@@ -118,8 +123,7 @@ class RedriverStack(cdk.Stack):
             topics=self._topics,
             settings=adopted.settings,
             monitoring=self._monitoring,
-            # A stack has at most 500 resources, and most of a re-driver's are alarms.
-            monitoring_scope=cdk.NestedStack(here, "Alarms"),
+            monitoring_scope=alarms,
             safeguards=self._safeguards,
             removal_policy=self._removal_policy,
         )
@@ -127,7 +131,7 @@ class RedriverStack(cdk.Stack):
 
     def _publish_redriver(self, prefix: str, redriver: SmartRedriver) -> None:
         self.redrivers.append(redriver)
-        acknowledge_redriver(redriver)
+        acknowledge_redriver(redriver, self._safeguards)
         first, *further = redriver.source_queues
         outputs = {
             "SourceQueueUrl": first.queue_url,
@@ -154,7 +158,7 @@ class RedriverStack(cdk.Stack):
         for name, url in redriver.report_environment.items():
             consumer.function.add_environment(name, url)
         redriver.grant_report(consumer.function)
-        acknowledge_sample_consumer(consumer)
+        acknowledge_sample_consumer(consumer, self._safeguards)
         self._publish(
             SampleConsumerFunctionName=consumer.function.function_name,
             SampleControlTableName=consumer.control_table.table_name,

@@ -8,6 +8,8 @@ from constructs import Construct
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 _LONGEST_RETENTION = cdk.Duration.days(14)
+#: Of a message at its source: SQS's own default, said aloud. A dead letter goes on with the clock of its first send.
+_MESSAGES_KEPT = cdk.Duration.days(4)
 #: Of a report. What a verdict waits for is minutes old; days are for a re-driver that is out of order.
 _REPORTS_KEPT = cdk.Duration.days(4)
 #: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
@@ -55,6 +57,7 @@ class NewQueues(Construct):
             encryption_master_key=key,
             enforce_ssl=True,
             receive_message_wait_time=_LONG_POLL,
+            retention_period=_MESSAGES_KEPT,
             visibility_timeout=visibility_timeout,
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letter_queue, max_receive_count=max_receive_count
