@@ -99,6 +99,8 @@ class RedriverStack(cdk.Stack):
             settings=self._settings,
             monitoring=self._monitoring,
             safeguards=self._safeguards,
+            # The queue is named by the stack's id, for nobody to read.
+            known_as=self.stack_name,
             removal_policy=self._removal_policy,
         )
         self._publish_redriver("", redriver)

@@ -72,7 +72,8 @@ class SmartRedriver(Construct):
     its own. Without a ``parking_lot`` one is made, encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
     share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
-    SettingsError listing all that is wrong with settings and queues. ``safeguards`` are for what is made
+    SettingsError listing all that is wrong with settings and queues. ``known_as`` begins the
+    names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
     here: a table, topics or a parking lot that is given stays as it is.
 
     The consumers of all its sources may report to the one ``outcome_queue``: grant it to them by
@@ -95,6 +96,7 @@ class SmartRedriver(Construct):
         monitoring: MonitoringSettings | None = None,
         monitoring_scope: Construct | None = None,
         safeguards: Safeguards | None = None,
+        known_as: str | None = None,
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -154,6 +156,7 @@ class SmartRedriver(Construct):
             settings=settings,
             monitoring=monitoring or MonitoringSettings(),
             topics=self.topics,
+            known_as=known_as or source_queue.queue_name,
         )
 
     @property

@@ -164,7 +164,7 @@ class FakeAlarms:
         StateValue: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        quiet = [] if StateValue else [f"{STACK}-Quiet"]
+        quiet = [] if StateValue else [f"{STACK} Quiet"]
         found = [name for name in (*self.in_alarm, *quiet) if name.startswith(AlarmNamePrefix)]
         return {
             "MetricAlarms": [
