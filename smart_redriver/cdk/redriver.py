@@ -24,7 +24,7 @@ from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.owners import tell_owners
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.queue_roles import role_faults
+from smart_redriver.cdk.queue_roles import fit_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table
@@ -100,15 +100,21 @@ class SmartRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
+        sources = {
+            "source_queue": source_queue,
+            **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
+        }
+        others = {
+            "dead_letter_queue": dead_letter_queue,
+            **({"parking_lot": parking_lot} if parking_lot else {}),
+        }
         settings, safeguards = _checked(
             settings or Settings(),
             safeguards or Safeguards(),
-            {
-                "source_queue": source_queue,
-                **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
-                "dead_letter_queue": dead_letter_queue,
-                **({"parking_lot": parking_lot} if parking_lot else {}),
-            },
+            [
+                *role_faults({**sources, **others}),
+                *fit_faults(sources, dead_letter_queue, parking_lot),
+            ],
         )
         own_key = safeguards.key(self)
         lot_key = parking_lot_key or dead_letter_queue.encryption_master_key or own_key
@@ -229,9 +235,9 @@ def _use(queue: sqs.IQueue, actions: tuple[str, ...]) -> KeyUse | None:
 
 
 def _checked(
-    settings: Settings, safeguards: Safeguards, queues: Mapping[str, sqs.IQueue]
+    settings: Settings, safeguards: Safeguards, of_queues: Sequence[Fault]
 ) -> tuple[Settings, Safeguards]:
-    """The settings as they will be read. Raises SettingsError listing every fault of settings and queues."""
+    """The settings as they will be read. Raises SettingsError listing every fault of settings and ``of_queues``."""
     faults: list[Fault] = []
     try:
         settings = Settings.parse({name: getattr(settings, name) for name in Settings.names()})
@@ -243,7 +249,7 @@ def _checked(
         )
     except SettingsError as error:
         faults += error.faults
-    faults += role_faults(queues)
+    faults += of_queues
     if faults:
         raise SettingsError(faults)
     return settings, safeguards
