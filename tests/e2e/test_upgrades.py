@@ -219,8 +219,24 @@ def test_a_circuit_that_the_first_version_wrote_is_read_and_kept(account: Accoun
 def test_destroy_leaves_queues_letters_and_table(account: Account) -> None:
     stateful = {one for name, one in account.resources(STACK).items() if "Logs" not in name}
 
+    sqs = account.aws.client("sqs")
+    urls = {
+        name: sqs.get_queue_url(QueueName=name)["QueueUrl"] for name in ("orders", "orders-dlq")
+    }
+    before = {url: account.depth(url) for url in urls.values()}
+    for url in urls.values():  # one letter out, and one dead, both in somebody's hands
+        account.park(url, "in flight")
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=600)
+
     cdk.destroy(account.aws, account.aws.work_dir / "second")
 
+    assert {url: account.depth(url) - count for url, count in before.items()} == dict.fromkeys(
+        before, 1
+    )
+    named = sqs.list_queues(QueueNamePrefix="SmartRedriver")["QueueUrls"]
+    assert {one for one in stateful if "ParkingLot" in one} <= set(
+        named
+    )  # as docs/deploy.md finds them
     assert stateful <= account.queues_and_tables()
     assert account.depth(account.outputs["second"]["OrdersParkingLotQueueUrl"]) == 1
     assert account.state("CIRCUIT_BREAKER#orders") is not None
