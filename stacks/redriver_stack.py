@@ -21,6 +21,9 @@ from stacks.nag import (
 from stacks.sample_consumer import SampleConsumer
 from stacks.settings import Context
 
+#: Of the stack in each account and Region, where there is one: the command looks for it.
+NAME = "SmartRedriver"
+
 
 class RedriverStack(cdk.Stack):
     """Re-drivers that share one state table and two topics.
@@ -46,6 +49,7 @@ class RedriverStack(cdk.Stack):
             construct_id,
             description="Redrives SQS dead letters with a circuit breaker",
             env=_home(queues, safeguards),
+            stack_name=NAME,
         )
         acknowledge_style(self)
         self.redrivers: list[SmartRedriver] = []
@@ -183,11 +187,11 @@ def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
     return policy
 
 
-def make_stack(scope: Construct, context: Context) -> RedriverStack:
+def make_stack(scope: Construct, context: Context, *, construct_id: str = NAME) -> RedriverStack:
     """The stack that the context describes, under its one name."""
     stack = RedriverStack(
         scope,
-        "SmartRedriver",
+        construct_id,
         settings=context.settings,
         retain=context.retain,
         monitoring=context.monitoring,

@@ -9,7 +9,12 @@ from constructs import Node
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
-from smart_redriver.cdk.adopted_queues import QUEUES, AdoptedQueue, read_adopted_queues
+from smart_redriver.cdk.adopted_queues import (
+    QUEUES,
+    AdoptedQueue,
+    above_the_queues,
+    read_adopted_queues,
+)
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.safeguards import Safeguards
 from stacks.account_rules import AccountRules
@@ -60,7 +65,8 @@ def read_context(node: Node) -> Context:
 
 
 def parse_context(values: Mapping[str, Any]) -> Context:
-    """Like ``read_context``, from a plain mapping."""
+    """Like ``read_context``, from a plain mapping. What stands above the queues in their file goes over the rest."""
+    values = {**values, **above_the_queues(values.get(QUEUES))}
     faults: list[Fault] = []
     settings = Settings()
     try:
