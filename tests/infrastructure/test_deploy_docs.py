@@ -48,7 +48,8 @@ def test_the_pipeline_deploys_a_stack_to_each_home(tmp_path):
     there = tmp_path / "there.toml"
     there.write_text(re.findall(r"```toml\n(# queues-us.*?)```", DOCS, re.DOTALL)[0])
 
-    done = run_app(tmp_path / "out", UNBUNDLED | {"queues": f"{here},{there}"}, code=code)
+    context = {"queues": f"{here},{there}", "alarms": "paging"}
+    done = run_app(tmp_path / "out", UNBUNDLED | context, code=code)
 
     assert done.returncode == 0, done.stderr
     templates = (tmp_path / "out" / "assembly-Production").glob("*.template.json")

@@ -55,7 +55,7 @@ def test_a_list_of_paths_in_cdk_json_is_the_same(two):
 
 
 def test_each_home_has_a_stack_of_the_one_name_in_its_own_account_and_region(two):
-    app = make_app(queues=two)
+    app = make_app(queues=two, alarms="paging")
 
     stacks = make_stacks(app, read_homes(app.node))
 
@@ -67,7 +67,7 @@ def test_each_home_has_a_stack_of_the_one_name_in_its_own_account_and_region(two
 
 
 def test_a_stack_keeps_its_logical_ids_when_another_home_joins(two):
-    alone, together = make_app(queues=two[0]), make_app(queues=two)
+    alone, together = (make_app(queues=one, alarms="paging") for one in (two[0], two))
     stacks = [make_stacks(app, read_homes(app.node))[0] for app in (alone, together)]
 
     before, after = (set(Template.from_stack(one).to_json()["Resources"]) for one in stacks)

@@ -44,7 +44,7 @@ def fixed(kind: str, properties: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("more", [{}, STRICT], ids=["by default", "in a strict account"])
 @pytest.mark.parametrize("world", CONTEXTS)
 def test_what_holds_letters_and_state_is_the_first_editions_own(world, more):
-    app = make_app(**CONTEXTS[world], **more)
+    app = make_app(**CONTEXTS[world], **more, alarms="paging")  # none of which is stateful
     resources = Template.from_stack(make_stack(app, read_context(app.node))).to_json()["Resources"]
 
     assert FIRST[world]
