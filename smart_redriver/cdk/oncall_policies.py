@@ -13,7 +13,7 @@ from smart_redriver.cdk.redriver import SmartRedriver
 
 #: A managed policy has 6,144 characters at most, and a queue's four ARNs can have 117 each.
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-_QUEUES_PER_POLICY = 4
+_QUEUES_PER_POLICY = 3
 
 _MEASURE = ("sqs:GetQueueAttributes",)
 #: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
@@ -47,7 +47,7 @@ _NO_RESOURCE = (
 class OnCallPolicies(Construct):
     """Managed policies ``RedriveViewer`` and ``RedriveOperator`` for people to have; nobody has them yet.
 
-    Whoever changes also looks, and so needs both. A policy holds four queues: the fifth begins a second
+    Whoever changes also looks, and so needs both. A policy holds three queues: the fourth begins a second
     pair, ``RedriveViewer2`` and ``RedriveOperator2``.
     """
 
