@@ -32,7 +32,7 @@ demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
 check: lint
 	$(BIN)/pytest --numprocesses 2 tests/unit tests/contract
 
-test: .venv/.ready .venv-emulator/.ready node_modules/.ready
+test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.ready
 	$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
@@ -50,7 +50,7 @@ bench: .venv/.ready .venv-emulator/.ready
 	$(BIN)/python -m bench $(ARGS)
 
 audit: .venv/.ready node_modules/.ready
-	$(BIN)/uv tool run --quiet pip-audit@2.10.1 --strict --disable-pip --vulnerability-service osv $(foreach lock,dev emulator lambda,--requirement requirements/$(lock).lock)
+	$(BIN)/uv tool run --quiet pip-audit@2.10.1 --strict --disable-pip --vulnerability-service osv $(foreach lock,dev emulator lambda checkov,--requirement requirements/$(lock).lock)
 	npm audit
 
 # pip verifies uv, uv verifies everything else: each file against its hash in the lock.
@@ -63,6 +63,10 @@ audit: .venv/.ready node_modules/.ready
 .venv-emulator/.ready: requirements/emulator.lock .venv/.ready
 	$(PYTHON) -m venv .venv-emulator
 	$(BIN)/uv pip install --quiet --python .venv-emulator --require-hashes -r requirements/emulator.lock && touch $@
+
+.venv-checkov/.ready: requirements/checkov.lock .venv/.ready
+	$(PYTHON) -m venv .venv-checkov
+	$(BIN)/uv pip install --quiet --python .venv-checkov --require-hashes -r requirements/checkov.lock && touch $@
 
 node_modules/.ready: package.json package-lock.json
 	npm ci --no-audit --no-fund && touch $@

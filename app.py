@@ -5,16 +5,16 @@ import sys
 import aws_cdk as cdk
 
 from smart_redriver.cdk import BundlingError
+from stacks.homes import make_stacks, read_homes
 from stacks.nag import add_checks
-from stacks.redriver_stack import make_stack
-from stacks.settings import SettingsError, read_context
+from stacks.settings import SettingsError
 
 
 def main() -> None:
     """Build and synthesize the app; exit 1 with one message if settings or tools are wrong."""
     app = cdk.App()
     try:
-        make_stack(app, read_context(app.node))
+        make_stacks(app, read_homes(app.node))
     except (SettingsError, BundlingError) as error:
         sys.exit(str(error))
 

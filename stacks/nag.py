@@ -1,16 +1,24 @@
-"""cdk-nag: which rules the templates are checked against, and why some findings stand."""
+"""Which findings of checkers stand, and why: cdk-nag's, which fail a synth, and those of a reviewer's checkov and cfn-lint.
+
+The latter are in the templates' metadata, where both look for them: whoever runs them on ``cdk.out`` sees the reasons.
+"""
 
 from collections.abc import Mapping
 from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
 from smart_redriver.cdk import SmartRedriver, Topics
 from smart_redriver.cdk.queues import NewQueues
+from smart_redriver.cdk.safeguards import Safeguards
 from stacks.sample_consumer import SampleConsumer
+
+#: Where checkov looks, in the metadata of a resource.
+_CHECKOV = "checkov"
 
 _UNTRACED = (
     "One function and its log tell all of a pass or a batch; the letters keep their own traces."
@@ -19,9 +27,31 @@ _NEXT_TICK = "The next tick is the retry: a pass re-reads everything, so a lost 
 _NEVER_ASYNCHRONOUS = "Invoked only by its event source mapping, never asynchronously."
 
 
+_WITHOUT_KEY = "{} encrypts it with a key that AWS owns; encryption_key_arn names another."
+_WITHOUT_VPC = "It calls AWS alone, and nothing can call in; vpc_id puts it into a VPC."
+_UNRESERVED = (
+    "Reserving takes from all other functions of the account, and a pass holds a lease against a "
+    "second one; reserved_concurrency reserves."
+)
+_POLLED = "Polled by its event source mapping, which begins with five at once; fewer are throttled."
+#: What the CDK writes, whatever it is told: Join for Sub, and each dependency twice.
+_STYLE_OF_THE_CDK = ["I1022", "W3005"]
+
+_CONNECTING = (
+    "Only in a VPC: network interfaces that do not exist yet, for Lambda alone. The function's own "
+    "code is denied them."
+)
+_UNRESTRICTED = f"cloudwatch:GetMetricData, which AWS can't restrict to a resource. {_CONNECTING}"
+
+
 def add_checks(app: cdk.App) -> None:
     """Check the app at synth, which fails on any finding that is not acknowledged."""
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
+
+
+def acknowledge_style(stack: cdk.Stack) -> None:
+    """Accept in a template what cfn-lint finds in each one that the CDK writes."""
+    stack.add_metadata("cfn-lint", {"config": {"ignore_checks": _STYLE_OF_THE_CDK}})
 
 
 def acknowledge_queues(queues: NewQueues) -> None:
@@ -33,9 +63,11 @@ def acknowledge_queues(queues: NewQueues) -> None:
             "each of the re-driver's receives would count against the letter."
         },
     )
+    for queue in (queues.source_queue, queues.dead_letter_queue):
+        _accept_sqs_key(queue)
 
 
-def acknowledge_redriver(redriver: SmartRedriver) -> None:
+def acknowledge_redriver(redriver: SmartRedriver, safeguards: Safeguards) -> None:
     """Accept the wildcards that can't be narrowed, and that the last stations lead nowhere."""
     last_stations = {
         redriver.parking_lot: "The end of the line: nothing consumes it, its letters wait for a "
@@ -48,13 +80,18 @@ def acknowledge_redriver(redriver: SmartRedriver) -> None:
     _acknowledge(
         redriver,
         {
-            "AwsSolutions-IAM5[Resource::*]": "Only cloudwatch:GetMetricData, which AWS can't "
-            "restrict to a resource.",
+            "AwsSolutions-IAM5[Resource::*]": _UNRESTRICTED,
             "Serverless-LambdaDLQ": _NEXT_TICK,
             "Serverless-LambdaAsyncFailureDestination": _NEXT_TICK,
             "Serverless-LambdaTracing": _UNTRACED,
         },
     )
+    for queue in last_stations:
+        _accept_sqs_key(queue)
+    _accept_function(redriver.function, safeguards)
+    _skip(redriver.function, {"CKV_AWS_116": _NEXT_TICK})
+    if not safeguards.reserved_concurrency:
+        _skip(redriver.function, {"CKV_AWS_115": _UNRESERVED})
     function = _logical_id(redriver.function)
     # The CDK keeps the schedules' role at the top of the stack, for schedules to share.
     _acknowledge(
@@ -66,11 +103,12 @@ def acknowledge_redriver(redriver: SmartRedriver) -> None:
     )
 
 
-def acknowledge_sample_consumer(consumer: SampleConsumer) -> None:
+def acknowledge_sample_consumer(consumer: SampleConsumer, safeguards: Safeguards) -> None:
     """Accept that the example's failures end in the dead-letter queue, and nowhere else."""
     _acknowledge(
         consumer,
         {
+            "AwsSolutions-IAM5[Resource::*]": _CONNECTING,
             "Serverless-LambdaDLQ": _NEVER_ASYNCHRONOUS,
             "Serverless-LambdaAsyncFailureDestination": _NEVER_ASYNCHRONOUS,
             "Serverless-LambdaEventSourceMappingDestination": "Not for SQS sources: the source "
@@ -78,6 +116,10 @@ def acknowledge_sample_consumer(consumer: SampleConsumer) -> None:
             "Serverless-LambdaTracing": _UNTRACED,
         },
     )
+    _accept_function(consumer.function, safeguards)
+    _skip(consumer.function, {"CKV_AWS_115": _POLLED, "CKV_AWS_116": _NEVER_ASYNCHRONOUS})
+    for table in (consumer.control_table, consumer.idempotency_table):
+        _skip(table, {"CKV_AWS_165": "An example's, gone with its stack: nothing to restore."})
 
 
 def acknowledge_topics(topics: Topics) -> None:
@@ -89,6 +131,31 @@ def acknowledge_topics(topics: Topics) -> None:
             "hours; a queue of pages that nobody got would be read by nobody."
         },
     )
+
+
+def _accept_sqs_key(queue: sqs.IQueue) -> None:
+    """Of a queue of the stack's own, which is encrypted in any case."""
+    if queue.encryption_master_key is None:
+        _skip(queue, {"CKV_AWS_27": _WITHOUT_KEY.format("SQS")})
+
+
+def _accept_function(function: lambda_.Function, safeguards: Safeguards) -> None:
+    """Of a function: what `safeguards` could have it otherwise, and do not."""
+    if not safeguards.encryption_key_arn:
+        _skip(function, {"CKV_AWS_173": _WITHOUT_KEY.format("Lambda")})
+        _skip(function.log_group, {"CKV_AWS_158": _WITHOUT_KEY.format("CloudWatch")})
+    if not safeguards.vpc_id:
+        _skip(function, {"CKV_AWS_117": _WITHOUT_VPC})
+    elif function.role:
+        _skip(function.role.node.find_child("DefaultPolicy"), {"CKV_AWS_111": _CONNECTING})
+
+
+def _skip(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Have checkov skip rules for a construct's resource, beside those that it skips already."""
+    resource = cast("cdk.CfnResource", construct.node.default_child)
+    before = resource.get_metadata(_CHECKOV) or {"skip": []}
+    added = [{"id": rule, "comment": reason} for rule, reason in reasons.items()]
+    resource.add_metadata(_CHECKOV, {"skip": [*before["skip"], *added]})
 
 
 def _acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:

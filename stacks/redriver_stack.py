@@ -7,23 +7,29 @@ from constructs import Construct
 from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
 from smart_redriver.cdk.adopted_queues import AdoptedQueue
 from smart_redriver.cdk.imported_queues import import_queues
+from smart_redriver.cdk.owners import tell_key_owner
 from smart_redriver.cdk.queues import NewQueues
+from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable
 from stacks.nag import (
     acknowledge_queues,
     acknowledge_redriver,
     acknowledge_sample_consumer,
+    acknowledge_style,
     acknowledge_topics,
 )
 from stacks.sample_consumer import SampleConsumer
 from stacks.settings import Context
+
+#: Of the stack in each account and Region, where there is one: the command looks for it.
+NAME = "SmartRedriver"
 
 
 class RedriverStack(cdk.Stack):
     """Re-drivers that share one state table and two topics.
 
     With a list of ``queues``, one for each; without it the stack makes queues of its own.
-    ``retain`` lets queues, table and logs outlive the stack.
+    ``retain`` lets queues, table and logs outlive the stack. ``safeguards`` are for all that it makes.
     """
 
     def __init__(
@@ -36,24 +42,32 @@ class RedriverStack(cdk.Stack):
         monitoring: MonitoringSettings | None = None,
         deletion_protection: bool | None = None,
         queues: tuple[AdoptedQueue, ...] = (),
+        safeguards: Safeguards | None = None,
     ) -> None:
         super().__init__(
             scope,
             construct_id,
             description="Redrives SQS dead letters with a circuit breaker",
-            env=_home(queues),
+            env=_home(queues, safeguards),
+            stack_name=NAME,
         )
+        acknowledge_style(self)
         self.redrivers: list[SmartRedriver] = []
         self._settings = settings
         self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
         self._monitoring = monitoring or MonitoringSettings()
+        self._safeguards = safeguards or Safeguards()
+        self._key = self._safeguards.key(self)
+        if self._key:
+            tell_key_owner(self, self._key)
         self._table = StateTable(
             self,
             "State",
             removal_policy=self._removal_policy,
             deletion_protection=deletion_protection,
+            key=self._key,
         ).table
-        self._topics = Topics(self, "Monitoring", monitoring=self._monitoring)
+        self._topics = Topics(self, "Monitoring", monitoring=self._monitoring, key=self._key)
         acknowledge_topics(self._topics)
         if queues:
             adopted = Construct(self, "Adopted")
@@ -75,6 +89,7 @@ class RedriverStack(cdk.Stack):
             visibility_timeout=visibility_timeout,
             max_receive_count=self._settings.max_receive_count,
             removal_policy=self._removal_policy,
+            key=self._key,
         )
         acknowledge_queues(queues)
         redriver = SmartRedriver(
@@ -87,6 +102,9 @@ class RedriverStack(cdk.Stack):
             topics=self._topics,
             settings=self._settings,
             monitoring=self._monitoring,
+            safeguards=self._safeguards,
+            # The queue is named by the stack's id, for nobody to read.
+            known_as=self.stack_name,
             removal_policy=self._removal_policy,
         )
         self._publish_redriver("", redriver)
@@ -97,6 +115,9 @@ class RedriverStack(cdk.Stack):
         here = Construct(scope, adopted.id)
         imported = import_queues(here, adopted)
         first, *further = imported.source_queues
+        # A stack has at most 500 resources, and most of a re-driver's are alarms.
+        alarms = cdk.NestedStack(here, "Alarms")
+        acknowledge_style(alarms)
         redriver = SmartRedriver(
             here,
             "Redriver",
@@ -108,15 +129,15 @@ class RedriverStack(cdk.Stack):
             topics=self._topics,
             settings=adopted.settings,
             monitoring=self._monitoring,
-            # A stack has at most 500 resources, and most of a re-driver's are alarms.
-            monitoring_scope=cdk.NestedStack(here, "Alarms"),
+            monitoring_scope=alarms,
+            safeguards=self._safeguards,
             removal_policy=self._removal_policy,
         )
         self._publish_redriver(adopted.id, redriver)
 
     def _publish_redriver(self, prefix: str, redriver: SmartRedriver) -> None:
         self.redrivers.append(redriver)
-        acknowledge_redriver(redriver)
+        acknowledge_redriver(redriver, self._safeguards)
         first, *further = redriver.source_queues
         outputs = {
             "SourceQueueUrl": first.queue_url,
@@ -138,11 +159,12 @@ class RedriverStack(cdk.Stack):
             "SampleConsumer",
             source_queue=queues.source_queue,
             visibility_timeout=visibility_timeout,
+            safeguards=self._safeguards,
         )
         for name, url in redriver.report_environment.items():
             consumer.function.add_environment(name, url)
         redriver.grant_report(consumer.function)
-        acknowledge_sample_consumer(consumer)
+        acknowledge_sample_consumer(consumer, self._safeguards)
         self._publish(
             SampleConsumerFunctionName=consumer.function.function_name,
             SampleControlTableName=consumer.control_table.table_name,
@@ -165,22 +187,30 @@ def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
     return policy
 
 
-def make_stack(scope: Construct, context: Context) -> RedriverStack:
+def make_stack(scope: Construct, context: Context, *, construct_id: str = NAME) -> RedriverStack:
     """The stack that the context describes, under its one name."""
     stack = RedriverStack(
         scope,
-        "SmartRedriver",
+        construct_id,
         settings=context.settings,
         retain=context.retain,
         monitoring=context.monitoring,
         deletion_protection=context.deletion_protection,
         queues=context.queues,
+        safeguards=context.safeguards,
     )
+    context.rules.apply(stack)
     if context.oncall_policies:
         OnCallPolicies(stack, "OnCall", redrivers=stack.redrivers)
     return stack
 
 
-def _home(queues: tuple[AdoptedQueue, ...]) -> cdk.Environment | None:
-    """Where the queues are, so that a deployment anywhere else is refused; None for anywhere."""
-    return cdk.Environment(account=queues[0].account, region=queues[0].region) if queues else None
+def _home(
+    queues: tuple[AdoptedQueue, ...], safeguards: Safeguards | None
+) -> cdk.Environment | None:
+    """Where the queues are, or else the key, so that a deployment anywhere else is refused; None for anywhere."""
+    if queues:
+        return cdk.Environment(account=queues[0].account, region=queues[0].region)
+    if safeguards and (key := safeguards.encryption_key_arn):
+        return cdk.Environment(region=key.split(":")[3])
+    return None

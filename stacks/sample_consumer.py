@@ -1,14 +1,18 @@
 """The example consumer of the source queue, for the demo and for end-to-end tests."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.safeguards import Safeguards
 
 _ROOT = Path(__file__).resolve().parents[1]
 #: The example is this repository's own: who installs the construct has consumers already.
@@ -44,10 +48,12 @@ class SampleConsumer(Construct):
         *,
         source_queue: sqs.IQueue,
         visibility_timeout: cdk.Duration,
+        safeguards: Safeguards,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.idempotency_table = self._table("Idempotency", key="id", ttl="expiration")
-        self.control_table = self._table("Control", key="PK", ttl=None)
+        key = safeguards.key(self)
+        self.idempotency_table = self._table("Idempotency", "id", ttl="expiration", key=key)
+        self.control_table = self._table("Control", "PK", ttl=None, key=key)
         self.function = python_function(
             self,
             package=_CONSUMER,
@@ -60,7 +66,15 @@ class SampleConsumer(Construct):
                 "CONTROL_TABLE_NAME": self.control_table.table_name,
             },
             removal_policy=cdk.RemovalPolicy.DESTROY,
+            # An event source mapping begins with five at once; with fewer reserved, messages are throttled into the DLQ.
+            safeguards=replace(safeguards, reserved_concurrency=0),
         )
+        if key:
+            for use in (
+                KeyUse(key=key, service="dynamodb", actions=KEEP_ITEMS),
+                KeyUse(key=key, service="lambda", actions=DECRYPT),
+            ):
+                self.function.add_to_role_policy(use.statement(self))
         self.control_table.grant(self.function, "dynamodb:GetItem")
         self.idempotency_table.grant(
             self.function,
@@ -73,13 +87,18 @@ class SampleConsumer(Construct):
             event_sources.SqsEventSource(source_queue, report_batch_item_failures=True)
         )
 
-    def _table(self, construct_id: str, *, key: str, ttl: str | None) -> dynamodb.TableV2:
+    def _table(
+        self, construct_id: str, partition_key: str, *, ttl: str | None, key: kms.IKey | None
+    ) -> dynamodb.TableV2:
         return dynamodb.TableV2(
             self,
             construct_id,
-            partition_key=dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING),
+            partition_key=dynamodb.Attribute(
+                name=partition_key, type=dynamodb.AttributeType.STRING
+            ),
             time_to_live_attribute=ttl,
             billing=dynamodb.Billing.on_demand(),
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key) if key else None,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
 

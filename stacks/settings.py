@@ -1,6 +1,6 @@
 """Reads the CDK context: the settings of the function, and what only the app needs to know."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,15 @@ from constructs import Node
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
-from smart_redriver.cdk.adopted_queues import QUEUES, AdoptedQueue, read_adopted_queues
+from smart_redriver.cdk.adopted_queues import (
+    QUEUES,
+    AdoptedQueue,
+    above_the_queues,
+    read_adopted_queues,
+)
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.safeguards import Safeguards
+from stacks.account_rules import AccountRules
 from stacks.context_keys import unknown_keys
 
 __all__ = ["Context", "SettingsError", "parse_context", "read_context"]
@@ -26,6 +33,8 @@ ONCALL_POLICIES = "oncall_policies"
 KNOWN = (
     *Settings.names(),
     *MonitoringSettings.names(),
+    *Safeguards.names(),
+    *AccountRules.names(),
     RETAIN,
     DELETION_PROTECTION,
     ONCALL_POLICIES,
@@ -40,6 +49,8 @@ class Context:
     settings: Settings
     retain: bool
     monitoring: MonitoringSettings = MonitoringSettings()
+    safeguards: Safeguards = Safeguards()
+    rules: AccountRules = AccountRules()
     deletion_protection: bool | None = None
     oncall_policies: bool = False
     queues: tuple[AdoptedQueue, ...] = ()
@@ -54,7 +65,8 @@ def read_context(node: Node) -> Context:
 
 
 def parse_context(values: Mapping[str, Any]) -> Context:
-    """Like ``read_context``, from a plain mapping."""
+    """Like ``read_context``, from a plain mapping. What stands above the queues in their file goes over the rest."""
+    values = {**values, **above_the_queues(values.get(QUEUES))}
     faults: list[Fault] = []
     settings = Settings()
     try:
@@ -79,6 +91,14 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
+    safeguards = Safeguards()
+    try:
+        safeguards = Safeguards.parse(values)
+    except SettingsError as error:
+        faults += error.faults
+    rules, unread = read_fields(AccountRules, values)
+    faults += unread
+    faults += _key_elsewhere(safeguards, queues)
     faults += unknown_keys(values, KNOWN)
     if faults:
         raise SettingsError(faults)
@@ -86,7 +106,17 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         settings=settings,
         retain=switches.get(RETAIN, True),
         monitoring=MonitoringSettings(**watched),
+        safeguards=safeguards,
+        rules=AccountRules(**rules),
         deletion_protection=switches.get(DELETION_PROTECTION),
         oncall_policies=switches.get(ONCALL_POLICIES, False),
         queues=queues,
     )
+
+
+def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:
+    """A key of another Region than the queues': no service there can use it."""
+    key = safeguards.encryption_key_arn
+    if key and queues and key.split(":")[3] != queues[0].region:
+        accepted = f"a key of {queues[0].region}"
+        yield Fault(setting="encryption_key_arn", seen=key, accepted=accepted)

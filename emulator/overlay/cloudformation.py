@@ -19,6 +19,7 @@ def install() -> None:
     _after_provisioning("AWS::Lambda::Function", _reserve_concurrency)
     _after_provisioning("AWS::DynamoDB::Table", _enable_ttl)
     _after_provisioning("AWS::DynamoDB::GlobalTable", _enable_ttl)
+    _keep_global_tables_that_change()
     _keep_what_alarms_evaluate()
     _keep_attributes_in_nested_stacks()
     provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::CompositeAlarm"] = {
@@ -70,6 +71,22 @@ def _enable_ttl(table: str, properties: _Properties) -> None:
             },
         }
         dynamodb._update_ttl(request)
+
+
+def _keep_global_tables_that_change() -> None:
+    """A global table's update comes without its logical id; the name made up without it would be another table's."""
+
+    @wrap(provisioners, "_ddb_update")
+    def update(
+        change: Any,
+        physical_id: str,
+        old: _Properties,
+        new: _Properties,
+        stack: str,
+        logical_id: str | None = None,
+    ) -> Any:
+        made_up = physical_id.removeprefix(f"{stack}-").rpartition("-")[0]
+        return change(physical_id, old, new, stack, logical_id or made_up)
 
 
 def _keep_what_alarms_evaluate() -> None:

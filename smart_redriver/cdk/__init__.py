@@ -8,6 +8,7 @@ from smart_redriver.cdk.bundling import BundlingError
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.oncall_policies import OnCallPolicies
 from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.topics import Topics
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Mode",
     "MonitoringSettings",
     "OnCallPolicies",
+    "Safeguards",
     "Settings",
     "SmartRedriver",
     "Topics",

@@ -95,16 +95,27 @@ def read_adopted_queues(
     return tuple(queue for queue in queues if queue)
 
 
+def above_the_queues(given: object) -> Mapping[str, Any]:
+    """What a TOML file says beside its queues: of their home. Nothing of a file that can't be read, which is told with its queues."""
+    try:
+        document = _document(given) if isinstance(given, str) else {}
+    except SettingsError:
+        return {}
+    return {key: value for key, value in document.items() if key != QUEUES}
+
+
 def _load(given: object) -> Sequence[Mapping[str, Any]]:
-    listed = given
-    if isinstance(given, str):
-        try:
-            listed = tomllib.loads(Path(given).read_text()).get(QUEUES)
-        except (OSError, ValueError) as error:
-            raise _fault(QUEUES, given, f"the path of a TOML file ({error})") from error
+    listed = _document(given).get(QUEUES) if isinstance(given, str) else given
     if not isinstance(listed, list) or not listed or not all(isinstance(e, dict) for e in listed):
         raise _fault(QUEUES, given, f"a list of tables, or the path of a TOML file of [[{QUEUES}]]")
     return listed
+
+
+def _document(path: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise _fault(QUEUES, path, f"the path of a TOML file ({error})") from error
 
 
 def _fault(place: str, seen: object, accepted: str) -> SettingsError:

@@ -3,9 +3,10 @@
 Alarms that belong to one incident go to nobody by themselves; a composite of them does.
 """
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
@@ -30,12 +31,20 @@ class Advice:
 
 
 class AlarmMaker:
-    """Makes the alarms of one queue in ``scope``, and keeps them in the order they were made."""
+    """Makes the alarms of one queue in ``scope``, and keeps them in the order they were made.
 
-    def __init__(self, scope: Construct, *, queue_name: str, runbook_url: str) -> None:
+    Their names are what a person reads in a page at night: ``orders CircuitOpen``. No other alarm of the account has
+    them, since a queue has one re-driver; and nothing but the name itself has an alarm replaced, so that a fixed one
+    stands in no deployment's way. ``known_as`` is what people call the queue.
+    """
+
+    def __init__(
+        self, scope: Construct, *, queue_name: str, known_as: str, runbook_url: str
+    ) -> None:
         self.made: list[cloudwatch.IAlarm] = []
         self._scope = scope
         self._queue_name = queue_name
+        self._known_as = known_as
         self._runbook_url = runbook_url
 
     def alarm(
@@ -58,6 +67,7 @@ class AlarmMaker:
         alarm = cloudwatch.Alarm(
             self._scope,
             construct_id,
+            alarm_name=self._name(construct_id, queue_name),
             metric=metric,
             comparison_operator=comparison,
             threshold=threshold,
@@ -80,12 +90,17 @@ class AlarmMaker:
         composite = cloudwatch.CompositeAlarm(
             self._scope,
             construct_id,
+            composite_alarm_name=self._name(construct_id, None),
             alarm_rule=cloudwatch.AlarmRule.any_of(*children),
             alarm_description=self._text(advice, self._queue_name),
         )
-        # Named by CloudFormation, like every other resource: the CDK's own name knows no stack.
-        cast("cloudwatch.CfnCompositeAlarm", composite.node.default_child).alarm_name = None
         return self._with_topic(composite, topic)
+
+    def _name(self, construct_id: str, queue_name: str | None) -> str:
+        """Of an alarm about another source queue it has that queue's name, and no number."""
+        if queue_name is None or queue_name == self._queue_name:
+            return f"{self._known_as} {construct_id}"
+        return f"{queue_name} {construct_id.rstrip(string.digits)}"
 
     def _with_topic(self, alarm: A, topic: sns.ITopic | None) -> A:
         if topic is not None:

@@ -40,6 +40,7 @@ class QueueMonitoring(Construct):
         settings: Settings,
         monitoring: MonitoringSettings,
         topics: Topics,
+        known_as: str,
     ) -> None:
         super().__init__(scope, construct_id)
         first, *further = source_queues
@@ -52,7 +53,7 @@ class QueueMonitoring(Construct):
         )
         every = [metrics, *(metrics.of(one) for one in further)]
         queue_name, runbook_url = metrics.queue_name, monitoring.runbook_url
-        make = AlarmMaker(self, queue_name=queue_name, runbook_url=runbook_url)
+        make = AlarmMaker(self, queue_name=queue_name, known_as=known_as, runbook_url=runbook_url)
         self.alarms = make.made
         make_paging_alarms(
             make, every, settings=settings, monitoring=monitoring, topic=topics.paging

@@ -8,11 +8,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, via_service
 from smart_redriver.cdk.redriver import SmartRedriver
 
 #: A managed policy has 6,144 characters at most, and a queue's four ARNs can have 117 each.
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-_QUEUES_PER_POLICY = 4
+_QUEUES_PER_POLICY = 3
 
 _MEASURE = ("sqs:GetQueueAttributes",)
 #: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
@@ -32,6 +33,12 @@ _ASK_AROUND = (
     "lambda:ListEventSourceMappings",
     "scheduler:ListSchedules",
 )
+#: How a function in a VPC reaches AWS. Nor these can be restricted.
+_ASK_NETWORK = (
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeVpcEndpoints",
+)
 _NO_RESOURCE = (
     "Lists and metrics, which AWS can't restrict to a resource; nothing of a message is in them."
 )
@@ -40,7 +47,7 @@ _NO_RESOURCE = (
 class OnCallPolicies(Construct):
     """Managed policies ``RedriveViewer`` and ``RedriveOperator`` for people to have; nobody has them yet.
 
-    Whoever changes also looks, and so needs both. A policy holds four queues: the fifth begins a second
+    Whoever changes also looks, and so needs both. A policy holds three queues: the fourth begins a second
     pair, ``RedriveViewer2`` and ``RedriveOperator2``.
     """
 
@@ -89,11 +96,15 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     if topic_keys := _key_arns(topic.master_key for topic in topics):
         yield _allow(["kms:GetKeyPolicy"], topic_keys)
     looked_at = [*_letters(redrivers), *(one.outcome_queue for one in redrivers)]
-    if used := _key_arns(queue.encryption_master_key for queue in looked_at):
-        yield _allow(["kms:Decrypt", "kms:DescribeKey"], used)
+    letters = _key_arns(queue.encryption_master_key for queue in looked_at)
+    yield from _through(scope, "sqs", DECRYPT, letters)
+    yield from _through(scope, "dynamodb", DECRYPT, _table_keys(redrivers))
+    yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
     keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    if others := [key for key in keys if key not in used]:
-        yield _allow(["kms:DescribeKey"], others)
+    if described := _unique(iter([*letters, *keys, *_table_keys(redrivers)])):
+        yield _allow(["kms:DescribeKey"], described)
+    if any(one.is_in_vpc for one in redrivers):
+        yield _allow(_ASK_NETWORK, ["*"])
 
 
 def _operating(
@@ -107,12 +118,33 @@ def _operating(
     yield _allow([*_READ_TABLE, *_WRITE_TABLE], _table_arns(redrivers))
     functions = [one.function.function_arn for one in redrivers]
     yield _allow(["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"], functions)
-    if keys := _key_arns(queue.encryption_master_key for queue in _queues(redrivers)):
-        yield _allow(["kms:Decrypt", "kms:GenerateDataKey"], keys)
+    keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
+    yield from _through(scope, "sqs", ENCRYPT, keys)
+    yield from _through(scope, "dynamodb", KEEP_ITEMS, _table_keys(redrivers))
+    yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
 
 
 def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=sorted(actions), resources=list(resources))
+
+
+def _through(
+    scope: Construct, service: str, actions: Sequence[str], keys: Sequence[str]
+) -> Iterator[iam.PolicyStatement]:
+    """What is done with keys through one service and no other way; nothing without keys."""
+    if keys:
+        via = {"kms:ViaService": via_service(scope, service)}
+        yield iam.PolicyStatement(
+            actions=sorted(actions), resources=list(keys), conditions={"StringEquals": via}
+        )
+
+
+def _table_keys(redrivers: Sequence[SmartRedriver]) -> list[str]:
+    return _key_arns(one.table.encryption_key for one in redrivers)
+
+
+def _environment_keys(redrivers: Sequence[SmartRedriver]) -> list[str]:
+    return _key_arns(one.encryption_key for one in redrivers)
 
 
 def _letters(redrivers: Sequence[SmartRedriver]) -> list[sqs.IQueue]:

@@ -9,6 +9,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from smart_redriver.cdk.key_use import KeyUse, via_service
+
 #: CloudFormation shortens the stack's name in the names that it makes up, to fit 64 characters.
 _NAME_KEPT = 24
 
@@ -21,7 +23,7 @@ or a queue policy that denies."""
 def tell_owners(
     scope: Construct,
     queues: Iterable[tuple[sqs.IQueue, Iterable[str]]],
-    keys: Iterable[tuple[kms.IKey, Iterable[str]]],
+    keys: Iterable[KeyUse],
 ) -> None:
     """Let synth print, as JSON to paste, what the owners of foreign queues and keys must allow."""
     statements = {
@@ -29,16 +31,61 @@ def tell_owners(
         for queue, actions in queues
         if _is_foreign(queue)
     }
-    for key, actions in keys:
-        if _is_foreign(key):
-            through_sqs = {
-                "StringEquals": {"kms:ViaService": f"sqs.{key.env.region}.amazonaws.com"}
-            }
-            # In a key policy `*` is the key itself.
-            statements[key.key_arn] = _statement(scope, key, actions, "*", through_sqs)
+    foreign = [use for use in keys if _is_foreign(use.key)]
+    for arn in dict.fromkeys(use.key.key_arn for use in foreign):
+        uses = [use for use in foreign if use.key.key_arn == arn]
+        actions = {action for use in uses for action in use.actions}
+        services = [via_service(scope, use.service) for use in uses]
+        via = {"kms:ViaService": services if len(services) > 1 else services[0]}
+        # In a key policy `*` is the key itself.
+        statements[arn] = _statement(scope, uses[0].key, actions, "*", {"StringEquals": via})
     if statements:
         text = json.dumps(cdk.Stack.of(scope).resolve(statements), indent=2)
         cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", f"{_FOREWORD}\n{text}")
+
+
+_KEY_FOREWORD = """\
+Statements that the policy of the encryption key must have beside the account's own: these services ask in their own name."""
+
+
+def tell_key_owner(scope: Construct, key: kms.IKey) -> None:
+    """Let synth print what lets log groups be encrypted by ``key``, and alarms reach topics that are.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
+    """
+    stack = cdk.Stack.of(scope)
+    place = f"{stack.region}:{stack.account}"
+    log_groups = f"arn:{stack.partition}:logs:{place}:log-group:{stack.stack_name[:_NAME_KEPT]}-*"
+    alarms = f"arn:{stack.partition}:cloudwatch:{place}:alarm:*"
+    statements = [
+        {
+            "Sid": "SmartRedriverLogs",
+            "Effect": "Allow",
+            "Principal": {"Service": f"logs.{stack.region}.amazonaws.com"},
+            "Action": [
+                "kms:Decrypt",
+                "kms:DescribeKey",
+                "kms:Encrypt",
+                "kms:GenerateDataKey*",
+                "kms:ReEncrypt*",
+            ],
+            "Resource": "*",
+            "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
+        },
+        {
+            "Sid": "SmartRedriverAlarms",
+            "Effect": "Allow",
+            "Principal": {"Service": "cloudwatch.amazonaws.com"},
+            "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
+            "Resource": "*",
+            "Condition": {
+                "ArnLike": {"aws:SourceArn": alarms},
+                "StringEquals": {"aws:SourceAccount": stack.account},
+            },
+        },
+    ]
+    text = json.dumps(stack.resolve({key.key_arn: statements}), indent=2)
+    cdk.Annotations.of(scope).add_info_v2("smart-redriver:key", f"{_KEY_FOREWORD}\n{text}")
 
 
 def _is_foreign(resource: cdk.IResource) -> bool:

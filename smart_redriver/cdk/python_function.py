@@ -11,6 +11,8 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from smart_redriver.cdk.bundling import ARCHITECTURE, RUNTIME, Sources, package_code
+from smart_redriver.cdk.network import connect, let_lambda_connect
+from smart_redriver.cdk.safeguards import Safeguards
 
 
 def python_function(
@@ -22,6 +24,7 @@ def python_function(
     timeout: cdk.Duration,
     environment: Mapping[str, str],
     removal_policy: cdk.RemovalPolicy,
+    safeguards: Safeguards,
     beside: Sources = MappingProxyType({}),
 ) -> lambda_.Function:
     """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
@@ -31,13 +34,20 @@ def python_function(
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
     """
+    key = safeguards.key(scope, "FunctionKey")
     log_group = logs.LogGroup(
-        scope, "Logs", retention=logs.RetentionDays.ONE_MONTH, removal_policy=removal_policy
+        scope,
+        "Logs",
+        retention=safeguards.log_retention,
+        encryption_key=key,
+        removal_policy=removal_policy,
     )
     # The role that the CDK makes by itself may write to every log group of the account.
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     log_group.grant_write(role)
-    return lambda_.Function(
+    if safeguards.vpc_id:
+        let_lambda_connect(role)
+    function = lambda_.Function(
         scope,
         "Function",
         description=description,
@@ -48,9 +58,14 @@ def python_function(
         memory_size=memory_mib,
         timeout=timeout,
         environment=dict(environment),
+        environment_encryption=key,
         role=role,
         log_group=log_group,
         logging_format=lambda_.LoggingFormat.JSON,
         retry_attempts=0,
         max_event_age=cdk.Duration.seconds(60),
+        reserved_concurrent_executions=safeguards.reserved_concurrency or None,
     )
+    if safeguards.vpc_id:
+        connect(function, safeguards)
+    return function

@@ -6,6 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 
 from redrive.errors import Fault
+from smart_redriver.cdk.known_queue import KnownQueue, known
 
 #: Account and Region.
 _Home = tuple[str, str]
@@ -30,6 +31,46 @@ def role_faults(queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
         if home and here and here != home:
             account, region = home
             yield Fault(setting=role, seen=seen, accepted=f"a queue in {region}/{account}")
+
+
+def fit_faults(
+    sources: Mapping[str, sqs.IQueue],
+    dead_letter_queue: sqs.IQueue,
+    parking_lot: sqs.IQueue | None,
+) -> Iterator[Fault]:
+    """Queues that are right by themselves, and with which letters would be lost or never come; as far as the app knows them."""
+    dead = known(dead_letter_queue)
+    for role, source in sources.items():
+        facts = known(source)
+        if facts and facts.dead_letter_arn not in (None, dead_letter_queue.queue_arn):
+            yield Fault(
+                setting=role,
+                seen=source.node.path,
+                accepted="a queue whose failed messages go to dead_letter_queue",
+            )
+        yield from _too_short("dead_letter_queue", dead, role, facts)
+    if dead and dead.has_redrive_policy:
+        yield _on_its_own("dead_letter_queue", dead_letter_queue)
+    if parking_lot:
+        lot = known(parking_lot)
+        yield from _too_short("parking_lot", lot, "dead_letter_queue", dead)
+        if lot and lot.has_redrive_policy:
+            yield _on_its_own("parking_lot", parking_lot)
+
+
+def _too_short(
+    role: str, queue: KnownQueue | None, other: str, before: KnownQueue | None
+) -> Iterator[Fault]:
+    """A letter keeps the clock of its first send, and would expire as it arrives."""
+    kept, kept_before = (one.retention if one else None for one in (queue, before))
+    if kept is not None and kept_before is not None and kept < kept_before:
+        accepted = f"at least the {kept_before} s for which {other} keeps messages"
+        yield Fault(setting=f"{role}.retention_period", seen=kept, accepted=accepted)
+
+
+def _on_its_own(role: str, queue: sqs.IQueue) -> Fault:
+    accepted = "a queue without a dead-letter queue of its own, which would take letters away"
+    return Fault(setting=role, seen=queue.node.path, accepted=accepted)
 
 
 def _home(arn: str) -> _Home | None:

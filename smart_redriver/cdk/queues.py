@@ -8,6 +8,8 @@ from constructs import Construct
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 _LONGEST_RETENTION = cdk.Duration.days(14)
+#: Of a message at its source: SQS's own default, said aloud. A dead letter goes on with the clock of its first send.
+_MESSAGES_KEPT = cdk.Duration.days(4)
 #: Of a report. What a verdict waits for is minutes old; days are for a re-driver that is out of order.
 _REPORTS_KEPT = cdk.Duration.days(4)
 #: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
@@ -17,7 +19,7 @@ _LONG_POLL = cdk.Duration.seconds(20)
 class NewQueues(Construct):
     """``source_queue``, its ``dead_letter_queue``, and the ``parking_lot`` for poison pills.
 
-    All are encrypted by SQS's own key and refuse plain HTTP.
+    All are encrypted by ``key``, or else by SQS's own, and refuse plain HTTP.
     """
 
     def __init__(
@@ -28,13 +30,16 @@ class NewQueues(Construct):
         visibility_timeout: cdk.Duration,
         max_receive_count: int,
         removal_policy: cdk.RemovalPolicy,
+        key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        encryption = _encryption(key)
         source_name = _name_known_beforehand(self)
         self.dead_letter_queue = sqs.Queue(
             self,
             "DeadLetter",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=encryption,
+            encryption_master_key=key,
             enforce_ssl=True,
             retention_period=_LONGEST_RETENTION,
             # A letter of another queue would be redriven to the wrong consumer.
@@ -48,16 +53,18 @@ class NewQueues(Construct):
             self,
             "Source",
             queue_name=source_name,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            encryption=encryption,
+            encryption_master_key=key,
             enforce_ssl=True,
             receive_message_wait_time=_LONG_POLL,
+            retention_period=_MESSAGES_KEPT,
             visibility_timeout=visibility_timeout,
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead_letter_queue, max_receive_count=max_receive_count
             ),
             removal_policy=removal_policy,
         )
-        self.parking_lot = make_parking_lot(self, key=None, removal_policy=removal_policy)
+        self.parking_lot = make_parking_lot(self, key=key, removal_policy=removal_policy)
 
 
 def make_parking_lot(
@@ -70,7 +77,7 @@ def make_parking_lot(
 def make_outcome_queue(
     scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy
 ) -> sqs.Queue:
-    """Create ``Outcomes`` in ``scope``, encrypted like the parking lot: errors may quote messages."""
+    """Create ``Outcomes`` in ``scope``, encrypted no less than the parking lot: errors may quote messages."""
     return _last_queue(scope, "Outcomes", _REPORTS_KEPT, key, removal_policy)
 
 
@@ -82,16 +89,19 @@ def _last_queue(
     removal_policy: cdk.RemovalPolicy,
 ) -> sqs.Queue:
     """A queue without a dead-letter queue behind it."""
-    encryption = sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
     return sqs.Queue(
         scope,
         construct_id,
-        encryption=encryption,
+        encryption=_encryption(key),
         encryption_master_key=key,
         enforce_ssl=True,
         retention_period=retention,
         removal_policy=removal_policy,
     )
+
+
+def _encryption(key: kms.IKey | None) -> sqs.QueueEncryption:
+    return sqs.QueueEncryption.KMS if key else sqs.QueueEncryption.SQS_MANAGED
 
 
 def _name_known_beforehand(scope: Construct) -> str:

@@ -19,12 +19,14 @@ from constructs import Construct
 import redrive
 from redrive.errors import Fault, SettingsError
 from redrive.settings import Deployment, Settings
+from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, KeyUse, together
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.owners import tell_owners
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.queue_roles import role_faults
+from smart_redriver.cdk.queue_roles import fit_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
+from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table
 from smart_redriver.cdk.topics import Topics
 
@@ -53,10 +55,6 @@ _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage")
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 #: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
 _REPORT = ("sqs:SendMessage",)
-#: What SQS does with a queue's key for those who receive, and for those who send.
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
-_DECRYPT = ("kms:Decrypt",)
-_ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
 _KEEP_STATE = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
@@ -74,7 +72,9 @@ class SmartRedriver(Construct):
     its own. Without a ``parking_lot`` one is made, encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
     share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
-    SettingsError listing all that is wrong with settings and queues.
+    SettingsError listing all that is wrong with settings and queues. ``known_as`` begins the
+    names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
+    here: a table, topics or a parking lot that is given stays as it is.
 
     The consumers of all its sources may report to the one ``outcome_queue``: grant it to them by
     ``grant_report``, and give them ``report_environment``.
@@ -95,26 +95,38 @@ class SmartRedriver(Construct):
         topics: Topics | None = None,
         monitoring: MonitoringSettings | None = None,
         monitoring_scope: Construct | None = None,
+        safeguards: Safeguards | None = None,
+        known_as: str | None = None,
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        settings = _checked(
+        sources = {
+            "source_queue": source_queue,
+            **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
+        }
+        others = {
+            "dead_letter_queue": dead_letter_queue,
+            **({"parking_lot": parking_lot} if parking_lot else {}),
+        }
+        settings, safeguards = _checked(
             settings or Settings(),
-            {
-                "source_queue": source_queue,
-                **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
-                "dead_letter_queue": dead_letter_queue,
-                **({"parking_lot": parking_lot} if parking_lot else {}),
-            },
+            safeguards or Safeguards(),
+            [
+                *role_faults({**sources, **others}),
+                *fit_faults(sources, dead_letter_queue, parking_lot),
+            ],
         )
-        key = parking_lot_key or dead_letter_queue.encryption_master_key
+        own_key = safeguards.key(self)
+        lot_key = parking_lot_key or dead_letter_queue.encryption_master_key or own_key
         self.source_queues = (source_queue, *further_sources)
         self.dead_letter_queue = dead_letter_queue
         self.parking_lot = parking_lot or make_parking_lot(
-            self, key=key, removal_policy=removal_policy
+            self, key=lot_key, removal_policy=removal_policy
         )
-        self.outcome_queue = make_outcome_queue(self, key=key, removal_policy=removal_policy)
-        self.table = table or shared_state_table(self, removal_policy=removal_policy)
+        self.outcome_queue = make_outcome_queue(
+            self, key=own_key or lot_key, removal_policy=removal_policy
+        )
+        self.table = table or shared_state_table(self, removal_policy=removal_policy, key=own_key)
         deployment = Deployment(
             queue_name=source_queue.queue_name,
             table_name=self.table.table_name,
@@ -132,10 +144,13 @@ class SmartRedriver(Construct):
             timeout=_LONGEST_PASS,
             environment=deployment.to_env() | settings.to_env(),
             removal_policy=removal_policy,
+            safeguards=safeguards,
         )
+        self.encryption_key = own_key
+        self.is_in_vpc = bool(safeguards.vpc_id)
         self._grant()
         self._schedule_ticks()
-        self.topics = topics or _shared_topics(self)
+        self.topics = topics or _shared_topics(self, own_key)
         QueueMonitoring(
             monitoring_scope or self,
             "Monitoring",
@@ -147,6 +162,7 @@ class SmartRedriver(Construct):
             settings=settings,
             monitoring=monitoring or MonitoringSettings(),
             topics=self.topics,
+            known_as=known_as or source_queue.queue_name,
         )
 
     @property
@@ -159,20 +175,19 @@ class SmartRedriver(Construct):
 
     def grant_report(self, consumer: iam.IGrantable) -> None:
         """Let a consumer report outcomes, and park what can never succeed."""
-        keys = {}
-        for queue in (self.outcome_queue, self.parking_lot):
+        queues = (self.outcome_queue, self.parking_lot)
+        for queue in queues:
             queue.grant(consumer, *_REPORT)
-            if key := queue.encryption_master_key:
-                keys[key.key_arn] = key
-        for key in keys.values():
-            key.grant(consumer, *_ENCRYPT)
+        uses = [_use(queue, ENCRYPT) for queue in queues]
+        for use in together(one for one in uses if one):
+            consumer.grant_principal.add_to_principal_policy(use.statement(self))
 
     def _grant(self) -> None:
-        queues, keys = list(self._queue_actions()), list(self._key_actions())
+        queues, keys = list(self._queue_actions()), list(together(self._key_uses()))
         for queue, actions in queues:
             queue.grant(self.function, *actions)
-        for key, actions in keys:
-            key.grant(self.function, *actions)
+        for use in keys:
+            self.function.add_to_role_policy(use.statement(self))
         self.table.grant(self.function, *_KEEP_STATE)
         # CloudWatch has no permissions by resource, nor a condition that would narrow this one.
         self.function.add_to_role_policy(
@@ -187,15 +202,14 @@ class SmartRedriver(Construct):
         yield self.parking_lot, _PARK
         yield self.outcome_queue, _HEAR
 
-    def _key_actions(self) -> Iterator[tuple[kms.IKey, Sequence[str]]]:
-        """Each key once, with all that any of its queues needs."""
-        keys: dict[str, tuple[kms.IKey, set[str]]] = {}
+    def _key_uses(self) -> Iterator[KeyUse]:
         for queue, done in self._queue_actions():
-            if key := queue.encryption_master_key:
-                actions = _ENCRYPT if "sqs:SendMessage" in done else _DECRYPT
-                keys.setdefault(key.key_arn, (key, set()))[1].update(actions)
-        for key, together in keys.values():
-            yield key, sorted(together)
+            if use := _use(queue, ENCRYPT if "sqs:SendMessage" in done else DECRYPT):
+                yield use
+        if key := self.table.encryption_key:
+            yield KeyUse(key=key, service="dynamodb", actions=KEEP_ITEMS)
+        if key := self.encryption_key:
+            yield KeyUse(key=key, service="lambda", actions=DECRYPT)
 
     def _schedule_ticks(self) -> None:
         target = targets.LambdaInvoke(
@@ -214,25 +228,41 @@ class SmartRedriver(Construct):
         )
 
 
-def _checked(settings: Settings, queues: Mapping[str, sqs.IQueue]) -> Settings:
-    """The settings as the function will read them. Raises SettingsError listing every fault of settings and queues."""
+def _use(queue: sqs.IQueue, actions: tuple[str, ...]) -> KeyUse | None:
+    """What is done with a queue's key; None for a queue without one that its owner manages."""
+    key = queue.encryption_master_key
+    return KeyUse(key=key, service="sqs", actions=actions) if key else None
+
+
+def _checked(
+    settings: Settings, safeguards: Safeguards, of_queues: Sequence[Fault]
+) -> tuple[Settings, Safeguards]:
+    """The settings as they will be read. Raises SettingsError listing every fault of settings and ``of_queues``."""
     faults: list[Fault] = []
     try:
         settings = Settings.parse({name: getattr(settings, name) for name in Settings.names()})
     except SettingsError as error:
         faults += error.faults
-    faults += role_faults(queues)
+    try:
+        safeguards = Safeguards.parse(
+            {name: getattr(safeguards, name) for name in Safeguards.names()}
+        )
+    except SettingsError as error:
+        faults += error.faults
+    faults += of_queues
     if faults:
         raise SettingsError(faults)
-    return settings
+    return settings, safeguards
 
 
 _topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
 
 
-def _shared_topics(scope: Construct) -> Topics:
+def _shared_topics(scope: Construct, key: kms.IKey | None) -> Topics:
     """The topics of the stack around ``scope``, made when they are first asked for."""
     stack = cdk.Stack.of(scope)
     if stack not in _topics:
-        _topics[stack] = Topics(stack, "SmartRedriverTopics", monitoring=MonitoringSettings())
+        _topics[stack] = Topics(
+            stack, "SmartRedriverTopics", monitoring=MonitoringSettings(), key=key
+        )
     return _topics[stack]

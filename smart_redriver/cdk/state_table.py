@@ -4,6 +4,7 @@ from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 _SHARED_ID = "SmartRedriverState"
@@ -13,7 +14,8 @@ _TABLE_ID = "Table"
 class StateTable(Construct):
     """``table``: key ``PK``, paid by request, restorable to any second of the last 35 days.
 
-    ``deletion_protection`` is as ``removal_policy`` says unless it is given.
+    ``deletion_protection`` is as ``removal_policy`` says unless it is given. Without a ``key`` it is encrypted by one
+    that AWS owns.
     """
 
     def __init__(
@@ -23,6 +25,7 @@ class StateTable(Construct):
         *,
         removal_policy: cdk.RemovalPolicy,
         deletion_protection: bool | None = None,
+        key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         if deletion_protection is None:
@@ -37,15 +40,18 @@ class StateTable(Construct):
                 point_in_time_recovery_enabled=True
             ),
             deletion_protection=deletion_protection,
+            encryption=dynamodb.TableEncryptionV2.customer_managed_key(key) if key else None,
             removal_policy=removal_policy,
         )
 
 
-def shared_state_table(scope: Construct, *, removal_policy: cdk.RemovalPolicy) -> dynamodb.ITableV2:
+def shared_state_table(
+    scope: Construct, *, removal_policy: cdk.RemovalPolicy, key: kms.IKey | None
+) -> dynamodb.ITableV2:
     """The one state table of the stack around ``scope``, made when it is first asked for."""
     stack = cdk.Stack.of(scope)
     made = stack.node.try_find_child(_SHARED_ID)
     if made is None:
-        return StateTable(stack, _SHARED_ID, removal_policy=removal_policy).table
+        return StateTable(stack, _SHARED_ID, removal_policy=removal_policy, key=key).table
     # Found by its place, since jsii may have forgotten that `made` is a StateTable.
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))

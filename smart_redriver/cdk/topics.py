@@ -17,22 +17,28 @@ class Topics(Construct):
 
     Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
     topic, or may not use the topic's key, fires and reaches nobody. A topic given by its ARN has
-    an owner, who has to grant both.
+    an owner, who has to grant both; a ``key`` that is not the app's own, too.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, monitoring: MonitoringSettings
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        monitoring: MonitoringSettings,
+        key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._given_key = key
         self.warning = self._topic("Warning", monitoring.warning_topic_arn)
         self.paging = self._topic("Paging", monitoring.paging_topic_arn)
         self._subscribe(self.warning, "Warning", monitoring.warning_emails)
         self._subscribe(self.paging, "Paging", monitoring.paging_emails)
 
     @functools.cached_property
-    def _key(self) -> kms.Key:
+    def _key(self) -> kms.IKey:
         # SNS's own key (alias/aws/sns) can't be opened to CloudWatch, so the topics share this one.
-        return kms.Key(
+        return self._given_key or kms.Key(
             self,
             "Key",
             description="Alarms of the smart re-driver on their way to people",

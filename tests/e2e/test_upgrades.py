@@ -122,6 +122,18 @@ def _make_queues(aws: LocalAws, *names: str) -> None:
         sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": json.dumps(policy)})
 
 
+def _strict(aws: LocalAws) -> dict[str, str]:
+    """What a strict account asks for, but for a network, which this local AWS gives no function."""
+    key = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+    return {
+        "encryption_key_arn": key,
+        "tags": "team=payments",
+        "log_retention_days": "90",
+        "reserved_concurrency": "2",
+        "permissions_boundary_arn": "arn:aws:iam::aws:policy/AdministratorAccess",
+    }
+
+
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     """Deployed, changed and destroyed, in the order of the steps' names."""
@@ -135,7 +147,9 @@ def account() -> Iterator[Account]:
         aws.client("dynamodb").put_item(
             TableName=account.outputs["first"]["StateTableName"], Item=FIRST_CIRCUIT
         )
-        account.deploy("second", "orders", "refunds", max_attempts="7", alarms="paging")
+        account.deploy(
+            "second", "orders", "refunds", max_attempts="7", alarms="paging", **_strict(aws)
+        )
         yield account
 
 
@@ -151,6 +165,18 @@ def test_a_queue_that_stays_keeps_its_parking_lot_table_and_log(account: Account
     assert {one: second[one] for one in kept} == {one: first[one] for one in kept}
     url = account.outputs["second"]["OrdersParkingLotQueueUrl"]
     assert account.parked(url) == ["of Orders"]
+
+
+def test_what_a_strict_account_asks_for_reaches_what_was_there(account: Account) -> None:
+    lot = account.outputs["second"]["OrdersParkingLotQueueUrl"]
+    attributes = account.aws.client("sqs").get_queue_attributes(
+        QueueUrl=lot, AttributeNames=["KmsMasterKeyId"]
+    )["Attributes"]
+    name = account.outputs["second"]["OrdersRedriveFunctionName"]
+    reserved = account.aws.client("lambda").get_function_concurrency(FunctionName=name)
+
+    assert ":key/" in attributes["KmsMasterKeyId"]
+    assert reserved["ReservedConcurrentExecutions"] == 2
 
 
 def test_a_queue_that_is_added_gets_what_is_its_own_and_shares_the_table(account: Account) -> None:
@@ -193,8 +219,24 @@ def test_a_circuit_that_the_first_version_wrote_is_read_and_kept(account: Accoun
 def test_destroy_leaves_queues_letters_and_table(account: Account) -> None:
     stateful = {one for name, one in account.resources(STACK).items() if "Logs" not in name}
 
+    sqs = account.aws.client("sqs")
+    urls = {
+        name: sqs.get_queue_url(QueueName=name)["QueueUrl"] for name in ("orders", "orders-dlq")
+    }
+    before = {url: account.depth(url) for url in urls.values()}
+    for url in urls.values():  # one letter out, and one dead, both in somebody's hands
+        account.park(url, "in flight")
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=600)
+
     cdk.destroy(account.aws, account.aws.work_dir / "second")
 
+    assert {url: account.depth(url) - count for url, count in before.items()} == dict.fromkeys(
+        before, 1
+    )
+    named = sqs.list_queues(QueueNamePrefix="SmartRedriver")["QueueUrls"]
+    assert {one for one in stateful if "ParkingLot" in one} <= set(
+        named
+    )  # as docs/deploy.md finds them
     assert stateful <= account.queues_and_tables()
     assert account.depth(account.outputs["second"]["OrdersParkingLotQueueUrl"]) == 1
     assert account.state("CIRCUIT_BREAKER#orders") is not None

@@ -120,7 +120,9 @@ class Scene:
 
     def _is_over(self) -> bool:
         """Where days are skipped nothing awaits its verdict either, or the books of all those minutes were asked for."""
-        return self.world.is_drained and not (self.days_after and self.circuit.pending)
+        circuit = self.redriver.store.of(SOURCE).load_circuit()
+        awaited = circuit.pending if circuit else ()
+        return self.world.is_drained and not (self.days_after and awaited)
 
     def _verdict_complaints(self) -> list[str]:
         judged = {queue: self.circuit_of(queue).judged_batch(BATCH) for queue in self.verdicts}

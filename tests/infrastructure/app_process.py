@@ -15,9 +15,9 @@ UNBUNDLED = {"aws:cdk:bundling-stacks": []}
 
 
 def run_app(
-    outdir: Path, context: dict[str, Any], **environment: str
+    outdir: Path, context: dict[str, Any], *, code: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Synthesize into ``outdir`` with the flags of cdk.json and ``context``."""
+    """Synthesize into ``outdir`` with the flags of cdk.json and ``context``: app.py, or the app in ``code``."""
     # jsii runs the first `node` of the PATH: the pinned one, wherever these tests are started from.
     path = os.pathsep.join([str(ROOT / "node_modules" / ".bin"), os.environ["PATH"]])
     env = {
@@ -28,7 +28,7 @@ def run_app(
         **environment,
     }
     return subprocess.run(
-        [sys.executable, str(ROOT / "app.py")],
+        [sys.executable, *(["-c", code] if code else [str(ROOT / "app.py")])],
         cwd=ROOT, env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
 

@@ -11,7 +11,18 @@ from aws_cdk.assertions import Template
 
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
+from tests.infrastructure.adopted import ACCOUNT, key_arn
 
+#: What a strict account asks for: a key, a network, a boundary, tags, long logs, and how many may run.
+STRICT = {
+    "encryption_key_arn": key_arn(9),
+    "vpc_id": "vpc-0123456789abcdef0",
+    "vpc_subnet_ids": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
+    "permissions_boundary_arn": f"arn:aws:iam::{ACCOUNT}:policy/boundary",
+    "tags": "team=payments,cost-centre=42",
+    "log_retention_days": "365",
+    "reserved_concurrency": "2",
+}
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
 

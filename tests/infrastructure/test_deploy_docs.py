@@ -6,7 +6,7 @@ import tomllib
 
 from smart_redriver.cdk.adopted_queues import MAX_QUEUES
 from stacks.settings import parse_context
-from tests.infrastructure.app_process import ROOT
+from tests.infrastructure.app_process import ROOT, UNBUNDLED, run_app
 from tests.infrastructure.test_adoption import adopt, told_to_owners
 
 DOCS = (ROOT / "docs" / "deploy.md").read_text()
@@ -37,6 +37,25 @@ def test_the_policy_of_the_key_is_the_one_that_synth_prints():
     printed = json.dumps(statements[orders["source_key_arn"]])
     printed = re.sub(r"arn:[^:]*AWS::Partition[^:]*:", "arn:aws:", printed)
     assert json.loads(printed) == json.loads(block("json"))
+
+
+def test_the_pipeline_deploys_a_stack_to_each_home(tmp_path):
+    [code] = re.findall(
+        r"```python\n(import aws_cdk as cdk\nfrom aws_cdk import pipelines.*?)```", DOCS, re.DOTALL
+    )
+    here = tmp_path / "here.toml"
+    here.write_text(block("toml"))
+    there = tmp_path / "there.toml"
+    there.write_text(re.findall(r"```toml\n(# queues-us.*?)```", DOCS, re.DOTALL)[0])
+
+    context = {"queues": f"{here},{there}", "alarms": "paging"}
+    done = run_app(tmp_path / "out", UNBUNDLED | context, code=code)
+
+    assert done.returncode == 0, done.stderr
+    templates = (tmp_path / "out" / "assembly-Production").glob("*.template.json")
+    stacks = [one.name for one in templates if "nested" not in one.name]
+    assert len(stacks) == 2
+    assert (tmp_path / "out" / "RedriverPipeline.template.json").exists()
 
 
 def test_the_limit_of_a_list_is_the_one_that_is_enforced():

@@ -6,6 +6,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from redrive.settings import Deployment, Mode, Settings
+from tests.infrastructure.privilege_docs import documented
 
 SOURCE = "QueuesSource074CB5B2"
 DEAD_LETTER = "QueuesDeadLetterA4947A69"
@@ -72,6 +73,25 @@ def test_the_function_may_do_exactly_what_a_pass_does(template):
         },
         "*": {"cloudwatch:GetMetricData"},
     }
+
+
+def test_every_action_that_is_granted_is_in_the_docs_with_what_fails_without_it(template):
+    """Lambda itself writes the log; tests/faults takes each of the others away."""
+    places = {
+        SOURCE: "source queue",
+        DEAD_LETTER: "DLQ",
+        PARKING_LOT: "parking lot",
+        OUTCOMES: "outcome queue",
+        TABLE: "state table",
+        "*": "CloudWatch",
+    }
+    role = properties(template, FUNCTION)["Role"]["Fn::GetAtt"][0]
+
+    found = granted(template, role)
+
+    assert {(action, places[where]) for where in places for action in found[where]} == set(
+        documented()
+    )
 
 
 def test_no_role_has_a_managed_or_inline_policy(sample_template):

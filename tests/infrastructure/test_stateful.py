@@ -3,6 +3,8 @@
 import pytest
 from aws_cdk.assertions import Match, Template
 
+from tests.infrastructure.conftest import ROOT
+
 SOURCE = "QueuesSource074CB5B2"
 DEAD_LETTER = "QueuesDeadLetterA4947A69"
 PARKING_LOT = "QueuesParkingLotF16E5B7E"
@@ -55,6 +57,17 @@ def test_the_table_is_protected_from_deletion_as_the_setting_says(
     assert replica["DeletionProtectionEnabled"] is protected
     policy = "Retain" if retain == "true" else "Delete"
     assert resource(template, TABLE)["DeletionPolicy"] == policy
+
+
+def test_the_readme_says_of_deletion_protection_what_the_template_does(template, synth):
+    readme = (ROOT / "README.md").read_text()
+    protected = {
+        one: properties(each, TABLE)["Replicas"][0]["DeletionProtectionEnabled"]
+        for one, each in {"true": template, "false": synth(retain="false")}.items()
+    }
+
+    assert protected == {"true": True, "false": False}
+    assert "| `deletion_protection` | as `retain` |" in readme
 
 
 @pytest.mark.parametrize("logical_id", [DEAD_LETTER, PARKING_LOT])

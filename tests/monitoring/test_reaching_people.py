@@ -51,8 +51,14 @@ def test_who_is_told_of_a_fault_is_told_of_its_end(resources) -> None:
         assert alarm.get("AlarmActions") == alarm.get("OKActions")
 
 
-def test_no_alarm_has_a_name_that_another_stack_could_have_too(resources) -> None:
-    assert not any("AlarmName" in alarm for alarm in reach.alarms(resources).values())
+def test_an_alarm_has_a_name_for_people_that_it_shares_with_no_other(resources) -> None:
+    names = [one["AlarmName"] for one in reach.alarms(resources).values()]
+    known_as = {queue["source_arn"].rpartition(":")[2] for queue in ADOPTED}
+
+    assert len(set(names)) == len(names)
+    begin = {name.partition(" ")[0] for name in names}
+    assert begin in ({"SmartRedriver"}, known_as)
+    assert {f"{one} LettersPileUp" for one in begin} <= set(names)
 
 
 def test_what_pages_and_what_warns_is_as_the_table_says() -> None:

@@ -36,6 +36,13 @@ def resources() -> dict[str, Any]:
     return reach.all_resources(stack)
 
 
+def test_an_alarm_about_a_queue_has_its_name(resources) -> None:
+    names = {one["AlarmName"] for one in reach.alarms(resources).values()}
+
+    assert {f"{SOURCE} CircuitOpen", f"{REFUNDS} CircuitOpen", f"{SOURCE} PoisonParked"} <= names
+    assert not [name for name in names if name[-1].isdigit()]
+
+
 def circuits(given: Given, *, of_first: str, of_second: str) -> None:
     """Half an hour of passes, each with the report of both circuits, while letters wait."""
     for minute in range(40):

@@ -103,11 +103,17 @@ class FakeFunction:
     logs: FakeLogs
     #: By the ARN of the queue that they consume.
     mappings: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    #: Where in a VPC it is; outside of all where this is empty.
+    network: dict[str, Any] = field(default_factory=dict)
+    #: Where it can't be decrypted for the caller.
+    environment_error: dict[str, str] | None = None
 
     def get_function_configuration(self, **_: str) -> dict[str, Any]:
         variables = self.deployment.to_env() | self.redriver.settings.to_env()
+        error = self.environment_error
         return {
-            "Environment": {"Variables": variables},
+            "Environment": {"Error": error} if error else {"Variables": variables},
+            "VpcConfig": self.network,
             "LoggingConfig": {"LogGroup": LOG_GROUP},
             "FunctionArn": FUNCTION_ARN,
             "Role": "arn:aws:iam::123456789012:role/redriver",
@@ -194,7 +200,7 @@ class FakeAlarms:
         StateValue: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        quiet = [] if StateValue else [f"{STACK}-Quiet"]
+        quiet = [] if StateValue else [f"{STACK} Quiet"]
         found = [name for name in (*self.in_alarm, *quiet) if name.startswith(AlarmNamePrefix)]
         return {
             "MetricAlarms": [

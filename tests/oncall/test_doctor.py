@@ -126,8 +126,8 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "Deploy the stack anew",
     ),
     "alarms that were silenced": (
-        lambda desk: desk.clients["cloudwatch"].silenced.append(f"{STACK}-Quiet"),
-        "Somebody switched off the actions of SmartRedriver-Quiet.",
+        lambda desk: desk.clients["cloudwatch"].silenced.append(f"{STACK} Quiet"),
+        "Somebody switched off the actions of SmartRedriver Quiet.",
         "enable-alarm-actions",
     ),
     "a topic that refuses alarms": (

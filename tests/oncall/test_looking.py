@@ -72,7 +72,7 @@ def test_status_tells_the_circuit_why_it_is_so_and_what_comes_next(desk: Desk) -
     desk.store.save_circuit(
         force(circuit, State.OPEN, "3 failed batches in a row", desk.world.clock.now())
     )
-    desk.alarms.in_alarm = [f"{STACK}-CircuitOpen", "Another-Alarm"]
+    desk.alarms.in_alarm = [f"{STACK} CircuitOpen", f"{STACK}2 CircuitOpen", "Another"]
     desk.world.clock.advance(20)
 
     ran = desk("status")
@@ -81,7 +81,7 @@ def test_status_tells_the_circuit_why_it_is_so_and_what_comes_next(desk: Desk) -
     assert "since 20 s ago: 3 failed batches in a row" in ran.out
     assert "a canary, once live messages succeed or the cool-down is over, in 40 s" in ran.out
     assert "Next look:   within 1 min" in ran.out
-    assert "Alarms:      SmartRedriver-CircuitOpen\n" in ran.out
+    assert "Alarms:      CircuitOpen\n" in ran.out
 
 
 def test_status_tells_of_the_last_pass(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import pytest
 from aws_cdk.assertions import Template
 
 from simulator.consumers import Consumer, Reports
-from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.faults.scenes import SOME
-from tests.infrastructure.conftest import make_app
+from tests.infrastructure.adopted import entry, key_arn, queue_arn
+from tests.infrastructure.conftest import STRICT, make_app
 from tests.oncall.desk import Desk
 from tests.oncall.test_looking import LOOKS
 
@@ -172,14 +173,6 @@ def test_there_are_no_policies_unless_they_are_asked_for() -> None:
     assert of_consumers.startswith("RedriverReportPolicy")
 
 
-def test_the_policies_are_synthesized_without_a_finding() -> None:
-    app = make_app(oncall_policies="true")
-    make_stack(app, read_context(app.node))
-    add_checks(app)
-
-    app.synth()  # raises where a finding is left
-
-
 def test_keys_of_queues_may_be_used_as_looking_and_sending_need_it() -> None:
     allowed = policies(queues=[adopted(0)])
 
@@ -196,6 +189,49 @@ def test_many_queues_are_spread_over_policies_that_iam_takes() -> None:
     }  # fmt: skip
     sources = [action for action, place in allowed["RedriveViewer2"] if place.endswith("queue-5")]
     assert sources == ["sqs:GetQueueAttributes"]
+
+
+#: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+MAX_POLICY_CHARACTERS = 6144
+#: Of a queue, function, role or log that CloudFormation named: a name is cut to 64, but for queues, which have 80.
+LONGEST_MADE_ARN = 105
+
+
+def test_policies_of_the_longest_names_and_a_key_for_each_queue_in_a_strict_account_fit_iam() -> (
+    None
+):
+    names = ["x" * 75 + f"-{number}" for number in range(6)]
+    queues = [
+        entry(
+            f"queue-{number}",
+            source_arn=queue_arn(name),
+            dead_letter_arn=queue_arn(f"y{name}"),
+            source_key_arn=key_arn(1).replace("00000001", f"{number:07d}1"),
+            dead_letter_key_arn=key_arn(1).replace("00000001", f"{number:07d}2"),
+        )
+        for number, name in enumerate(names)
+    ]
+    app = make_app(oncall_policies="true", alarms="paging", queues=queues, **STRICT)
+    template = Template.from_stack(make_stack(app, read_context(app.node)))
+
+    sizes = {
+        name: len(json.dumps(spelt(policy["Properties"]["PolicyDocument"]), separators=(",", ":")))
+        for name, policy in template.find_resources("AWS::IAM::ManagedPolicy").items()
+        if name.startswith("OnCall")
+    }
+
+    assert len(sizes) == 4
+    assert max(sizes.values()) <= MAX_POLICY_CHARACTERS, sizes
+
+
+def spelt(value: Any) -> Any:
+    """A policy with as many letters for each reference as a deployment puts in its place."""
+    if isinstance(value, list):
+        return [spelt(one) for one in value]
+    if isinstance(value, dict):
+        is_reference = {"Ref", "Fn::GetAtt", "Fn::Join"} & value.keys()
+        return "x" * LONGEST_MADE_ARN if is_reference else {k: spelt(v) for k, v in value.items()}
+    return value
 
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/5a8b1f0e-0000-4000-8000-0123456789ab"

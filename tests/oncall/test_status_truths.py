@@ -167,7 +167,7 @@ def test_a_canary_is_what_a_half_open_circuit_sent(
 
 # Alarms and links.
 
-POISON = f"{STACK}-RedriverMonitoringPoisonParked26C48EBB-D4F1F4E2011DE"
+POISON = f"{STACK} PoisonParked"
 TEXT = (
     "Letters that keep failing wait in the parking lot for a decision. First: group them by cause with "
     "`redrive parked`. Queue: orders. Runbook: https://example.com#poison"

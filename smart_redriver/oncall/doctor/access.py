@@ -51,6 +51,8 @@ def check_access(session: Session) -> Iterator[Finding]:
     for arn, actions in needs:
         yield _ask(session, role, arn, actions)
     keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot, *outcomes)} - {""}
+    if table_key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
+        keys.add(table_key)
     for key in sorted(keys):
         yield _check_key(session, key)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from redrive.errors import CallFailed
 from smart_redriver.oncall.doctor.findings import Finding, check, unknown, wrong
-from smart_redriver.oncall.stack.alarms import alarm_prefix
+from smart_redriver.oncall.stack.alarms import alarms_of
 from smart_redriver.oncall.stack.session import Session
 
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
@@ -16,7 +16,7 @@ _CLOUDWATCH = "cloudwatch.amazonaws.com"
 
 def check_alarms(session: Session) -> Iterator[Finding]:
     """Look at the queue's alarms and at the topics that they publish to. Raises CallFailed."""
-    alarms = _alarms(session)
+    alarms = alarms_of(session)
     if not alarms:
         yield wrong("There is no alarm for this queue.", "Deploy the stack anew.")
         return
@@ -108,17 +108,3 @@ def _check_topic(session: Session, topic: str) -> Iterator[Finding]:
             attributes = {**attributes, "KmsMasterKeyId": None}
     setting = "warning_emails" if topic == session.place.warning_topic else "paging_emails"
     yield from judge_topic(name, attributes, key_policy, setting=setting)
-
-
-def _alarms(session: Session) -> list[dict[str, Any]]:
-    request: dict[str, Any] = {
-        "AlarmNamePrefix": alarm_prefix(session),
-        "AlarmTypes": ["MetricAlarm", "CompositeAlarm"],
-    }
-    found: list[dict[str, Any]] = []
-    while True:
-        page = session.aws.client("cloudwatch").describe_alarms(**request)
-        found += [*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ())]
-        if not page.get("NextToken"):
-            return found
-        request["NextToken"] = page["NextToken"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from smart_redriver.oncall.doctor.access import check_access
 from smart_redriver.oncall.doctor.alarms import check_alarms
 from smart_redriver.oncall.doctor.findings import Finding, unknown
+from smart_redriver.oncall.doctor.network import check_network
 from smart_redriver.oncall.doctor.passes import check_passes
 from smart_redriver.oncall.doctor.queues import check_queues
 from smart_redriver.oncall.doctor.reports import check_reports
@@ -26,6 +27,7 @@ def examine(session: Session) -> list[Finding]:
         "passes": check_passes,
         "reports": check_reports,
         "access": check_access,
+        "network": check_network,
         "alarms": check_alarms,
     }
     _ = session.place, session.store

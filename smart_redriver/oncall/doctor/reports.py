@@ -33,12 +33,11 @@ def check_reports(session: Session) -> Iterator[Finding]:
         yield wrong(f"The outcome queue {name} is gone.", "Deploy the stack anew.")
         return
     yield good(f"Consumers may report to {name}.")
-    environment = session.function_configuration.get("Environment", {}).get("Variables", {})
+    told = session.environment.get(_VARIABLE)
     yield check(
-        environment.get(_VARIABLE) == url,
+        told == url,
         "The function reads it.",
-        f"The function does not read it: its variable {_VARIABLE} is "
-        f"{environment.get(_VARIABLE) or 'not set'}.",
+        f"The function does not read it: its variable {_VARIABLE} is {told or 'not set'}.",
         "Deploy the stack anew.",
     )
     oldest = age_of_oldest_in(session, url, session.clock())

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from smart_redriver.oncall.stack.session import Session
 
-#: CloudFormation's name of an alarm has its name in the template, with a hash of eight digits behind it.
-_NAME = re.compile(r"Monitoring([A-Za-z]\w*?)[0-9A-F]{8}-")
 #: A description says what the alarm means, then what to do.
 _THEN = " First: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """One alarm: CloudFormation's name, a short one, what it means and what to do first."""
+    """One alarm: its name, a short one, what it means and what to do first."""
 
     name: str
     short: str
@@ -32,35 +29,37 @@ class Alarm:
         }
 
 
-def alarm_prefix(session: Session) -> str:
-    """How the names of the queue's alarms begin.
-
-    CloudFormation names them after the stack, and those of a queue among several after the stack nested for it.
-    """
-    place = session.place
-    nested = f"Adopted{place.prefix}Alarms" if place.prefix else ""
-    return f"{place.stack}-{nested}"
+def alarms_of(session: Session, **wanted: str) -> list[dict[str, Any]]:
+    """The queue's alarms as CloudWatch describes them: their names begin with a source queue's. Raises CallFailed."""
+    found: list[dict[str, Any]] = []
+    for name in session.place.alarms_known_as:
+        request: dict[str, Any] = {
+            "AlarmNamePrefix": f"{name} ",
+            "AlarmTypes": ["MetricAlarm", "CompositeAlarm"],
+            **wanted,
+        }
+        while True:
+            page = session.aws.client("cloudwatch").describe_alarms(**request)
+            found += [*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ())]
+            if not page.get("NextToken"):
+                break
+            request["NextToken"] = page["NextToken"]
+    return found
 
 
 def ringing_alarms(session: Session) -> list[Alarm]:
     """The queue's alarms that are in ALARM. Raises CallFailed."""
-    answer = session.aws.client("cloudwatch").describe_alarms(
-        AlarmNamePrefix=alarm_prefix(session),
-        StateValue="ALARM",
-        AlarmTypes=["MetricAlarm", "CompositeAlarm"],
-    )
-    found = [*answer.get("MetricAlarms", ()), *answer.get("CompositeAlarms", ())]
-    return [read_alarm(one) for one in found]
+    first, *_ = session.place.alarms_known_as
+    return [read_alarm(one, first) for one in alarms_of(session, StateValue="ALARM")]
 
 
-def read_alarm(described: dict[str, Any]) -> Alarm:
-    """An alarm as CloudWatch describes it."""
+def read_alarm(described: dict[str, Any], known_as: str) -> Alarm:
+    """An alarm as CloudWatch describes it. Its short name is the whole one where it is not that of ``known_as``."""
     name = described["AlarmName"]
-    in_template = _NAME.search(name)
     meaning, _, rest = (described.get("AlarmDescription") or "").partition(_THEN)
     return Alarm(
         name=name,
-        short=in_template[1] if in_template else name,
+        short=name.removeprefix(f"{known_as} "),
         meaning=meaning,
         first=rest.partition(" Queue: ")[0],
     )

@@ -46,6 +46,12 @@ class Place:
         """The names of all source queues that share its DLQ, the first one first: each has a circuit."""
         return self.deployment.source_names
 
+    @property
+    def alarms_known_as(self) -> tuple[str, ...]:
+        """What the names of its alarms begin with. A stack of one queue made that queue, and gave them its own name."""
+        first, *further = self.sources
+        return (first if self.prefix else self.stack, *further)
+
 
 def find_places(cloudformation: Any, stack: str, where: Callable[[], str]) -> tuple[Place, ...]:
     """The re-driver of each queue of `stack`, by name. Raises Refused, saying `where` there is none, and CallFailed."""

@@ -26,7 +26,9 @@ def console_links(place: Place) -> dict[str, str]:
     links = {
         "DLQ": queue(place.deployment.dlq_url),
         "parking lot": queue(place.deployment.parking_lot_url),
-        "alarms": page("cloudwatch", f"alarmsV2:?search={quote(place.stack, safe='')}"),
+        "alarms": page(
+            "cloudwatch", f"alarmsV2:?search={quote(place.alarms_known_as[0], safe='')}"
+        ),
         "stack": page("cloudformation", f"/stacks?filteringText={quote(place.stack, safe='')}"),
     }
     if place.function:

@@ -141,12 +141,23 @@ class Session:
         return str(logging.get("LogGroup") or f"/aws/lambda/{self.place.function}")
 
     @cached_property
+    def environment(self) -> Mapping[str, str]:
+        """The function's variables. Raises as `function_configuration` does, and where they can't be decrypted."""
+        environment = self.function_configuration.get("Environment", {})
+        if refused := environment.get("Error"):
+            raise Refused(
+                f"The function's environment can't be decrypted: {refused.get('ErrorCode', refused)}. "
+                "Looking needs kms:Decrypt on its key, which the managed policy RedriveViewer has."
+            )
+        variables: Mapping[str, str] = environment.get("Variables", {})
+        return variables
+
+    @cached_property
     def settings(self) -> Settings:
-        """The function's settings, as its environment has them. Raises as `function_configuration` does."""
+        """The function's settings, as its environment has them. Raises as `environment` does."""
         from redrive.settings import Settings
 
-        environment = self.function_configuration.get("Environment", {})
-        return Settings.from_env(environment.get("Variables", {}))
+        return Settings.from_env(self.environment)
 
     def _where(self) -> str:
         """Region and account, as far as they can be told."""

@@ -1,0 +1,64 @@
+"""What may be done with a KMS key, and through which service alone.
+
+Whoever holds a grant without ``kms:ViaService`` could have the key decrypt any ciphertext that comes into their hands;
+with it, only that service does, for a call that they may make.
+https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+#: What SQS does with a queue's key for those who receive, and for those who send.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
+DECRYPT = ("kms:Decrypt",)
+ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
+#: What DynamoDB does with a table's key for those who read and write items. All that AWS lists as the least, but
+#: `kms:CreateGrant`, which is for whoever makes the table.
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
+KEEP_ITEMS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUse:
+    """One key, one service, and what it may do with the key."""
+
+    key: kms.IKey
+    service: str
+    actions: tuple[str, ...]
+
+    def statement(self, scope: Construct) -> iam.PolicyStatement:
+        """For the policy of whoever uses the key."""
+        via = {"kms:ViaService": via_service(scope, self.service)}
+        return iam.PolicyStatement(
+            actions=list(self.actions),
+            resources=[self.key.key_arn],
+            conditions={"StringEquals": via},
+        )
+
+
+def via_service(scope: Construct, service: str) -> str:
+    """What KMS calls a service in the Region of the stack around ``scope``, where keys have to be, too."""
+    return f"{service}.{cdk.Stack.of(scope).region}.amazonaws.com"
+
+
+def together(uses: Iterable[KeyUse]) -> Iterator[KeyUse]:
+    """Each key and service once, with all that is done."""
+    found: dict[tuple[str, str], KeyUse] = {}
+    for use in uses:
+        place = (use.key.key_arn, use.service)
+        before = found[place].actions if place in found else ()
+        actions = tuple(sorted({*before, *use.actions}))
+        found[place] = KeyUse(key=use.key, service=use.service, actions=actions)
+    yield from found.values()

@@ -1,0 +1,82 @@
+"""A function's place in a VPC: subnets, security groups, and what its role needs for Lambda to connect it."""
+
+from typing import cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from smart_redriver.cdk.safeguards import Safeguards
+
+#: AWS's own policy for it, AWSLambdaVPCAccessExecutionRole, without what it says of logs.
+#: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions
+_CONNECT = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+_SHARED_ID = "SmartRedriverHttpsOut"
+_HTTPS = 443
+
+
+def let_lambda_connect(role: iam.Role) -> None:
+    """Let Lambda make the network interfaces in the name of ``role``, and the function's own code none.
+
+    Lambda checks beforehand that the role may delete any network interface, not only one that exists.
+    """
+    stack = cdk.Stack.of(role)
+    functions = stack.format_arn(
+        service="lambda",
+        resource="function",
+        resource_name="*",
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+    )
+    role.add_to_policy(iam.PolicyStatement(actions=list(_CONNECT), resources=["*"]))
+    role.add_to_policy(
+        iam.PolicyStatement(
+            effect=iam.Effect.DENY,
+            actions=list(_CONNECT),
+            resources=["*"],
+            # Set on calls by code of a function, not on those by Lambda itself.
+            # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
+            conditions={"ArnLike": {"lambda:SourceFunctionArn": functions}},
+        )
+    )
+
+
+def connect(function: lambda_.Function, safeguards: Safeguards) -> None:
+    """Put the function where ``safeguards`` say.
+
+    Ids are all that Lambda asks for. The CDK's own construct of a VPC would also have to be told of zones and routes.
+    """
+    groups = safeguards.vpc_security_group_ids or (_https_out(function, safeguards.vpc_id),)
+    resource = cast("lambda_.CfnFunction", function.node.default_child)
+    resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+        subnet_ids=list(safeguards.vpc_subnet_ids), security_group_ids=list(groups)
+    )
+
+
+def _https_out(scope: Construct, vpc_id: str) -> str:
+    """The one security group of the stack around ``scope``: HTTPS out, nothing in."""
+    stack = cdk.Stack.of(scope)
+    group = stack.node.try_find_child(_SHARED_ID) or ec2.CfnSecurityGroup(
+        stack,
+        _SHARED_ID,
+        vpc_id=vpc_id,
+        group_description="Functions of the smart re-driver: HTTPS to AWS, nothing in",
+        security_group_egress=[
+            ec2.CfnSecurityGroup.EgressProperty(
+                ip_protocol="tcp",
+                from_port=_HTTPS,
+                to_port=_HTTPS,
+                cidr_ip="0.0.0.0/0",
+                description="To the endpoints of AWS",
+            )
+        ],
+    )
+    return cast("ec2.CfnSecurityGroup", group).attr_group_id

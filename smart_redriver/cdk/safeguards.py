@@ -1,0 +1,157 @@
+"""What a strict account asks of what the construct makes: its key, its network, how long logs stay, how many run at once.
+
+Declared like the function's settings, and read from the same flat context keys. Without any of it the defaults of the
+services apply: keys that AWS owns, and a function outside of every VPC.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from redrive.errors import Fault, SettingsError
+from redrive.kinds import Kind, read_fields, setting, whole
+from smart_redriver.cdk.queue_clashes import KEY_ARN
+
+#: What CloudWatch Logs accepts.
+#: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
+_RETENTIONS = {
+    1: logs.RetentionDays.ONE_DAY,
+    3: logs.RetentionDays.THREE_DAYS,
+    5: logs.RetentionDays.FIVE_DAYS,
+    7: logs.RetentionDays.ONE_WEEK,
+    14: logs.RetentionDays.TWO_WEEKS,
+    30: logs.RetentionDays.ONE_MONTH,
+    60: logs.RetentionDays.TWO_MONTHS,
+    90: logs.RetentionDays.THREE_MONTHS,
+    120: logs.RetentionDays.FOUR_MONTHS,
+    150: logs.RetentionDays.FIVE_MONTHS,
+    180: logs.RetentionDays.SIX_MONTHS,
+    365: logs.RetentionDays.ONE_YEAR,
+    400: logs.RetentionDays.THIRTEEN_MONTHS,
+    545: logs.RetentionDays.EIGHTEEN_MONTHS,
+    731: logs.RetentionDays.TWO_YEARS,
+    1096: logs.RetentionDays.THREE_YEARS,
+    1827: logs.RetentionDays.FIVE_YEARS,
+    2192: logs.RetentionDays.SIX_YEARS,
+    2557: logs.RetentionDays.SEVEN_YEARS,
+    2922: logs.RetentionDays.EIGHT_YEARS,
+    3288: logs.RetentionDays.NINE_YEARS,
+    3653: logs.RetentionDays.TEN_YEARS,
+}
+#: Of a function: more than one pass of a queue at a time there never is, but a person may invoke it meanwhile.
+_MAX_RESERVED = 100
+
+_VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
+_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
+_SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,17}")
+#: https://docs.aws.amazon.com/lambda/latest/api/API_VpcConfig.html
+_MAX_SUBNETS, _MAX_SECURITY_GROUPS = 16, 5
+
+
+def _one(pattern: re.Pattern[str], accepted: str) -> Kind[str]:
+    def parse(value: Any) -> str:
+        if value and not _fits(pattern, value):
+            raise ValueError
+        return str(value)
+
+    return Kind(parse, accepted)
+
+
+def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tuple[str, ...]]:
+    def parse(value: Any) -> tuple[str, ...]:
+        # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
+        listed = value if isinstance(value, list | tuple) else str(value).split(",")
+        ids = tuple(str(one).strip() for one in listed if str(one).strip())
+        if len(ids) > at_most or not all(_fits(pattern, one) for one in ids):
+            raise ValueError
+        return ids
+
+    return Kind(parse, f"at most {at_most} {accepted}, separated by commas")
+
+
+def _fits(pattern: re.Pattern[str], value: Any) -> bool:
+    """Also what another construct of the app makes, and only a deployment knows."""
+    return bool(cdk.Token.is_unresolved(value) or pattern.fullmatch(str(value)))
+
+
+def _days() -> Kind[int]:
+    days = whole(1, max(_RETENTIONS))
+
+    def parse(value: Any) -> int:
+        if (read := days.parse(value)) not in _RETENTIONS:
+            raise ValueError
+        return read
+
+    return Kind(parse, f"one of {', '.join(map(str, _RETENTIONS))}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Safeguards:
+    """Every setting with its default, range and unit. Get checked ones by ``parse``."""
+
+    encryption_key_arn: str = setting(
+        "", _one(KEY_ARN, "the ARN of a KMS key (not of an alias)"), "of all that the stack makes"
+    )
+    vpc_id: str = setting("", _one(_VPC, "the id of a VPC"), "the network of the function")
+    vpc_subnet_ids: tuple[str, ...] = setting(
+        (), _several(_SUBNET, "ids of subnets", _MAX_SUBNETS), "of vpc_id"
+    )
+    vpc_security_group_ids: tuple[str, ...] = setting(
+        (),
+        _several(_SECURITY_GROUP, "ids of security groups", _MAX_SECURITY_GROUPS),
+        "of vpc_id; instead of one that lets HTTPS out",
+    )
+    log_retention_days: int = setting(30, _days(), "days that logs are kept")
+    reserved_concurrency: int = setting(
+        0, whole(0, _MAX_RESERVED), "invocations of a function at once, 0 to reserve none"
+    )
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The settings' names, in the order of the table."""
+        return tuple(one.name for one in fields(cls))
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """Read ``values`` by setting name; what is left out takes its default.
+
+        Names that are no settings are ignored. Raises SettingsError listing every fault.
+        """
+        read, faults = read_fields(cls, values)
+        unread = {fault.setting for fault in faults}
+        faults += (one for one in _half_a_network(read) if not unread & set(_NETWORK))
+        if faults:
+            raise SettingsError(faults)
+        return cls(**read)
+
+    def key(self, scope: Construct, construct_id: str = "EncryptionKey") -> kms.IKey | None:
+        """The key as a construct in ``scope``; None for the keys of the services."""
+        if not self.encryption_key_arn:
+            return None
+        return kms.Key.from_key_arn(scope, construct_id, self.encryption_key_arn)
+
+    @property
+    def log_retention(self) -> logs.RetentionDays:
+        """How long logs are kept, in the CDK's words."""
+        return _RETENTIONS[self.log_retention_days]
+
+
+_NETWORK = ("vpc_id", "vpc_subnet_ids", "vpc_security_group_ids")
+
+
+def _half_a_network(read: Mapping[str, Any]) -> Iterator[Fault]:
+    """A VPC without subnets, and what is only of use in a VPC: the function would be outside of it, unseen."""
+    if read["vpc_id"] and not read["vpc_subnet_ids"]:
+        yield Fault(
+            setting="vpc_subnet_ids", seen=(), accepted="ids of subnets where vpc_id is given"
+        )
+    for name in _NETWORK[1:]:
+        if read[name] and not read["vpc_id"]:
+            seen: Sequence[str] = read[name]
+            yield Fault(setting=name, seen=",".join(seen), accepted="nothing without vpc_id")

@@ -1,0 +1,133 @@
+"""Whether a function in a VPC reaches the services that a pass calls: an endpoint of each, or a way to the internet.
+
+Logs and metrics are not among them: Lambda itself takes them from the function's output. Nor are keys: SQS and
+DynamoDB use them on their side.
+https://docs.aws.amazon.com/vpc/latest/privatelink/aws-services-privatelink-support.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from smart_redriver.oncall.doctor.findings import Finding, check, good
+from smart_redriver.oncall.stack.session import Session
+
+#: What a pass calls, by the last word of the endpoint's name. CloudWatch's metrics are `monitoring`.
+SERVICES = ("sqs", "dynamodb", "monitoring")
+_HTTPS = 443
+
+Resource = Mapping[str, Any]
+
+
+def check_network(session: Session) -> Iterator[Finding]:
+    """Look at endpoints and routes of the function's VPC. Raises Refused and CallFailed."""
+    place = session.function_configuration.get("VpcConfig") or {}
+    vpc, subnets = place.get("VpcId"), place.get("SubnetIds") or ()
+    if not vpc:
+        yield good("The function is in no VPC, and reaches AWS as it is.")
+        return
+    ec2 = session.aws.client(
+        "ec2"
+    )  # only here: of all services, its client takes the longest to build
+    here = [{"Name": "vpc-id", "Values": [vpc]}]
+    tables = tables_of(ec2.describe_route_tables(Filters=here)["RouteTables"], subnets)
+    if tables and all(_leads_out(one) for one in tables):
+        yield good(f"The function reaches AWS from {vpc}: each of its subnets has a way out.")
+        return
+    endpoints = ec2.describe_vpc_endpoints(Filters=here)["VpcEndpoints"]
+    doors = sorted({one["GroupId"] for each in endpoints for one in each.get("Groups", ())})
+    groups = ec2.describe_security_groups(GroupIds=doors)["SecurityGroups"] if doors else []
+    for service in SERVICES:
+        yield judge_endpoint(
+            service,
+            vpc,
+            [one for one in endpoints if one["ServiceName"].endswith(f".{service}")],
+            tables=[one["RouteTableId"] for one in tables],
+            open_doors=_open_to(groups, place.get("SecurityGroupIds") or ()),
+        )
+
+
+def tables_of(tables: Sequence[Resource], subnets: Iterable[str]) -> list[Resource]:
+    """The route table of each subnet: its own, or else the main one of the VPC."""
+    own = {
+        association["SubnetId"]: table
+        for table in tables
+        for association in table.get("Associations", ())
+        if "SubnetId" in association
+    }
+    main = next((one for one in tables if any(_is_main(one))), None)
+    found = [own.get(subnet, main) for subnet in subnets]
+    return [one for one in found if one is not None]
+
+
+def judge_endpoint(
+    service: str,
+    vpc: str,
+    endpoints: Sequence[Resource],
+    *,
+    tables: Sequence[str],
+    open_doors: Iterable[str],
+) -> Finding:
+    """Whether one of the VPC's endpoints of a service is of use to the function."""
+    faults = [_fault(one, tables, set(open_doors)) for one in endpoints]
+    why = "; ".join(fault for fault in faults if fault) or "there is none"
+    return check(
+        "" in faults,
+        f"The function reaches {service} through an endpoint of {vpc}.",
+        f"The function does not reach {service} from {vpc} (endpoints: {why}), and no subnet has a way out.",
+        f"Make an endpoint of {service} in {vpc} that its subnets can use; docs/security.md has the list.",
+    )
+
+
+def _fault(endpoint: Resource, tables: Sequence[str], open_doors: set[str]) -> str:
+    """What keeps the function from using an endpoint; nothing where nothing does."""
+    name = endpoint["VpcEndpointId"]
+    if endpoint.get("State", "").lower() != "available":
+        return f"{name} is {endpoint.get('State')}"
+    if endpoint["VpcEndpointType"] == "Gateway":
+        missing = sorted(set(tables) - set(endpoint.get("RouteTableIds", ())))
+        return f"{name} is not in {', '.join(missing)}" if missing else ""
+    if not endpoint.get("PrivateDnsEnabled"):
+        return f"{name} has no private DNS"
+    if not {one["GroupId"] for one in endpoint.get("Groups", ())} & open_doors:
+        return f"no security group of {name} lets the function's in on port {_HTTPS}"
+    return ""
+
+
+def _open_to(groups: Sequence[Resource], callers: Iterable[str]) -> set[str]:
+    """The security groups that let HTTPS in from those of ``callers``, or by address; which addresses is not looked at."""
+    return {
+        group["GroupId"]
+        for group in groups
+        for rule in group.get("IpPermissions", ())
+        if _is_https(rule) and _lets_in(rule, set(callers))
+    }
+
+
+def _is_https(rule: Resource) -> bool:
+    if rule["IpProtocol"] == "-1":
+        return True
+    return bool(rule["IpProtocol"] == "tcp" and rule["FromPort"] <= _HTTPS <= rule["ToPort"])
+
+
+def _lets_in(rule: Resource, callers: set[str]) -> bool:
+    named = {pair["GroupId"] for pair in rule.get("UserIdGroupPairs", ())}
+    addresses = ("IpRanges", "Ipv6Ranges", "PrefixListIds")
+    return bool(named & callers) or any(rule.get(one) for one in addresses)
+
+
+def _leads_out(table: Resource) -> bool:
+    """Whether a default route goes somewhere from where AWS can be reached: not to an internet gateway, of no use to Lambda."""
+    ways = ("NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId")
+    return any(
+        route.get("DestinationCidrBlock") == "0.0.0.0/0"
+        and route.get("State") == "active"
+        and any(route.get(way) for way in ways)
+        for route in table.get("Routes", ())
+    )
+
+
+def _is_main(table: Resource) -> Iterator[bool]:
+    for association in table.get("Associations", ()):
+        yield bool(association.get("Main"))

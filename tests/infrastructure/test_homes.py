@@ -1,0 +1,113 @@
+"""One app for several accounts and Regions: a list is a home, with what stands above its queues for itself."""
+
+from pathlib import Path
+
+import pytest
+from aws_cdk.assertions import Template
+
+from redrive.errors import SettingsError
+from redrive.settings import Mode
+from stacks.homes import make_stacks, parse_homes, read_homes
+from stacks.settings import parse_context
+from tests.infrastructure.adopted import key_arn, queue_arn
+from tests.infrastructure.conftest import make_app
+
+
+def a_list(
+    folder: Path, region: str, *above: str, account: str = "111122223333", more: str = ""
+) -> str:
+    arn = f"arn:aws:sqs:{region}:{account}:orders"
+    queue = f'[[queues]]\nname = "orders"\nsource_arn = "{arn}"\ndead_letter_arn = "{arn}-dlq"'
+    path = folder / f"queues-{region}-{account}.toml"
+    path.write_text("\n".join([*above, queue, more]))
+    return str(path)
+
+
+def faults_of(**values: object) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        parse_homes(values)
+    return [str(fault) for fault in caught.value.faults]
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[str]:
+    key = key_arn(9)
+    return [
+        a_list(tmp_path, "eu-west-1", f'encryption_key_arn = "{key}"', 'mode = "dry_run"'),
+        a_list(tmp_path, "us-east-1", "max_attempts = 7", account="444455556666"),
+    ]
+
+
+def test_what_stands_above_the_queues_is_of_their_home_alone(two):
+    here, there = parse_homes({"queues": ",".join(two), "max_attempts": "3"})
+
+    assert (here.settings.mode, here.settings.max_attempts) == (Mode.DRY_RUN, 3)
+    assert (there.settings.mode, there.settings.max_attempts) == (Mode.AUTOMATIC, 7)
+    assert here.queues[0].settings.mode is Mode.DRY_RUN
+    assert (here.safeguards.encryption_key_arn, there.safeguards.encryption_key_arn) == (
+        key_arn(9),
+        "",
+    )
+
+
+def test_a_list_of_paths_in_cdk_json_is_the_same(two):
+    assert parse_homes({"queues": two}) == parse_homes({"queues": ", ".join(two)})
+
+
+def test_each_home_has_a_stack_of_the_one_name_in_its_own_account_and_region(two):
+    app = make_app(queues=two, alarms="paging")
+
+    stacks = make_stacks(app, read_homes(app.node))
+
+    assert [(one.stack_name, one.region, one.account) for one in stacks] == [
+        ("SmartRedriver", "eu-west-1", "111122223333"),
+        ("SmartRedriver", "us-east-1", "444455556666"),
+    ]
+    assert len({one.artifact_id for one in stacks}) == 2
+
+
+def test_a_stack_keeps_its_logical_ids_when_another_home_joins(two):
+    alone, together = (make_app(queues=one, alarms="paging") for one in (two[0], two))
+    stacks = [make_stacks(app, read_homes(app.node))[0] for app in (alone, together)]
+
+    before, after = (set(Template.from_stack(one).to_json()["Resources"]) for one in stacks)
+
+    assert before == after
+    assert stacks[0].artifact_id == "SmartRedriver"
+
+
+def test_without_several_lists_there_is_one_home(two):
+    assert parse_homes({}) == (parse_context({}),)
+    assert parse_homes({"queues": two[0]}) == (parse_context({"queues": two[0]}),)
+
+
+def test_faults_of_all_lists_are_told_at_once_each_with_its_file(tmp_path):
+    one = a_list(tmp_path, "eu-west-1", "max_atempts = 3")
+    other = a_list(tmp_path, "us-east-1", more='dead_letter_key_arn = "alias/x"')
+
+    first, second = faults_of(queues=f"{one},{other}")
+
+    assert first.startswith(f"{one}: max_atempts: saw 3, accepted is the name max_attempts")
+    assert second.startswith(f"{other}: queues[0].dead_letter_key_arn: saw 'alias/x'")
+
+
+def test_a_home_has_one_list(tmp_path):
+    one = a_list(tmp_path, "eu-west-1")
+    again = tmp_path / "again.toml"
+    again.write_text(Path(one).read_text().replace("orders", "mails"))
+
+    [fault] = faults_of(queues=[one, str(again)])
+
+    assert fault == (
+        f"queues: saw '{again}', accepted is a list for another account or Region than {one}"
+    )
+
+
+def test_a_misspelt_key_above_the_queues_is_refused_in_one_list_too(tmp_path):
+    """It used to be read by nobody: `mode = "dry_run"` above the queues was deployed as automatic."""
+    path = a_list(tmp_path, "eu-west-1", 'modee = "dry_run"')
+
+    [fault] = faults_of(queues=path)
+
+    assert fault.startswith("modee: saw 'dry_run'")
+    assert queue_arn("orders") in Path(path).read_text()

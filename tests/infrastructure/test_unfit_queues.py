@@ -1,0 +1,133 @@
+"""What the construct refuses of queues that the app makes itself: letters would be lost, or never come."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as event_sources
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Template
+
+from redrive.errors import SettingsError
+from smart_redriver.cdk import SmartRedriver
+from tests.infrastructure.adopted import queue_arn
+from tests.infrastructure.app_process import UNBUNDLED
+from tests.infrastructure.conftest import FLAGS
+
+FOURTEEN, ONE = cdk.Duration.days(14), cdk.Duration.days(1)
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    return cdk.Stack(cdk.App(context=UNBUNDLED), "Shop")
+
+
+def a_queue(stack: cdk.Stack, name: str, **more: Any) -> sqs.Queue:
+    return sqs.Queue(stack, name, **more)
+
+
+def failing_to(dead_letters: sqs.IQueue) -> dict[str, Any]:
+    return {"dead_letter_queue": sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=5)}
+
+
+def refused(stack: cdk.Stack, **queues: Any) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        SmartRedriver(stack, "Redriver", **queues)
+    return {fault.setting: fault.accepted for fault in caught.value.faults}
+
+
+def test_a_source_whose_failed_messages_go_elsewhere_is_refused(stack):
+    dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
+    other = a_queue(stack, "Other", retention_period=FOURTEEN)
+    source = a_queue(stack, "Source", **failing_to(other))
+
+    assert refused(stack, source_queue=source, dead_letter_queue=dead) == {
+        "source_queue": "a queue whose failed messages go to dead_letter_queue"
+    }
+
+
+def test_a_dead_letter_queue_with_one_of_its_own_is_refused(stack):
+    dead = a_queue(stack, "Dead", **failing_to(a_queue(stack, "Deader")))
+    source = a_queue(stack, "Source", **failing_to(dead))
+
+    faults = refused(stack, source_queue=source, dead_letter_queue=dead)
+
+    assert list(faults) == ["dead_letter_queue"]
+    assert "without a dead-letter queue of its own" in faults["dead_letter_queue"]
+
+
+def test_a_dead_letter_queue_that_forgets_before_any_of_its_sources_is_refused(stack):
+    dead = a_queue(stack, "Dead", retention_period=ONE)
+    source = a_queue(stack, "Source", retention_period=ONE, **failing_to(dead))
+    further = a_queue(stack, "Further", **failing_to(dead))
+
+    faults = refused(stack, source_queue=source, further_sources=[further], dead_letter_queue=dead)
+
+    assert faults == {
+        "dead_letter_queue.retention_period": "at least the 345600 s for which "
+        "further_sources[0] keeps messages"
+    }
+
+
+def test_a_parking_lot_that_forgets_first_or_lets_letters_go_is_refused(stack):
+    dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
+    source = a_queue(stack, "Source", **failing_to(dead))
+    lot = a_queue(stack, "Lot", **failing_to(a_queue(stack, "Deader")))
+
+    faults = refused(stack, source_queue=source, dead_letter_queue=dead, parking_lot=lot)
+
+    assert set(faults) == {"parking_lot.retention_period", "parking_lot"}
+
+
+@pytest.mark.parametrize("fifo", ["source", "dead"])
+def test_a_pair_of_which_one_is_fifo_is_refused(stack, fifo):
+    queues = {
+        name: a_queue(stack, name, fifo=True if name == fifo else None)
+        for name in ("source", "dead")
+    }
+
+    faults = refused(stack, source_queue=queues["source"], dead_letter_queue=queues["dead"])
+
+    assert list(faults.values()) == ["a standard queue"]
+
+
+def consumer(stack: cdk.Stack, queue: sqs.IQueue, timeout: int) -> None:
+    function = lambda_.Function(
+        stack,
+        "Consumer",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        handler="index.handler",
+        code=lambda_.Code.from_inline("handler = print"),
+        timeout=cdk.Duration.seconds(timeout),
+    )
+    function.add_event_source(event_sources.SqsEventSource(queue))
+
+
+@pytest.mark.parametrize(("timeout", "is_refused"), [(30, False), (31, True)])
+def test_a_consumer_that_works_longer_than_its_messages_are_hidden_is_refused_by_the_cdk(
+    timeout, is_refused
+):
+    """Which is why the construct does not look for it."""
+    app = cdk.App(context={**FLAGS, **UNBUNDLED})
+    stack = cdk.Stack(app, "Shop")
+    dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
+    hidden = cdk.Duration.seconds(30)
+    source = a_queue(stack, "Source", visibility_timeout=hidden, **failing_to(dead))
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+    consumer(stack, source, timeout)
+
+    with pytest.raises(RuntimeError, match="Validation") if is_refused else nullcontext():
+        app.synth()
+
+
+def test_of_queues_that_exist_nothing_is_presumed(stack):
+    source, dead = (
+        sqs.Queue.from_queue_arn(stack, name, queue_arn(name)) for name in ("orders", "orders-dlq")
+    )
+    consumer(stack, source, 900)
+
+    SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
+
+    Template.from_stack(stack).resource_count_is("AWS::Lambda::EventSourceMapping", 1)
