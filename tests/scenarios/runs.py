@@ -22,9 +22,8 @@ from simulator.world import PARKING_LOT, World
 #: Only `python -m bench scenario-matrix` plays these: a million letters, and the largest of several alike.
 FOR_THE_BENCH = {"19", "20:few:deep", "20:flap:deep", "24:1000:3"}
 
-#: The scenarios of the comparison and those with reports are played with all of their seeds, of the others those with
-#: so many letters with one, and the rest with three. `python -m bench scenario-matrix` plays each with all.
-MANY = 500
+#: The scenarios of the comparison and those with reports are played with so many of their seeds, the others with one.
+#: `python -m bench scenario-matrix` plays each with all.
 FEW = 3
 
 #: Cells of the matrix that are played here: schedules and patience on which a rhythm or a verdict could trip.
@@ -104,15 +103,14 @@ def play(scenario: Scenario, seed: int) -> Run:
 
 def seeds_of(scenario: Scenario) -> range:
     """The seeds that a scenario is played with here; they were fixed before any of them was run."""
-    if scenario in SCENARIOS or scenario in REPORTING:
-        return range(scenario.seeds)
     if scenario.seeds == PHASES:
         return range(0, PHASES, 2)  # every other phase of a flapping: a half of them is no sample
+    if scenario in SCENARIOS or scenario in REPORTING:
+        return range(min(scenario.seeds, FEW))
     if scenario.letters == 1 and scenario.seeds > FEW:
         # Chance is all that a mean of few tells, and one letter costs little.
         return range(scenario.seeds)
-    affordable = 1 if scenario.letters >= MANY else FEW
-    return range(min(scenario.seeds, affordable))
+    return range(1)
 
 
 def runs_of(scenario: Scenario) -> list[Run]:
