@@ -1,7 +1,7 @@
 """Shows the story: a live picture on a terminal, plain lines anywhere else."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -54,10 +54,13 @@ class PlainView:
 
 
 class LiveView:
-    """Virtual time, queue depths, circuit, parked letters and the last decisions, on one screen."""
+    """Virtual time, queue depths, circuit, parked letters and the last decisions, on one screen.
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    `draw` is given each picture.
+    """
+
+    def __init__(self, draw: Callable[[RenderableType], object]) -> None:
+        self._draw = draw
         self._decisions: deque[str] = deque(maxlen=_DECISIONS_SHOWN)
         self._parked: list[str] = []
         self._deepest = 10
@@ -70,7 +73,7 @@ class LiveView:
                 self._parked.append(_parked(event))
         depths = seen.depths
         self._deepest = max(self._deepest, depths.source, depths.dead_letters, depths.parked)
-        self._live.update(self._picture(seen), refresh=True)
+        self._draw(self._picture(seen))
 
     def _picture(self, seen: Snapshot) -> RenderableType:
         colour = "red" if seen.is_down else "green"
@@ -115,7 +118,7 @@ def open_view(console: Console) -> Iterator[View]:
         yield PlainView(console)
         return
     with Live(console=console, auto_refresh=False) as live:
-        yield LiveView(live)
+        yield LiveView(lambda picture: live.update(picture, refresh=True))
 
 
 def tell(event: Event) -> str | None:

@@ -59,15 +59,15 @@ def test_the_table_is_protected_from_deletion_as_the_setting_says(
     assert resource(template, TABLE)["DeletionPolicy"] == policy
 
 
-def test_the_readme_says_of_deletion_protection_what_the_template_does(template, synth):
-    readme = (ROOT / "README.md").read_text()
+def test_the_docs_say_of_deletion_protection_what_the_template_does(template, synth):
+    page = (ROOT / "docs" / "settings.md").read_text()
     protected = {
         one: properties(each, TABLE)["Replicas"][0]["DeletionProtectionEnabled"]
         for one, each in {"true": template, "false": synth(retain="false")}.items()
     }
 
     assert protected == {"true": True, "false": False}
-    assert "| `deletion_protection` | as `retain` |" in readme
+    assert "| `deletion_protection` | as `retain` |" in page
 
 
 @pytest.mark.parametrize("logical_id", [DEAD_LETTER, PARKING_LOT])

@@ -370,9 +370,9 @@ def test_wrong_settings_and_missing_places_are_told_in_one_round():
 
 
 def documented() -> dict[str, tuple[str, str]]:
-    """Default and meaning of each setting in the README's table, in its order."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \|$", readme, re.MULTILINE)
+    """Default and meaning of each setting in the table of docs/settings.md, in its order."""
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.*) \|$", page, re.MULTILINE)
     return {
         name: (default.strip("`"), meaning)
         for name, default, meaning in rows
@@ -380,7 +380,7 @@ def documented() -> dict[str, tuple[str, str]]:
     }
 
 
-def test_the_readme_has_every_setting_in_the_order_of_the_table_with_its_default():
+def test_the_docs_have_every_setting_in_the_order_of_the_table_with_its_default():
     defaults = {name: default for name, (default, _) in documented().items()}
 
     assert list(defaults.items()) == [
@@ -388,7 +388,7 @@ def test_the_readme_has_every_setting_in_the_order_of_the_table_with_its_default
     ]
 
 
-def test_a_range_that_the_readme_gives_is_the_one_that_is_accepted():
+def test_a_range_that_the_docs_give_is_the_one_that_is_accepted():
     ranges = {
         name: (low.replace(",", ""), high.replace(",", ""))
         for name, (_, meaning) in documented().items()
