@@ -1,4 +1,4 @@
-"""The last pass, from the function's own log: every pass ends with its report, whatever it did."""
+"""Passes that ended, from the function's own log: every pass ends with its report, whatever it did."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MOST_PAGES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastPass:
-    """When a pass ended last, and its report."""
+class EndedPass:
+    """When a pass ended, and its report."""
 
     at: datetime
     report: Mapping[str, Any]
@@ -30,35 +30,36 @@ class LastPass:
         return None if seconds is None else timedelta(seconds=int(seconds))
 
 
-def last_pass(session: Session) -> LastPass | None:
+def last_pass(session: Session) -> EndedPass | None:
     """The last pass in the log, looked for where it is most likely first. Raises CallFailed and Refused."""
     now = session.clock()
     minutes = max(10, 3 * session.settings.schedule_minutes)
     for searched in (timedelta(minutes=minutes), _SEARCHED):
-        if found := _newest(session, now - searched, now):
-            return found
+        passes = passes_between(session, now - searched, now)
+        if newest := max(reversed(passes), key=lambda one: one.at, default=None):
+            return newest
     return None
 
 
-def _newest(session: Session, start: datetime, end: datetime) -> LastPass | None:
+def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:
+    """The passes that ended then, as the log has them, in about their order. Raises CallFailed and Refused."""
     request: dict[str, Any] = {
         "logGroupName": _log_group(session),
         "filterPattern": f'"{_FINISHED}"',
         "startTime": int(start.timestamp() * 1000),
         "endTime": int((end + timedelta(minutes=1)).timestamp() * 1000),
     }
-    newest: LastPass | None = None
+    found: list[EndedPass] = []
     for _ in range(_MOST_PAGES):
         page = session.aws.client("logs").filter_log_events(**request)
         for event in page.get("events", ()):
             if report := _report(event.get("message", "")):
                 at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-                if newest is None or at >= newest.at:
-                    newest = LastPass(at=at, report=report)
+                found.append(EndedPass(at=at, report=report))
         if not page.get("nextToken"):
             break
         request["nextToken"] = page["nextToken"]
-    return newest
+    return found
 
 
 def _report(line: str) -> Mapping[str, Any] | None:
