@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -36,13 +36,21 @@ def last_failure(session: Session, original_id: str) -> Told | None:
 
 def log_command(consumer: Consumer) -> str | None:
     """The command that opens the consumer's log; None where what was reported names none."""
-    group, stream = consumer.log_group or "", consumer.log_stream or ""
-    if not (_LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream)):
+    place = log_place(asdict(consumer))
+    if place is None:
         return None
+    group, stream = place
     return (
         f"aws logs get-log-events --log-group-name {shlex.quote(group)} "
         f"--log-stream-name {shlex.quote(stream)}"
     )
+
+
+def log_place(consumer: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Log group and stream of a consumer; None where what was reported names none that CloudWatch would take."""
+    group, stream = consumer.get("log_group") or "", consumer.get("log_stream") or ""
+    is_one = _LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream)
+    return (group, stream) if is_one else None
 
 
 def failure_to_json(told: Told | None) -> dict[str, Any] | None:

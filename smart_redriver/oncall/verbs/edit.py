@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference, read_form, write_form
 from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.fingerprints import fingerprint
 from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.sending import Destinations, SendBack, why_not_served
@@ -108,11 +108,6 @@ def _send(
                 f"kept in {request.file}",
             ]
     return finish(session, tally, exactly, "sent the edited copy of")
-
-
-def fingerprint(letter: Letter) -> str:
-    """A SHA-256 over attributes and body: whoever kept the old message can prove that it was this."""
-    return hashlib.sha256(write_form(letter).encode()).hexdigest()
 
 
 def _mended(letter: Letter, after: Letter) -> Letter:
