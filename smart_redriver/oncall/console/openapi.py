@@ -42,6 +42,7 @@ _TASK = {
         "expected": {"type": ["string", "null"], "description": "The answer that means yes."},
         "progress": {"type": ["object", "null"]},
         "result": {"description": "As the command's --json has it."},
+        "file": {"type": ["string", "null"], "description": "Keeps letters as they were."},
         "fault": {"type": ["string", "null"], "description": "Why it ended early."},
         "exit_code": {"type": ["integer", "null"], "description": "As the command's."},
     },

@@ -11,6 +11,7 @@ from typing import Any
 
 from redrive.core.circuit import State
 from smart_redriver.oncall.console.fields import Field, Kind
+from smart_redriver.oncall.console.task import Task
 from smart_redriver.oncall.letters.choice import Choice, choose, read_filter
 from smart_redriver.oncall.letters.edit_form import form_of
 from smart_redriver.oncall.letters.fingerprints import fingerprint_of_form
@@ -77,7 +78,11 @@ def _choice(session: Session, given: Given) -> Choice:
 
 
 def _new_file(session: Session, what: str) -> Path:
-    return Path(f"{what}-{session.clock():%Y%m%dT%H%M%SZ}.jsonl")
+    """A file for letters, named as the command names it, which the page is told."""
+    name = f"{what}-{session.clock():%Y%m%dT%H%M%SZ}.jsonl"
+    if isinstance(session.terminal, Task):
+        session.terminal.file = name
+    return Path(name)
 
 
 def kept_file(name: str) -> Path:

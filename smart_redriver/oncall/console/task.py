@@ -86,7 +86,10 @@ class StopButton(Interrupts):
 
 @dataclass(kw_only=True)
 class Task(Terminal):
-    """One order: what was said so far, and what is asked. `version` rises with each change of it."""
+    """One order: what was said so far, and what is asked.
+
+    `version` rises with each change of it; `file` is where it keeps letters as they were.
+    """
 
     queue: str
     verb: str
@@ -103,6 +106,7 @@ class Task(Terminal):
     total: int | None = None
     done: int = 0
     value: Any = None
+    file: str | None = None
     fault: str | None = None
     code: Exit | None = None
     version: int = 0
@@ -241,6 +245,7 @@ class Task(Terminal):
                 if self.progressing
                 else None,
                 "result": self.value,
+                "file": self.file,
                 "fault": self.fault,
                 "exit_code": None if self.code is None else int(self.code),
             }
