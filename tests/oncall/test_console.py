@@ -559,12 +559,13 @@ def test_expired_credentials_are_told_and_mended_by_another_login(
     working = dict(desk.clients)
     desk.clients |= dict.fromkeys(("sqs", "dynamodb", "cloudformation"), Expired())
 
-    refused = page.web.get(LETTERS)
+    refused = [page.web.get(path) for path in (LETTERS, "/api/status", "/api/about")]
     desk.clients |= working
     shown = page.get(LETTERS)
 
-    assert (refused.status_code, refused.json()["kind"]) == (503, "credentials")
-    assert refused.json()["error"] == "These credentials have expired. Log in again."
+    assert [one.status_code for one in refused] == [503] * 3
+    assert {one.json()["kind"] for one in refused} == {"credentials"}
+    assert refused[0].json()["error"] == "These credentials have expired. Log in again."
     assert shown["count"] == 1
 
 

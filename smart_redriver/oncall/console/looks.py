@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from redrive.core.ledger import Entry
+from redrive.errors import CallFailed
 from smart_redriver.oncall.console.fields import Field, Kind
 from smart_redriver.oncall.console.notepad import Notepad
 from smart_redriver.oncall.console.orders import FILTERS
+from smart_redriver.oncall.console.sessions import LOGIN_HELPS
 from smart_redriver.oncall.console.shelf import Read, Shelf, moment_of, place_in_line
 from smart_redriver.oncall.letters.choice import read_filter
 from smart_redriver.oncall.letters.failures import log_place
@@ -61,8 +63,12 @@ DAYS_FIELDS = (Field(name="days", about="So many days back.", kind=Kind.WHOLE, l
 
 
 def status(session: Session) -> dict[str, Any]:
-    """One queue at a glance: as `redrive status --json` has it, and as its screen does."""
+    """One queue at a glance: as `redrive status --json` has it, and as its screen does. Raises CallFailed and Refused."""
     snapshot = take_snapshot(session)
+    for fault in snapshot.unknown.values():
+        call, _, code = fault.partition(": ")
+        if code in LOGIN_HELPS:  # a page of things not read would hide that all it takes is a login
+            raise CallFailed(call, code)
     facts = [
         {"name": one.name, "text": session.terminal.spare(one.text), "tone": _tone(one.tone)}
         for one in facts_of(snapshot, with_full_names=False)

@@ -28,7 +28,7 @@ function Row({ queue, group, at, isReadOnly, onOrder }) {
     <td>${group.since && html`<time datetime=${group.since} title=${group.since}>${ago(group.since, at)}</time>`}</td>
     <td>
       ${group.example &&
-      html`<${Link} to=${["q", queue, "letter", group.example.original_id]} aria-label=${`Open a letter of ${name}`}>open one<//>`}
+      html`<${Link} to=${["q", queue, "letter", group.example.original_id]} aria-label=${`open one of ${name}`}>open one<//>`}
     </td>
     ${!isReadOnly &&
     html`<td class="buttons">
@@ -51,7 +51,7 @@ export function Causes({ queue, isReadOnly, onOrder }) {
     <${Trouble} look=${look} /><${Waiting} look=${look} what="the ledger" />
     ${value &&
     html`<p>
-        ${value.letters ? `${letters(value.letters)} are stuck.` : "No letter is stuck: the DLQ and the parking lot are empty."}
+        ${value.letters ? `${letters(value.letters)} ${value.letters === 1 ? "is" : "are"} stuck.` : "No letter is stuck: the DLQ and the parking lot are empty."}
         ${" "}<span class="faint">As the ledger had it at ${value.read_at}; nothing was received.</span>
       </p>
       ${value.groups.length > 0 &&

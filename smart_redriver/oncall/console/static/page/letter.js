@@ -34,8 +34,8 @@ function Journey({ ledger, why }) {
 function Failure({ failure }) {
   const { consumer } = failure;
   const who = [consumer.name, consumer.version].filter(Boolean).join(" ");
-  return html`<section aria-labelledby="failure">
-    <h2 id="failure">Last failure</h2>
+  return html`<div>
+    <h2>Last failure</h2>
     <p>
       <strong>${visible([failure.error_class, failure.first_line].filter(Boolean).join(": "))}</strong>
       ${failure.permanent && html` <${Badge} tone="bad">permanent<//>`}
@@ -50,7 +50,7 @@ function Failure({ failure }) {
       ${failure.log_link && html`<a href=${failure.log_link} target="_blank" rel="noreferrer noopener">Open its log</a> `}
       ${failure.log_command && html`<${Copied} text=${failure.log_command}>Copy the command that opens its log<//>`}
     </p>
-  </section>`;
+  </div>`;
 }
 
 function Attributes({ attributes }) {
@@ -74,12 +74,12 @@ function Attributes({ attributes }) {
 function Body({ body }) {
   const asJson = pretty(body);
   const [isPretty, setPretty] = useState(true);
-  return html`<section aria-labelledby="body">
-    <h2 id="body">Body</h2>
+  return html`<div>
+    <h2>Body</h2>
     ${asJson !== null &&
     html`<button type="button" class="small" aria-pressed=${isPretty} onClick=${() => setPretty(!isPretty)}>Indented</button>`}
     <pre class="code body" tabindex="0" role="region" aria-label="Body">${visible(isPretty && asJson !== null ? asJson : body)}</pre>
-  </section>`;
+  </div>`;
 }
 
 function Editor({ queue, id, message, isParked, onOrder, onClose }) {

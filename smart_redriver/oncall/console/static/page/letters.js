@@ -24,7 +24,11 @@ const HINTS = { since: "2h, 3d, 2026-11-22T06:00", where: "customer.country == '
 function Search({ queue, query }) {
   const [typed, setTyped] = useState(query);
   const said = JSON.stringify(query);
-  useEffect(() => setTyped(query), [said]);
+  const shown = useRef(said);
+  if (shown.current !== said) {
+    shown.current = said;
+    setTyped(query);
+  }
   const search = (event) => {
     event.preventDefault();
     go(["q", queue, "letters"], typed);
@@ -44,7 +48,6 @@ function Search({ queue, query }) {
           <label for=${`search-${name}`}>${label}</label>
           <input
             id=${`search-${name}`}
-            name=${name}
             value=${typed[name] ?? ""}
             placeholder=${HINTS[name]}
             onInput=${change(name)}

@@ -35,7 +35,6 @@ function Asked({ field, value, onChange }) {
     <label for=${id}>${name}${field.is_needed ? " (needed)" : ""}</label>
     <input
       id=${id}
-      name=${field.name}
       type=${isFlag ? "checkbox" : isNumber ? "number" : "text"}
       step=${isNumber ? "any" : undefined}
       min=${field.minimum}

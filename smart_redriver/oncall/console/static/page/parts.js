@@ -1,5 +1,5 @@
 // What several views have.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { address } from "./route.js";
 import { count } from "./words.js";
@@ -43,7 +43,8 @@ export function Sparkline({ values, what }) {
 
 // Keys that do something in a view, while nothing is being typed.
 export function useKeys(keys) {
-  useEffect(() => {
+  // Before the view is seen: whoever types fast means what is there.
+  useLayoutEffect(() => {
     const press = (event) => {
       const isTyping = event.target.closest?.("input, textarea, select, dialog");
       if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !keysAreOn()) return;

@@ -85,7 +85,7 @@ function Timeline({ queue }) {
       )}
       <${Charts} value=${value} />
       ${value.events.length === 0 && html`<p>Nothing happened.</p>`}
-      <ol class="events" tabindex="0" role="region" aria-label="Events, the latest first">
+      <div class="scroll" tabindex="0" role="region" aria-label="Events, the latest first"><ol class="events">
         ${value.events.map(
           (one, place) =>
             html`<li key=${one.at + place}>
@@ -93,7 +93,7 @@ function Timeline({ queue }) {
               <${Badge} tone=${one.tone}>${KINDS[one.kind]}<//> <span>${visible(one.text)}</span>
             </li>`,
         )}
-      </ol>`}
+      </ol></div>`}
   </section>`;
 }
 

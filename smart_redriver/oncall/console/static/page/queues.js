@@ -20,6 +20,9 @@ function Row({ one }) {
         <ul class="plain small">
           ${details.map((alarm) => html`<li key=${alarm.name}>${alarm.short}</li>`)}
         </ul>`}
+      ${Object.entries(one.unknown).map(
+        ([what, why]) => html`<div key=${what} class="bad small">Not read: ${what} (${why})</div>`,
+      )}
     </th>
     <td>${circuit ? html`<${Circuit} state=${circuit.state} isPaused=${one.paused} />` : "not known"}</td>
     <td>${circuit && html`${circuit.reason}<br /><span class="faint">since ${ago(circuit.since, at)}</span>`}</td>
