@@ -46,7 +46,7 @@ lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy app.py lambdas $(dir $(wildcard */__init__.py))
 
-bench: .venv/.ready .venv-emulator/.ready
+bench: .venv/.ready .venv-emulator/.ready node_modules/.chromium/.ready
 	$(BIN)/python -m bench $(ARGS)
 
 audit: .venv/.ready node_modules/.ready

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from emulator.chromium import PATIENCE_MS, chromium
 from fakes.faults import Script, Wire, nothing
 from smart_redriver.oncall.console.notepad import Notepad
-from tests.browser.chromium import PATIENCE_MS, chromium
 from tests.browser.served import served
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK

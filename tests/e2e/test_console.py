@@ -16,9 +16,9 @@ from playwright.sync_api import Page, expect
 from demo.orders import Order
 from demo.stack import deploy
 from emulator import cdk
+from emulator.chromium import PATIENCE_MS, chromium
 from emulator.process import LocalAws
 from tests.browser.axe import violations
-from tests.browser.chromium import PATIENCE_MS, chromium
 from tests.e2e.oncall_command import OnCall
 
 _MINUTE = 60.0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvicorn
 from botocore.exceptions import ClientError
 from openapi_spec_validator import validate
 
@@ -609,3 +611,66 @@ def test_dead_letters_known_to_the_ledger_are_a_list_of_their_own(
 
     assert [one["original_id"] for one in shown["letters"]] == [message_id]
     assert desk.visible(DLQ) == 1
+
+
+@pytest.fixture
+def started(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The `Host`s of the servers that were started, each of which is ended at once, as by Ctrl-C."""
+    hosts: list[str] = []
+
+    def run(_: object, sockets: list[socket.socket]) -> None:
+        hosts.append(":".join(map(str, sockets[0].getsockname()[:2])))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    return hosts
+
+
+def test_the_command_prints_an_address_of_loopback_with_a_token_of_its_own(
+    desk: Desk, started: list[str]
+) -> None:
+    first, second = desk("console"), desk("console", "--json", "--read-only")
+
+    assert (first.code, second.code) == (0, 0)
+    assert f"http://{started[0]}/#token=" in first.out
+    assert second.json["url"].startswith(f"http://{started[1]}/#token=")
+    assert second.json["read_only"]
+    assert all(one.startswith("127.0.0.1:") for one in started)
+    assert first.out.split("#token=")[1].split()[0] not in second.out
+
+
+def test_an_address_that_is_more_than_loopback_is_warned_of_or_refused(
+    desk: Desk, started: list[str]
+) -> None:
+    own = socket.gethostbyname(socket.gethostname())
+    everywhere = desk("console", "--host", "0.0.0.0")
+    nowhere = desk("console", "--host", "192.0.2.1")
+    named = desk("console", "--host", own)
+
+    assert everywhere.code == 2
+    assert "would listen everywhere" in everywhere.err
+    assert nowhere.code == 1
+    assert "can't be listened at" in nowhere.err
+    assert ("letters travel there unencrypted" in named.err) == (not own.startswith("127."))
+    assert len(started) == 1
+
+
+def test_a_port_that_is_taken_is_told(desk: Desk, started: list[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ran = desk("console", "--port", str(taken.getsockname()[1]))
+
+    assert ran.code == 1
+    assert "Choose another --port" in ran.err
+    assert started == []
+
+
+def test_a_stack_that_is_not_there_is_told_before_anything_is_served(
+    desk: Desk, started: list[str]
+) -> None:
+    ran = desk("console", "--stack", "Other")
+
+    assert ran.code == 1
+    assert "There is no stack 'Other'" in ran.err
+    assert started == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from redrive.errors import RedriverError
 from smart_redriver.oncall.console import looks
 from smart_redriver.oncall.console.fields import Field, Kind, read_body, read_query
 from smart_redriver.oncall.console.notepad import Notepad
@@ -19,8 +21,8 @@ from smart_redriver.oncall.console.timeline import depth_courses, timeline
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
 
-#: A page that waits for news of an order asks again after so long.
-_LONGEST_WAIT_SECONDS = 20.0
+#: A page that waits for news of an order asks again after so long; so long its wait may keep the console from ending.
+_LONGEST_WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,11 @@ class Console:
     def session(self, asked: Asked) -> Session:
         """For a look at the queue that the path names. Raises CallFailed and Refused."""
         return self.sessions.of(asked.path["queue"], self.notepad())
+
+    def get_ready(self) -> None:
+        """Open the clients, which botocore builds slowly, before the page asks. What goes wrong the page will be told."""
+        with suppress(RedriverError, Refused):
+            looks.each(self.sessions.all(self.notepad()))
 
     def order(self, verb: Verb, asked: Asked) -> dict[str, Any]:
         """Let a verb begin; its plan follows."""

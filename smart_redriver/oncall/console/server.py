@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
+from contextlib import ExitStack
+from threading import Thread
 
 import uvicorn
 
@@ -33,6 +35,7 @@ def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit
     if not _is_loopback(host):
         terminal.warn(f"{host} is not this machine alone: letters travel there unencrypted.")
     terminal.out.flush()
+    Thread(target=console.get_ready, daemon=True).start()
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
@@ -48,9 +51,11 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         _refuse_everywhere(str(address[0]))
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        with ExitStack() as until_bound:
+            listening = until_bound.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            until_bound.pop_all()
     except OSError as fault:
         raise Refused(
             f"{_spelt(host, port)} can't be listened at: {fault.strerror or fault}. Choose another --port or --host."

@@ -81,7 +81,7 @@ const Row = memo(({ queue, one, at, isChosen, onChoose, isReadOnly }) => {
   </tr>`;
 });
 
-// Pages that were asked for beside the first. They end with the first one's search.
+// Pages that were asked for beside the first. They end when that is read anew.
 function useFurther(path, query, first) {
   const [pages, setPages] = useState([]);
   const [fault, setFault] = useState(null);
@@ -89,7 +89,7 @@ function useFurther(path, query, first) {
   const said = JSON.stringify(query);
   const wanted = useRef(said);
   wanted.current = said;
-  useEffect(() => setPages([]), [said]);
+  useEffect(() => setPages([]), [said, first?.read_at]);
   const last = pages.at(-1) ?? first;
   const more = async () => {
     setAsking(true);
@@ -136,12 +136,15 @@ const describe = (filters) => Object.entries(filters).map(([name, value]) => `${
 export function Letters({ queue, query, isReadOnly, onOrder }) {
   const path = `/queues/${encodeURIComponent(queue)}/letters`;
   const asked = Object.fromEntries(Object.entries(query).filter(([, value]) => value));
-  // A search through bodies costs receives: it is asked once, and again by hand.
-  const look = useLook(path, { ...asked, limit: PAGE }, query.contains || query.where ? 0 : 10);
+  const said = JSON.stringify(asked);
+  const [long, setLong] = useState(null);
+  // A search through bodies costs receives: it is asked once, and again by hand. A list that somebody reads on in
+  // stands still, until something is changed.
+  const isStill = query.contains || query.where || long === said;
+  const look = useLook(path, { ...asked, limit: PAGE }, isStill ? 0 : 10);
   const further = useFurther(path, asked, look.value);
   const [chosen, setChosen] = useState(new Set());
   const lastChosen = useRef(null);
-  const said = JSON.stringify(asked);
   useEffect(() => setChosen(new Set()), [said, queue]);
   const seen = new Set();
   const shown = [look.value, ...further.pages]
@@ -238,7 +241,7 @@ export function Letters({ queue, query, isReadOnly, onOrder }) {
         </table>
       </div>`}
       ${further.fault && html`<p class="trouble" role="alert">${further.fault.message}</p>`}
-      ${further.next && html`<button type="button" data-more disabled=${further.isAsking} onClick=${further.more}>Show more</button>`}`}
+      ${further.next && html`<button type="button" data-more disabled=${further.isAsking} onClick=${() => (setLong(said), further.more())}>Show more</button>`}`}
     ${query.place === "dlq" && html`<${Peek} queue=${queue} />`}
   </section>`;
 }

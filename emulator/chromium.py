@@ -26,7 +26,7 @@ def chromium(folder: Path) -> Iterator[Browser]:
     """The browser, while entered. `folder` is for what it keeps of fonts."""
     fonts = folder / "fonts.conf"
     fonts.write_text(_FONTS.format(fonts=UNPACKED / "fonts", cache=folder / "cache"))
-    environment = {
+    environment: dict[str, str | float | bool] = {
         **os.environ,
         "LD_LIBRARY_PATH": str(UNPACKED / "al2023" / "lib"),
         "FONTCONFIG_FILE": str(fonts),
