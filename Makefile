@@ -32,7 +32,7 @@ demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
 check: lint
 	$(BIN)/pytest --numprocesses 2 tests/unit tests/contract
 
-test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.ready
+test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.chromium/.ready
 	$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
@@ -46,7 +46,7 @@ lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy app.py lambdas $(dir $(wildcard */__init__.py))
 
-bench: .venv/.ready .venv-emulator/.ready
+bench: .venv/.ready .venv-emulator/.ready node_modules/.chromium/.ready
 	$(BIN)/python -m bench $(ARGS)
 
 audit: .venv/.ready node_modules/.ready
@@ -70,3 +70,9 @@ audit: .venv/.ready node_modules/.ready
 
 node_modules/.ready: package.json package-lock.json
 	npm ci --no-audit --no-fund && touch $@
+
+# The console's tests need a browser. This one is a file of a package; said to be in Lambda, it unpacks its libraries, too.
+node_modules/.chromium/.ready: node_modules/.ready
+	@mkdir -p $(@D)
+	TMPDIR=$(CURDIR)/$(@D) AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x node --input-type=module \
+	  --eval 'import chromium from "@sparticuz/chromium"; await chromium.executablePath()' && touch $@

@@ -9,6 +9,7 @@ from rich.console import Console
 from bench import (
     ceiling,
     cold_start,
+    console,
     drain,
     engine,
     memory,
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "ceiling": ceiling.bench,
     "drain": drain.bench,
     "reports": reports.bench,
+    "console": console.bench,
 }
 
 

@@ -5,6 +5,7 @@ Its rooms, from the top floor down:
     __main__    the way in; says what to install
     cli         the app: which commands there are
     commands    what can be typed: arguments, options, help, examples
+    console     the same as a web page, on this machine
     verbs       what each command does
     doctor      what `redrive doctor` checks
     moving      letters moved by hand: under the lease, paced, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from smart_redriver.oncall.commands import checking, keeping, looking, mending, steering
+from smart_redriver.oncall.commands import checking, keeping, looking, mending, serving, steering
 
 _ABOUT = """See, understand and act on the dead letters of a deployed smart re-driver.
 
@@ -23,5 +23,5 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for group in (looking, mending, keeping, steering, checking):
+for group in (looking, mending, keeping, steering, checking, serving):
     app.add_typer(group.app)

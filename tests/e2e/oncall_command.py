@@ -20,16 +20,19 @@ class OnCall:
     def __init__(self, stack: DeployedStack) -> None:
         self.stack = stack
 
-    def __call__(self, *arguments: str, **environment: str) -> Ran:
-        """Type `redrive` with these arguments."""
+    def environment(self) -> dict[str, str]:
+        """The variables of a process of theirs."""
         folders = (ROOT / "emulator" / "site", ROOT, ROOT / "lambdas")
-        variables = self.stack.aws.environment() | {
+        return self.stack.aws.environment() | {
             "PYTHONPATH": ":".join(map(str, folders)),
             "LOCAL_AWS_CLOCK": str(self.stack.aws.work_dir / CLOCK_FILE),
         }
+
+    def __call__(self, *arguments: str, **environment: str) -> Ran:
+        """Type `redrive` with these arguments."""
         finished = subprocess.run(
             [sys.executable, "-m", "smart_redriver.oncall", *arguments],
-            env=variables | environment,
+            env=self.environment() | environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ from fakes.faults import (
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.letters.choice import Choice, Filter
+from smart_redriver.oncall.letters.editor import own_editor
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
@@ -169,7 +171,7 @@ def an_edit(tmp_path: Path) -> Rehearsal:
     request = EditRequest(message_id=message_id, file=tmp_path / "edited.jsonl")
     return Rehearsal(
         desk,
-        lambda session: edit(session, request),
+        lambda session: edit(session, request, partial(own_editor, session.terminal)),
         stays={"another"},
         edited={"broken": "mended"},
     )
@@ -179,7 +181,11 @@ def an_edit_of_a_letter_without_room(tmp_path: Path) -> Rehearsal:
     desk = Desk()
     (message_id,) = desk.park("broken", MessageAttributes=TEN)
     request = EditRequest(message_id=message_id, file=tmp_path / "edited.jsonl")
-    return Rehearsal(desk, lambda session: edit(session, request), edited={"broken": "mended"})
+    return Rehearsal(
+        desk,
+        lambda session: edit(session, request, partial(own_editor, session.terminal)),
+        edited={"broken": "mended"},
+    )
 
 
 def a_delete(tmp_path: Path) -> Rehearsal:

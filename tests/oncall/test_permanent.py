@@ -26,7 +26,8 @@ def attributes(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def editor(monkeypatch: pytest.MonkeyPatch) -> None:
+def editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # where originals are kept
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
 

@@ -16,7 +16,7 @@ KIT = "smart_redriver.consumer"
 ONCALL = "smart_redriver.oncall."
 #: The rooms of the command, the ground floor first.
 FLOORS = (
-    "terminal", "stack", "letters", "moving", "doctor", "verbs", "commands", "cli", "__main__"
+    "terminal", "stack", "letters", "moving", "doctor", "verbs", "console", "commands", "cli", "__main__",
 )  # fmt: skip
 
 

@@ -55,7 +55,8 @@ IMPORT_ALL = """
 import importlib, pkgutil, sys
 package = importlib.import_module(sys.argv[1])
 for module in pkgutil.walk_packages(package.__path__, f"{sys.argv[1]}."):
-    print(importlib.import_module(module.name).__name__)
+    if not module.name.startswith(tuple(sys.argv[2:])):
+        print(importlib.import_module(module.name).__name__)
 """
 
 
@@ -74,6 +75,12 @@ def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def on_call(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The package with the extra `oncall` and what that brings."""
     return install(wheel, tmp_path_factory.mktemp("oncall") / "venv", extra="oncall")
+
+
+@pytest.fixture(scope="module")
+def at_the_console(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The package with the extra `console` and what that brings."""
+    return install(wheel, tmp_path_factory.mktemp("console") / "venv", extra="console")
 
 
 @pytest.fixture(scope="module")
@@ -151,10 +158,40 @@ def test_with_its_extra_the_command_runs_from_anywhere(
 def test_the_extra_brings_all_that_any_module_of_the_command_imports(
     on_call: Environment, tmp_path: Path
 ) -> None:
-    done = on_call.run("python", "-c", IMPORT_ALL, "smart_redriver.oncall", cwd=tmp_path)
+    command, console = "smart_redriver.oncall", "smart_redriver.oncall.console."
+    done = on_call.run("python", "-c", IMPORT_ALL, command, console, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert "smart_redriver.oncall.verbs.run" in done.stdout.split()
+
+
+def test_without_its_extra_the_console_says_in_a_sentence_what_to_install(
+    on_call: Environment, tmp_path: Path
+) -> None:
+    done = on_call.run("redrive", "console", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "redrive console needs starlette and uvicorn: "
+        "install smart-redriver[console], the package with this extra."
+    ]
+
+
+def test_the_consoles_extra_brings_all_that_it_imports_and_its_page(
+    at_the_console: Environment, tmp_path: Path
+) -> None:
+    done = at_the_console.run("python", "-c", IMPORT_ALL, "smart_redriver.oncall", cwd=tmp_path)
+    program = (
+        "from smart_redriver.oncall.console.app import STATIC\n"
+        "print(*(one.relative_to(STATIC) for one in STATIC.rglob('*') if one.is_file()))"
+    )
+    files = at_the_console.run("python", "-c", program, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "smart_redriver.oncall.console.server" in done.stdout.split()
+    static = ROOT / "smart_redriver" / "oncall" / "console" / "static"
+    ours = {str(one.relative_to(static)) for one in static.rglob("*") if one.is_file()}
+    assert set(files.stdout.split()) == ours, files.stderr
 
 
 def test_the_consumers_kit_starts_with_its_extra_and_has_its_schema_with_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -97,6 +98,7 @@ def edit(
 ) -> Exit:
     """Mend one letter in $EDITOR, or many by a command. The difference is shown, the originals are kept: see `undo`."""
     from smart_redriver.oncall.letters.choice import choose, choose_one
+    from smart_redriver.oncall.letters.editor import own_editor
     from smart_redriver.oncall.verbs.edit import EditRequest
     from smart_redriver.oncall.verbs.edit import edit as mend
     from smart_redriver.oncall.verbs.rewrite import RewriteRequest, rewrite
@@ -111,7 +113,7 @@ def edit(
             reason=reason or "",
             insists=even_though_paused,
         )
-        return mend(context.obj, one)
+        return mend(context.obj, one, partial(own_editor, context.obj.terminal))
     many = RewriteRequest(
         choice=choose(ids or (), filter_of(context), is_all=all_),
         command=command,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.oncall.doctor.findings import Finding, check, good, wrong
-from smart_redriver.oncall.stack.last_pass import LastPass, last_pass
+from smart_redriver.oncall.stack.passes import EndedPass, last_pass
 from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import ago
@@ -25,7 +25,7 @@ def check_passes(session: Session) -> Iterator[Finding]:
         yield from judge_report(last.report)
 
 
-def judge_last_pass(last: LastPass | None, schedule_minutes: int, now: datetime) -> Finding:
+def judge_last_pass(last: EndedPass | None, schedule_minutes: int, now: datetime) -> Finding:
     """Whether the last pass was within three times the rhythm of an idle queue."""
     remedy = "`redrive run` runs one now and shows why it fails; `redrive logs` shows what the function logged."
     if last is None:

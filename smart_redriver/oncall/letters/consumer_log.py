@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from redrive.core.hearing import Told
+from redrive.core.outcomes import Consumer
 from redrive.errors import CallFailed
-from smart_redriver.oncall.letters.failures import has_log
+from smart_redriver.oncall.letters.failures import log_place
 from smart_redriver.oncall.stack.logs import Found, Query, read_log
 from smart_redriver.oncall.stack.session import Session
 
@@ -50,12 +51,14 @@ def query_of(
     """
     if group is not None:
         return Query(group=group, start=since, end=now, pattern=_any_of(ids))
-    if failure is None or not has_log(failure.outcome.consumer):
+    consumer = failure.outcome.consumer if failure else Consumer()
+    place = log_place(asdict(consumer))
+    if failure is None or place is None:
         return None
-    consumer = failure.outcome.consumer
+    named, stream = place
     return Query(
-        group=consumer.log_group or "",
-        streams=(consumer.log_stream or "",),
+        group=named,
+        streams=(stream,),
         start=failure.at - _LONGEST_INVOCATION,
         end=failure.at + _CLOCKS_DIFFER_BY,
         pattern=_any_of([*ids, consumer.request_id or ""]),

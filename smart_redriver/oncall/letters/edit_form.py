@@ -16,7 +16,12 @@ _LINE = "---- attributes above, body below; leave this line alone ----"
 
 def write_form(letter: Letter) -> str:
     """The form of a letter."""
-    return f"{_attributes(letter)}\n{_LINE}\n{letter.body}"
+    return form_of(_attributes(letter), letter.body)
+
+
+def form_of(attributes: str, body: str) -> str:
+    """The form that says so: `attributes` is their JSON."""
+    return f"{attributes}\n{_LINE}\n{body}"
 
 
 def read_form(text: str, before: Letter) -> Letter:

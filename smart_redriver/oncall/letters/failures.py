@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -36,18 +36,21 @@ def last_failure(session: Session, original_id: str) -> Told | None:
 
 def log_command(consumer: Consumer) -> str | None:
     """The command that opens the consumer's log; None where what was reported names none."""
-    if not has_log(consumer):
+    place = log_place(asdict(consumer))
+    if place is None:
         return None
+    group, stream = place
     return (
-        f"aws logs get-log-events --log-group-name {shlex.quote(consumer.log_group or '')} "
-        f"--log-stream-name {shlex.quote(consumer.log_stream or '')}"
+        f"aws logs get-log-events --log-group-name {shlex.quote(group)} "
+        f"--log-stream-name {shlex.quote(stream)}"
     )
 
 
-def has_log(consumer: Consumer) -> bool:
-    """Whether a consumer named a log group and stream that CloudWatch takes for such."""
-    group, stream = consumer.log_group or "", consumer.log_stream or ""
-    return bool(_LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream))
+def log_place(consumer: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Log group and stream of a consumer; None where what was reported names none that CloudWatch would take."""
+    group, stream = consumer.get("log_group") or "", consumer.get("log_stream") or ""
+    is_one = _LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream)
+    return (group, stream) if is_one else None
 
 
 def failure_to_json(told: Told | None) -> dict[str, Any] | None:

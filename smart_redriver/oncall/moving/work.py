@@ -31,7 +31,6 @@ from smart_redriver.oncall.letters.look import handle_only
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.interrupts import Interrupts
 from smart_redriver.oncall.terminal.terminal import Advance
 
 #: After a kill, the letters in hand are visible again so soon.
@@ -104,7 +103,7 @@ class Work:
         """Work until the queue shows no more, the limit is reached, or Ctrl-C. Raises CallFailed and Refused."""
         self._advance = advance
         owner = f"oncall-{uuid.uuid4()}"
-        with Interrupts() as self._interrupts:
+        with self._session.terminal.interrupts() as self._interrupts:
             try:
                 while not self._has_to_stop():
                     with shift(self._session, owner) as ends_at:

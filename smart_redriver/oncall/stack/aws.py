@@ -58,6 +58,15 @@ class Aws:
                     self._clients[service] = _Counted(self._connect(service), self)
             return self._clients[service]
 
+    def counting_anew(self) -> Aws:
+        """The same clients, for somebody whose calls are counted by themselves."""
+        return Aws(lambda service: self.client(service).bare)
+
+    def logged_in_anew(self) -> Aws:
+        """Clients whose credentials are looked for once more: whose had expired may have logged in since."""
+        again = getattr(self._connect, "again", None)
+        return Aws(again() if again else self._connect)
+
     @property
     def region(self) -> str | None:
         """The Region that is asked; None before the first client is there."""
@@ -75,12 +84,12 @@ class _Counted:
     """A client whose calls are counted, and whose errors carry the name of their call."""
 
     def __init__(self, client: Any, aws: Aws) -> None:
-        self._client = client
+        self.bare = client
         self._aws = aws
 
     @property
     def region(self) -> str | None:
-        meta = getattr(self._client, "meta", None)
+        meta = getattr(self.bare, "meta", None)
         return getattr(meta, "region_name", None)
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
@@ -89,7 +98,7 @@ class _Counted:
         from redrive.aws.calls import naming
         from redrive.errors import CallFailed
 
-        act = getattr(self._client, method)
+        act = getattr(self.bare, method)
         operation = "".join(word.capitalize() for word in method.split("_"))
 
         def call(**request: Any) -> Any:
@@ -105,14 +114,28 @@ class _Counted:
 
 def connect_as(caller: Caller) -> Connect:
     """Clients with the caller's credentials. What is wrong with those is raised at the first use."""
-    sessions: list[Session] = []
+    return _Connecting(caller)
 
-    def connect(service: str) -> Any:
+
+@dataclass
+class _Connecting:
+    """Opens clients with the credentials that were found when the first was opened."""
+
+    caller: Caller
+
+    @cached_property
+    def _session(self) -> Session:
         import botocore.session
+
+        return botocore.session.Session(profile=self.caller.profile)
+
+    def again(self) -> _Connecting:
+        """The same, with credentials that are looked for anew."""
+        return _Connecting(self.caller)
+
+    def __call__(self, service: str) -> Any:
         from botocore.config import Config
 
-        if not sessions:
-            sessions.append(botocore.session.Session(profile=caller.profile))
         config = Config(
             connect_timeout=3,
             # `run` waits for a whole pass; everything else answers in a second or is asked again.
@@ -125,14 +148,12 @@ def connect_as(caller: Caller) -> Connect:
             max_pool_connections=32,
         )
         try:
-            return sessions[0].create_client(
+            return self._session.create_client(
                 service,
                 # Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes.
-                region_name=caller.region or os.environ.get("AWS_REGION") or None,
-                endpoint_url=caller.endpoint_url,
+                region_name=self.caller.region or os.environ.get("AWS_REGION") or None,
+                endpoint_url=self.caller.endpoint_url,
                 config=config,
             )
         except ValueError as fault:
             raise Misused(f"{fault}. Check --endpoint-url and AWS_ENDPOINT_URL.") from fault
-
-    return connect

@@ -13,10 +13,10 @@ from redrive.settings import Settings
 from smart_redriver.oncall.stack.alarms import ringing_alarms
 from smart_redriver.oncall.stack.asking import Answer, Asking
 from smart_redriver.oncall.stack.changes import Change, changes_of
-from smart_redriver.oncall.stack.last_pass import last_pass
 from smart_redriver.oncall.stack.links import console_links
 from smart_redriver.oncall.stack.metrics import age_of_oldest
 from smart_redriver.oncall.stack.outlook import looks_every, next_step
+from smart_redriver.oncall.stack.passes import last_pass
 from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow

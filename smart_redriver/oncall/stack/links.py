@@ -36,6 +36,22 @@ def console_links(place: Place) -> dict[str, str]:
     return links
 
 
+def log_link(place: Place, group: str, stream: str) -> str | None:
+    """Where the AWS console shows a log stream; None for what is not on AWS."""
+    found = _QUEUE_URL.match(place.deployment.dlq_url)
+    if found is None:
+        return None
+    region, home = found["region"], _home(found["region"], found["domain"])
+
+    def part(
+        name: str,
+    ) -> str:  # twice quoted, with a dollar: the console reads it out of a fragment
+        return quote(quote(name, safe=""), safe="").replace("%", "$")
+
+    address = f"https://{home}/cloudwatch/home?region={region}#logsV2:log-groups/log-group"
+    return f"{address}/{part(group)}/log-events/{part(stream)}"
+
+
 def _home(region: str, domain: str) -> str:
     if domain.endswith(".cn"):
         return f"{region}.console.amazonaws.cn"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from smart_redriver.oncall.stack.session import Session
 
@@ -16,19 +18,7 @@ def age_of_oldest(session: Session, now: datetime) -> timedelta | None:
 
 def age_of_oldest_in(session: Session, queue_url: str, now: datetime) -> timedelta | None:
     """The age of a queue's oldest message; None while there is no figure. Raises CallFailed."""
-    name = queue_url.rpartition("/")[2]
-    query = {
-        "Id": "oldest",
-        "MetricStat": {
-            "Metric": {
-                "Namespace": "AWS/SQS",
-                "MetricName": _AGE,
-                "Dimensions": [{"Name": "QueueName", "Value": name}],
-            },
-            "Period": 60,
-            "Stat": "Maximum",
-        },
-    }
+    query = _query("oldest", queue_url, _AGE, "Maximum", timedelta(minutes=1))
     answer = session.aws.client("cloudwatch").get_metric_data(
         StartTime=now - timedelta(minutes=15),
         EndTime=now + timedelta(minutes=1),
@@ -37,3 +27,57 @@ def age_of_oldest_in(session: Session, queue_url: str, now: datetime) -> timedel
     )
     values = [value for one in answer["MetricDataResults"] for value in one["Values"]]
     return timedelta(seconds=values[0]) if values else None
+
+
+#: What was in a queue, and what was delivered and deleted, by the names that a course has.
+_COURSES = {
+    "dead_letters": ("dlq", "ApproximateNumberOfMessagesVisible", "Maximum"),
+    "parked": ("lot", "ApproximateNumberOfMessagesVisible", "Maximum"),
+    "delivered": ("source", "NumberOfMessagesReceived", "Sum"),
+    "deleted": ("source", "NumberOfMessagesDeleted", "Sum"),
+}
+
+#: Figures by the moments from which they are, the oldest first.
+Course = list[tuple[datetime, float]]
+
+
+def courses(
+    session: Session, start: datetime, end: datetime, each: timedelta
+) -> Mapping[str, Course]:
+    """How depths and deliveries of a queue went, as CloudWatch has it, by name. Raises CallFailed."""
+    deployment = session.place.deployment
+    urls = {
+        "dlq": deployment.dlq_url,
+        "lot": deployment.parking_lot_url,
+        "source": deployment.source_queue_url,
+    }
+    answer = session.aws.client("cloudwatch").get_metric_data(
+        StartTime=start,
+        EndTime=end,
+        ScanBy="TimestampAscending",
+        MetricDataQueries=[
+            _query(name, urls[place], metric, statistic, each)
+            for name, (place, metric, statistic) in _COURSES.items()
+        ],
+    )
+    return {
+        one["Id"]: list(zip(one["Timestamps"], one["Values"], strict=True))
+        for one in answer["MetricDataResults"]
+    }
+
+
+def _query(
+    name: str, queue_url: str, metric: str, statistic: str, each: timedelta
+) -> dict[str, Any]:
+    return {
+        "Id": name,
+        "MetricStat": {
+            "Metric": {
+                "Namespace": "AWS/SQS",
+                "MetricName": metric,
+                "Dimensions": [{"Name": "QueueName", "Value": queue_url.rpartition("/")[2]}],
+            },
+            "Period": int(each.total_seconds()),
+            "Stat": statistic,
+        },
+    }

@@ -13,8 +13,8 @@ from redrive.settings import Mode
 from smart_redriver.oncall.stack.alarms import Alarm
 from smart_redriver.oncall.stack.causes import cause_to_json
 from smart_redriver.oncall.stack.changes import Change
-from smart_redriver.oncall.stack.last_pass import LastPass
 from smart_redriver.oncall.stack.outlook import last_canary
+from smart_redriver.oncall.stack.passes import EndedPass
 from smart_redriver.oncall.stack.schedule import ENABLED
 from smart_redriver.oncall.terminal.words import stamp
 
@@ -67,7 +67,7 @@ class Snapshot:
     dlq: QueueFacts | None = None
     parking_lot: QueueFacts | None = None
     oldest: timedelta | None = None
-    last_pass: LastPass | None = None
+    last_pass: EndedPass | None = None
     last_change: Change | None = None
     mode: Mode | None = None
     schedule: str | None = None

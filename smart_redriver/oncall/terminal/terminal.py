@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, TextIO
 
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.interrupts import Interrupts
 from smart_redriver.oncall.terminal.names import shortened
 from smart_redriver.oncall.terminal.table import table
 
@@ -106,6 +107,10 @@ class Terminal:
         self.err.flush()
         if self.answers.readline().strip().lower() != expected.lower():
             raise Refused("Nothing was changed.")
+
+    def interrupts(self) -> Interrupts:
+        """What notes that a person wants work to end early: Ctrl-C."""
+        return Interrupts()
 
     @contextmanager
     def progress(self, what: str, total: int | None) -> Iterator[Advance]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from redrive.core.ledger import Entry
 from redrive.core.queue_facts import QueueFacts
 from smart_redriver.oncall.letters.causes import ByCause, CauseGroup, by_cause, first_line
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
@@ -21,7 +22,7 @@ _HINT = "docs/consumer.md says how consumers report why they fail."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
+class Page:
     """What is told of one DLQ."""
 
     queue: str
@@ -42,20 +43,21 @@ class _Page:
 
 def causes(session: Session) -> Exit:
     """Count the stuck letters of each queue that is meant, by cause. Raises CallFailed and Refused."""
-    pages = [_page(one) for one in session.each_queue()]
+    pages = [page_of(one, stuck_entries(one)) for one in session.each_queue()]
     session.terminal.result({"queues": [page.to_json() for page in pages]})
     session.terminal.say("\n\n".join("\n".join(_lines(page)) for page in pages))
     return Exit.DONE
 
 
-def _page(session: Session) -> _Page:
+def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
+    """One DLQ's stuck letters by their cause. `stuck` is what the ledger has of them. Raises CallFailed and Refused."""
     now = session.clock()
     dlq, lot = session.dead_letters.facts(), session.parking_lot.facts()
-    known = by_cause(stuck_entries(session))
+    known = by_cause(stuck)
     names = session.place.sources
     known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
     known.add_unlisted(dead=dlq.depth, parked=lot.depth)
-    return _Page(
+    return Page(
         queue=session.place.queue,
         at=now,
         has_neighbours=len(names) > 1,
@@ -65,7 +67,7 @@ def _page(session: Session) -> _Page:
     )
 
 
-def _lines(page: _Page) -> Iterator[str]:
+def _lines(page: Page) -> Iterator[str]:
     yield f"{page.queue}, {stamp(page.at)}"
     if not page.groups:
         yield ""
@@ -85,7 +87,7 @@ def _lines(page: _Page) -> Iterator[str]:
         )
 
 
-def _group_lines(group: CauseGroup, page: _Page) -> Iterator[str]:
+def _group_lines(group: CauseGroup, page: Page) -> Iterator[str]:
     yield printable(group.line(page.at))
     places = [
         f"{count:,} {where}"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shlex
-import subprocess
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +12,7 @@ from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference, read_form, write_form
 from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.fingerprints import fingerprint
 from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.sending import Destinations, SendBack, why_not_served
@@ -28,25 +25,8 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.terminal import Tone
 
-#: Editors that fill a terminal, and wait for its keys for ever where there is none.
-_ON_SCREEN = frozenset(
-    {
-        "emacs",
-        "helix",
-        "hx",
-        "joe",
-        "jed",
-        "mcedit",
-        "micro",
-        "nano",
-        "ne",
-        "nvim",
-        "pico",
-        "vi",
-        "view",
-        "vim",
-    }
-)
+#: What a person makes of a letter's form, see `edit_form`. Raises Refused where nothing may come of it.
+Hand = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +41,18 @@ class EditRequest:
     insists: bool = False
 
 
-def edit(session: Session, request: EditRequest) -> Exit:
-    """Open the letter in $EDITOR, show the difference, ask, keep the original, send. Raises CallFailed and Refused.
+def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> Exit:
+    """Let a hand edit the letter, show the difference, ask, keep the original, send. Raises CallFailed and Refused.
 
-    While the editor is open the letter lies where it was, visible. It is found again afterwards, under the lease:
-    what a replay or a pass did to it meanwhile stands.
+    `ready` gives the hand, or refuses before anything is asked of AWS. While the hand is at work the letter lies
+    where it was, visible. It is found again afterwards, under the lease: what a replay or a pass did to it
+    meanwhile stands.
     """
     check = validator(request.validate) if request.validate else None
-    editor = _editor(is_watched=session.terminal.is_watched)
+    hand = ready()
     out_of = session.letters_in(dlq=request.from_dlq)
     before = _find(session, out_of, request.message_id)
-    after = _edited_by_hand(before, editor)
+    after = _edited_by_hand(before, hand)
     to = _destination(session, after)
     for line in difference(before.letter, after.letter):
         tone = {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1])
@@ -95,9 +76,9 @@ def _find(session: Session, out_of: DeadLetters, message_id: str) -> Case:
     return found
 
 
-def _edited_by_hand(found: Case, editor: str) -> Case:
+def _edited_by_hand(found: Case, hand: Hand) -> Case:
     before = found.letter
-    after = read_form(edited(write_form(before), editor), before)
+    after = read_form(hand(write_form(before)), before)
     if (after.body, after.attributes) == (before.body, dict(before.attributes)):
         raise Refused(
             "Nothing was edited, so nothing was changed. `redrive replay` sends it as it is."
@@ -127,38 +108,6 @@ def _send(
                 f"kept in {request.file}",
             ]
     return finish(session, tally, exactly, "sent the edited copy of")
-
-
-def fingerprint(letter: Letter) -> str:
-    """A SHA-256 over attributes and body: whoever kept the old message can prove that it was this."""
-    return hashlib.sha256(write_form(letter).encode()).hexdigest()
-
-
-def _editor(*, is_watched: bool) -> str:
-    """The editor of the person. Raises Refused for one that needs a terminal where there is none."""
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    editor = named or "vi"
-    program = Path(editor.split()[0] if editor.split() else "").name
-    if not is_watched and (named is None or program in _ON_SCREEN):
-        raise Refused(
-            f"There is no terminal for the editor {program}. Edit with a command, `--with CMD`, or name an EDITOR "
-            "that needs none."
-        )
-    return editor
-
-
-def edited(text: str, editor: str) -> str:
-    """What a person made of `text` in their editor. Raises Refused."""
-    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
-        file = Path(folder) / "letter.txt"
-        file.write_text(text, encoding="utf-8", newline="")
-        try:
-            finished = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 - the caller's editor
-        except (OSError, ValueError) as fault:
-            raise Refused(f"The editor {editor!r} could not be started. Set EDITOR.") from fault
-        if finished.returncode:
-            raise Refused(f"The editor ended with {finished.returncode}. Nothing was changed.")
-        return file.read_bytes().decode("utf-8", errors="strict")
 
 
 def _mended(letter: Letter, after: Letter) -> Letter:

@@ -61,10 +61,7 @@ def group(entries: Iterable[Entry]) -> list[Group]:
 
 def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Exit:
     """List or group the parked letters. Raises CallFailed and Refused."""
-    choice = Choice(filter=wanted)
-    entries = [entry for entry in parked_entries(session) if choice.takes_entry(entry)]
-    if any(wanted.needs_body_of(entry) for entry in entries):
-        entries = _with_matching_body(session, choice, entries)
+    entries = matching(session, parked_entries(session), wanted)
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
     groups = group(entries)
     shown = entries[:limit] if as_list else []
@@ -78,6 +75,15 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
     )
     _tell(session, entries, groups, shown if as_list else None)
     return Exit.DONE
+
+
+def matching(session: Session, entries: Iterable[Entry], wanted: Filter) -> list[Entry]:
+    """Those parked letters that pass; where the ledger can't tell, they are looked at. Raises CallFailed."""
+    choice = Choice(filter=wanted)
+    found = [entry for entry in entries if choice.takes_entry(entry)]
+    if any(wanted.needs_body_of(entry) for entry in found):
+        return _with_matching_body(session, choice, found)
+    return found
 
 
 def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) -> list[Entry]:

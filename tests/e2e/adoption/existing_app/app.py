@@ -13,6 +13,7 @@ from aws_cdk import aws_sqs as sqs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
 
+from smart_redriver.cdk import Safeguards
 from stacks.sample_consumer import SampleConsumer
 
 VISIBILITY_TIMEOUT = cdk.Duration.seconds(30)
@@ -53,7 +54,11 @@ class Shop(cdk.Stack):
             encryption_master_key=key,
         )
         consumer = SampleConsumer(
-            self, f"{name}Consumer", source_queue=source, visibility_timeout=VISIBILITY_TIMEOUT
+            self,
+            f"{name}Consumer",
+            source_queue=source,
+            visibility_timeout=VISIBILITY_TIMEOUT,
+            safeguards=Safeguards(),
         )
         for output, value in {
             "SourceArn": source.queue_arn,

@@ -1,4 +1,4 @@
-"""The last pass, from the function's own log: every pass ends with its report, whatever it did."""
+"""Passes that ended, from the function's own log: every pass ends with its report, whatever it did."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from smart_redriver.oncall.stack.session import Session
 #: A day holds the last pass of the rarest schedule.
 _SEARCHED = timedelta(days=1)
 _FINISHED = "pass.finished"
-#: Of other lines that say the word, the newest report is not far away.
-_MOST_LINES = 100
+#: A day has fewer passes, and a line is some KB.
+_MOST_LINES = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastPass:
-    """When a pass ended last, and its report."""
+class EndedPass:
+    """When a pass ended, and its report."""
 
     at: datetime
     report: Mapping[str, Any]
@@ -32,29 +32,27 @@ class LastPass:
         return None if seconds is None else timedelta(seconds=int(seconds))
 
 
-def last_pass(session: Session) -> LastPass | None:
+def last_pass(session: Session) -> EndedPass | None:
     """The last pass in the log, looked for where it is most likely first. Raises CallFailed and Refused."""
     now = session.clock()
     minutes = max(10, 3 * session.settings.schedule_minutes)
     for searched in (timedelta(minutes=minutes), _SEARCHED):
-        if found := _newest(session, now - searched, now):
-            return found
+        passes = passes_between(session, now - searched, now)
+        if newest := max(reversed(passes), key=lambda one: one.at, default=None):
+            return newest
     return None
 
 
-def _newest(session: Session, start: datetime, end: datetime) -> LastPass | None:
+def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:
+    """The passes that ended then, as the log has them, in about their order. Raises CallFailed and Refused."""
     query = Query(
         group=session.log_group,
         start=start,
         end=end + timedelta(minutes=1),
         pattern=f'"{_FINISHED}"',
     )
-    newest: LastPass | None = None
-    for line in read_log(session, query, most=_MOST_LINES).lines:
-        report = _report(line.text)
-        if report and (newest is None or line.at >= newest.at):
-            newest = LastPass(at=line.at, report=report)
-    return newest
+    lines = read_log(session, query, most=_MOST_LINES).lines
+    return [EndedPass(at=one.at, report=report) for one in lines if (report := _report(one.text))]
 
 
 def _report(line: str) -> Mapping[str, Any] | None:

@@ -1,0 +1,163 @@
+"""How soon the console's page shows something, with many letters parked, in a real browser against the local AWS."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+from bench.request import Request
+from bench.results import Results, Table
+from demo.stack import DeployedStack, deploy
+from emulator import cdk
+from emulator.chromium import chromium
+from emulator.environments import ROOT
+from emulator.process import LocalAws
+from redrive.aws.state_table import StateStore
+from redrive.core.ledger import Entry, Status
+
+LETTERS, LETTERS_WHEN_QUICK = 10_000, 200
+RUNS = 5
+_ENTRIES = 10
+_BODY = '{"order": %d, "item": "creme brulee", "note": "' + "x" * 150 + '"}'
+_CAUSES = ("shop.PaymentDeclined", "KeyError", "TypeError")
+
+
+def bench(request: Request) -> None:
+    """Deploy, park, measure, show, leave."""
+    letters = LETTERS_WHEN_QUICK if request.is_quick else LETTERS
+    results = Results(name="console", title="How soon the console shows something")
+    with LocalAws() as aws, tempfile.TemporaryDirectory() as folder:
+        cdk.bootstrap(aws)
+        stack = deploy(aws, schedule_minutes="1440")
+        _park(stack, letters)
+        reading = _reading_seconds(stack)
+        with _console(stack, Path(folder)) as address, chromium(Path(folder)) as browser:
+            seconds = {
+                what: [_seconds(browser, address, see) for _ in range(RUNS)]
+                for what, see in _SIGHTS.items()
+            }
+    results.figures |= {"letters": letters, "seconds": seconds, "ledger_seconds": reading}
+    results.show(
+        request,
+        Table(
+            title=f"Seconds from an address that is opened in a new tab, {letters:,} letters parked",
+            headings=("until", "the first", f"median of {RUNS}"),
+            rows=[
+                [what, f"{spent[0]:.2f}", f"{median(spent):.2f}"] for what, spent in seconds.items()
+            ],
+            note="Each tab begins with an empty cache. The first that asks for letters or causes waits for the ledger to be read, "
+            f"which bare takes {reading:.1f} s here; what was read serves all who look for ten times as long as that took. The "
+            "emulator is one Python process that looks at one entry after the other; on AWS 10,000 are some six pages of a scan.",
+        ),
+    )
+    results.leave(request)
+
+
+def _reading_seconds(stack: DeployedStack) -> float:
+    """How long the whole ledger takes to be read, bare."""
+    started = time.perf_counter()
+    request: dict[str, Any] = {"TableName": stack.outputs["StateTableName"], "ConsistentRead": True}
+    while "LastEvaluatedKey" in (page := stack.dynamodb.scan(**request)):
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+    return time.perf_counter() - started
+
+
+def _queues(page: Page) -> None:
+    page.get_by_role("link", name="Source", exact=True).wait_for()
+
+
+def _letters(page: Page) -> None:
+    _queues(page)
+    page.get_by_label("parked letters of Source").click()
+    page.locator("[data-row]").first.wait_for()
+
+
+def _causes(page: Page) -> None:
+    _queues(page)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Causes").click()
+    page.get_by_role("link", name=_CAUSES[0], exact=True).wait_for()
+
+
+_SIGHTS: dict[str, Callable[[Page], None]] = {
+    "the first page: all queues": _queues,
+    "and from there the first 200 letters": _letters,
+    "and from there the causes": _causes,
+}
+
+
+def _seconds(browser: Browser, address: str, see: Callable[[Page], None]) -> float:
+    """From the address to the sight, in a tab of its own."""
+    context = browser.new_context()
+    page = context.new_page()
+    started = time.perf_counter()
+    page.goto(address)
+    see(page)
+    spent = time.perf_counter() - started
+    context.close()
+    return spent
+
+
+@contextmanager
+def _console(stack: DeployedStack, folder: Path) -> Iterator[str]:
+    variables = stack.aws.environment() | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "smart_redriver.oncall", "console", "--read-only"],
+        env=os.environ | variables,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+
+
+def _park(stack: DeployedStack, count: int) -> None:
+    """Fill the parking lot and the ledger as passes do, only quicker."""
+    store = StateStore(stack.dynamodb, stack.outputs["StateTableName"], stack.queue_name)
+    now = datetime.now(UTC)
+    for start in range(0, count, _ENTRIES):
+        bodies = [_BODY % number for number in range(start, start + _ENTRIES)]
+        entries = [{"Id": str(at), "MessageBody": body} for at, body in enumerate(bodies)]
+        sent = stack.sqs.send_message_batch(QueueUrl=stack.parking_lot_url, Entries=entries)
+        ids = [one["MessageId"] for one in sent["Successful"]]
+        store.write_ledger(
+            [_parked(stack, one, start + at, now) for at, one in enumerate(ids)], [], now
+        )
+
+
+def _parked(stack: DeployedStack, message_id: str, number: int, now: datetime) -> Entry:
+    cause = _CAUSES[number % len(_CAUSES)]
+    return Entry(
+        original_id=message_id,
+        queue=stack.queue_name,
+        first_seen=now,
+        status=Status.PARKED,
+        current_id=message_id,
+        strikes=5,
+        cause=cause,
+        error=f"{cause}: something that a consumer said",
+        park_reason="MAX_ATTEMPTS",
+        parked_at=now,
+        history=(f"{now:%Y-%m-%dT%H:%M:%SZ} parked MAX_ATTEMPTS",),
+    )

@@ -1,0 +1,235 @@
+"""What the page shows of queues and letters, by the same verbs as the command's `--json`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from redrive.core.ledger import Entry
+from redrive.errors import CallFailed
+from smart_redriver.oncall.console.fields import Field, Kind
+from smart_redriver.oncall.console.notepad import Notepad
+from smart_redriver.oncall.console.orders import FILTERS
+from smart_redriver.oncall.console.sessions import LOGIN_HELPS
+from smart_redriver.oncall.console.shelf import Read, Shelf, moment_of, place_in_line
+from smart_redriver.oncall.letters.choice import read_filter
+from smart_redriver.oncall.letters.failures import log_place
+from smart_redriver.oncall.letters.fingerprints import fingerprint_of_json
+from smart_redriver.oncall.letters.presentation import entry_to_json, why_held, why_parked
+from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.links import log_link
+from smart_redriver.oncall.stack.page import facts_of
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.oncall.terminal.words import stamp
+from smart_redriver.oncall.verbs.causes import page_of
+from smart_redriver.oncall.verbs.doctor import doctor
+from smart_redriver.oncall.verbs.history import history
+from smart_redriver.oncall.verbs.letters import peek
+from smart_redriver.oncall.verbs.parked import group, matching
+from smart_redriver.oncall.verbs.show import show
+
+MOST_LETTERS = 1_000
+MOST_PEEKED = 200
+_TREND = timedelta(hours=6)
+_TREND_PARTS = 24
+#: What `delete`, `edit`, `undo` and `export` write.
+_KEPT = ("deleted", "edited", "undone", "exported")
+
+LETTERS_FIELDS = (
+    Field(name="place", about="`parked` (the default), or `dlq`: what the ledger knows there."),
+    Field(name="id", about="Text within the letter's first or current id."),
+    *FILTERS,
+    Field(name="limit", about="So many at most.", kind=Kind.WHOLE, least=1, most=MOST_LETTERS),
+    Field(name="after", about="The `next` of the page before."),
+)
+PEEK_FIELDS = (
+    Field(name="limit", about="Look at so many.", kind=Kind.WHOLE, least=1, most=MOST_PEEKED),
+    *(one for one in FILTERS if one.name not in ("parked_as", "error")),
+)
+LOOK_FIELDS = (
+    Field(
+        name="look",
+        about="Look for its body among so many letters at most; each is received once.",
+        kind=Kind.WHOLE,
+        least=0,
+        most=10_000,
+    ),
+)
+DAYS_FIELDS = (Field(name="days", about="So many days back.", kind=Kind.WHOLE, least=1, most=400),)
+
+
+def status(session: Session) -> dict[str, Any]:
+    """One queue at a glance: as `redrive status --json` has it, and as its screen does. Raises CallFailed and Refused."""
+    snapshot = take_snapshot(session)
+    for fault in snapshot.unknown.values():
+        call, _, code = fault.partition(": ")
+        if code in LOGIN_HELPS:  # a page of things not read would hide that all it takes is a login
+            raise CallFailed(call, code)
+    facts = [
+        {"name": one.name, "text": session.terminal.spare(one.text), "tone": _tone(one.tone)}
+        for one in facts_of(snapshot, with_full_names=False)
+    ]
+    name = session.terminal.spare(snapshot.queue)
+    return snapshot.to_json() | {"spoken": name, "facts": facts}
+
+
+def _tone(tone: Any) -> str | None:
+    return tone.name.lower() if tone else None
+
+
+def causes(session: Session, shelf: Shelf) -> dict[str, Any]:
+    """Why letters are stuck, each cause with how many letters came by it in the last hours."""
+    read = shelf.of(session)
+    told = page_of(session, read.entries).to_json()
+    trends = _trends(read)
+    for one in told["groups"]:
+        one["trend"] = trends.get((one["queue"] if one["cause"] else None, one["cause"]))
+    return told | {"read_at": stamp(read.at), "trend_seconds": int(_TREND.total_seconds())}
+
+
+def _trends(read: Read) -> Mapping[tuple[str | None, str | None], list[int]]:
+    """Letters by the part of the last hours in which they got stuck, the oldest part first."""
+    found: defaultdict[tuple[str | None, str | None], list[int]] = defaultdict(
+        lambda: [0] * _TREND_PARTS
+    )
+    for entry in read.entries:
+        parts_ago = int((read.at - moment_of(entry)) / (_TREND / _TREND_PARTS))
+        key = (entry.queue if entry.cause else None, entry.cause)
+        counts = found[key]
+        if 0 <= parts_ago < _TREND_PARTS:
+            counts[_TREND_PARTS - 1 - parts_ago] += 1
+    return found
+
+
+def letters(session: Session, shelf: Shelf, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A page of letters as the ledger has them, the newest first; a search of bodies looks at letters."""
+    place = given.get("place", "parked")
+    if place not in ("parked", "dlq"):
+        raise Misused(f"place {place!r} is neither parked nor dlq.")
+    read = shelf.of(session)
+    found = _found(session, shelf, read, given, is_parked=place == "parked")
+    if part := given.get("id", "").strip():
+        found = [one for one in found if part in one.original_id or part in one.current_id]
+    behind = _read_cursor(given["after"]) if "after" in given else None
+    left = found if behind is None else [one for one in found if place_in_line(one) < behind]
+    limit = given.get("limit", 100)
+    shown = left[:limit]
+    return {
+        "queue": session.place.queue,
+        "read_at": stamp(read.at),
+        "count": len(found),
+        "groups": [one.to_json() for one in group(found)],
+        "letters": [_letter_to_json(one) for one in shown],
+        "next": _cursor(shown[-1]) if len(left) > len(shown) else None,
+        "warnings": _notepad(session).warnings,
+    }
+
+
+def _found(
+    session: Session, shelf: Shelf, read: Read, given: Mapping[str, Any], *, is_parked: bool
+) -> list[Entry]:
+    texts = {one.name: given.get(one.name) for one in FILTERS}
+    wanted = read_filter(session.clock(), **texts)
+    entries = read.parked() if is_parked else read.dead()
+    if not wanted.needs_body:
+        return [
+            one
+            for one in entries
+            if wanted.lets_entry_through(one) and not wanted.needs_body_of(one)
+        ]
+    if not is_parked:
+        raise Misused(
+            "The ledger keeps no bodies: peek at the DLQ to search them, or search the parking lot."
+        )
+
+    def find() -> list[Entry]:
+        return sorted(matching(session, entries, wanted), key=place_in_line, reverse=True)
+
+    return shelf.search(session.place.queue, tuple(texts.values()), find)
+
+
+def _letter_to_json(entry: Entry) -> dict[str, Any]:
+    told = entry_to_json(entry)
+    del told["history"]  # one letter's page has it
+    return told | {"queue": entry.queue}
+
+
+def _cursor(entry: Entry) -> str:
+    return f"{moment_of(entry).isoformat()}~{entry.original_id}"
+
+
+def _read_cursor(text: str) -> tuple[datetime, str]:
+    moment, _, original_id = text.partition("~")
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError:
+        raise Misused("after is not the `next` of a page.") from None
+    if at.tzinfo is None:
+        raise Misused("after is not the `next` of a page.")
+    return at, original_id
+
+
+def peeked(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Some letters of the DLQ, received and released."""
+    filters = {name: value for name, value in given.items() if name != "limit"}
+    wanted = read_filter(session.clock(), **filters)
+    told = _told(
+        session, lambda: peek(session, wanted, limit=given.get("limit", 20), with_body=True)
+    )
+    return {**told, "cost": _notepad(session).said[-1:]}
+
+
+def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """One letter: its journey, its last failure, its content."""
+    told = _told(session, lambda: show(session, message_id, limit=given.get("look", 100)))
+    ledger, failure, message = told["ledger"], told["failure"], told["message"]
+    if ledger:
+        held, parked = ledger["held_until"], ledger["parked_at"]
+        told["why"] = why_parked(ledger["reason"] or "") if parked else held and why_held("BACKOFF")
+    if failure and (place := log_place(failure["consumer"])):
+        failure["log_link"] = log_link(session.place, *place)
+    if message:
+        message["fingerprint"] = fingerprint_of_json(message)
+    return told
+
+
+def changes(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Who changed what."""
+    return _told(session, lambda: history(session, days=given.get("days", 30)))
+
+
+def findings(session: Session) -> dict[str, Any]:
+    """What `redrive doctor` finds of one queue."""
+    told = _told(session, lambda: doctor(session))
+    found: dict[str, Any] = told["queues"][0]
+    return found
+
+
+def files() -> list[dict[str, Any]]:
+    """What this console, or the command in the same folder, kept of letters."""
+    kept = (one for kind in _KEPT for one in Path().glob(f"{kind}-*.jsonl"))
+    return [
+        {"name": one.name, "bytes": one.stat().st_size}
+        for one in sorted(kept, key=lambda one: one.name.partition("-")[2], reverse=True)
+    ]
+
+
+def _told(session: Session, look: Any) -> dict[str, Any]:
+    look()
+    notepad = _notepad(session)
+    told: dict[str, Any] = dict(notepad.value)
+    return told | {"warnings": notepad.warnings}
+
+
+def _notepad(session: Session) -> Notepad:
+    assert isinstance(session.terminal, Notepad), "a look is told to a notepad"  # noqa: S101 - a mistake of ours
+    return session.terminal
+
+
+def each(sessions: Iterable[Session]) -> list[dict[str, Any]]:
+    """The status of each queue."""
+    return [status(one) for one in sessions]

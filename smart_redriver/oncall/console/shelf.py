@@ -1,0 +1,100 @@
+"""The ledger's stuck letters, read once for all who look within a few seconds.
+
+A page that updates itself would scan the whole ledger for each of its parts, and each time again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+
+from redrive.core.ledger import Entry, Status
+from smart_redriver.oncall.letters.ledger_scan import stuck_entries
+from smart_redriver.oncall.stack.session import Session
+
+#: What was read is shown for so long, and for so many times as long as it took to read.
+_SECONDS = 5.0
+_TIMES_ITS_READING = 10
+#: So long the next pages of a search are those of the same look.
+_SEARCH_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Entries without their history, the newest first, and when they were read."""
+
+    at: datetime
+    entries: tuple[Entry, ...]
+
+    def parked(self) -> list[Entry]:
+        """Those in the parking lot."""
+        return [one for one in self.entries if one.status is Status.PARKED]
+
+    def dead(self) -> list[Entry]:
+        """Those in the DLQ, or on their way there."""
+        return [one for one in self.entries if one.status is not Status.PARKED]
+
+
+@dataclass(slots=True)
+class _Kept:
+    read: Read
+    fresh_until: float
+
+
+class Shelf:
+    """What was read of each queue's ledger, and found by searches through bodies."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._searches: dict[tuple[str, object], tuple[float, list[Entry]]] = {}
+        self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def of(self, session: Session) -> Read:
+        """The stuck letters of a queue, as of a moment ago. Raises CallFailed."""
+        queue = session.place.queue
+        with self._locks[queue]:  # who comes meanwhile takes what is being read
+            kept = self._kept.get(queue)
+            if kept is None or time.monotonic() >= kept.fresh_until:
+                began = time.monotonic()
+                read = _read(session)
+                took = time.monotonic() - began
+                lasts = max(_SECONDS, took * _TIMES_ITS_READING)
+                kept = self._kept[queue] = _Kept(read, time.monotonic() + lasts)
+            return kept.read
+
+    def search(self, queue: str, wanted: object, find: Callable[[], list[Entry]]) -> list[Entry]:
+        """What a search found a moment ago, else what it finds now: looking at letters costs receives."""
+        with self._locks[f"search {queue}"]:
+            until, found = self._searches.get((queue, wanted), (0.0, []))
+            if time.monotonic() >= until:
+                found = find()
+                self._searches = {
+                    (queue, wanted): (time.monotonic() + _SEARCH_SECONDS, found)
+                }  # the last one's: it may be large
+            return found
+
+    def forget(self, queue: str) -> None:
+        """Read anew: something was changed."""
+        self._kept.pop(queue, None)
+        self._searches.clear()
+
+
+def _read(session: Session) -> Read:
+    now = session.clock()
+    entries = [replace(one, history=()) for one in stuck_entries(session)]
+    entries.sort(key=place_in_line, reverse=True)
+    return Read(now, tuple(entries))
+
+
+def moment_of(entry: Entry) -> datetime:
+    """When the letter came to where it is, as far as the ledger tells."""
+    return entry.parked_at or entry.first_seen
+
+
+def place_in_line(entry: Entry) -> tuple[datetime, str]:
+    """What letters are ordered by: a list can go on behind it, whatever came or went meanwhile."""
+    return moment_of(entry), entry.original_id
