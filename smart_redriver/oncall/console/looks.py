@@ -30,7 +30,7 @@ from smart_redriver.oncall.verbs.doctor import doctor
 from smart_redriver.oncall.verbs.history import history
 from smart_redriver.oncall.verbs.letters import peek
 from smart_redriver.oncall.verbs.parked import group, matching
-from smart_redriver.oncall.verbs.show import show
+from smart_redriver.oncall.verbs.show import Wanted, show
 
 MOST_LETTERS = 1_000
 MOST_PEEKED = 200
@@ -185,7 +185,8 @@ def peeked(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """One letter: its journey, its last failure, its content."""
-    told = _told(session, lambda: show(session, message_id, limit=given.get("look", 100)))
+    wanted = Wanted(look=given.get("look", 100))
+    told = _told(session, lambda: show(session, message_id, wanted))
     ledger, failure, message = told["ledger"], told["failure"], told["message"]
     if ledger:
         held, parked = ledger["held_until"], ledger["parked_at"]
