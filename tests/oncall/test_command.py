@@ -32,7 +32,8 @@ CHANGING = {
     "replay", "edit", "undo", "park", "delete", "import", "pause", "resume", "open", "close", "drain", "run",
 }  # fmt: skip
 PROMISED = CHANGING | {
-    "status", "watch", "causes", "letters", "parked", "show", "export", "history", "doctor", "console",
+    "status", "watch", "causes", "letters", "parked", "show", "export", "history", "doctor",
+    "console", "logs",
 }  # fmt: skip
 
 
