@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -20,6 +15,7 @@ from playwright.sync_api import Browser, Page
 
 from bench.request import Request
 from bench.results import Results, Table
+from demo.console import console
 from demo.stack import DeployedStack, deploy
 from emulator import cdk
 from emulator.chromium import chromium
@@ -44,7 +40,10 @@ def bench(request: Request) -> None:
         stack = deploy(aws, schedule_minutes="1440")
         _park(stack, letters)
         reading = _reading_seconds(stack)
-        with _console(stack, Path(folder)) as address, chromium(Path(folder)) as browser:
+        with (
+            console(_environment(stack), Path(folder, "--read-only")) as address,
+            chromium(Path(folder)) as browser,
+        ):
             seconds = {
                 what: [_seconds(browser, address, see) for _ in range(RUNS)]
                 for what, see in _SIGHTS.items()
@@ -112,24 +111,8 @@ def _seconds(browser: Browser, address: str, see: Callable[[Page], None]) -> flo
     return spent
 
 
-@contextmanager
-def _console(stack: DeployedStack, folder: Path) -> Iterator[str]:
-    variables = stack.aws.environment() | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "smart_redriver.oncall", "console", "--read-only"],
-        env=os.environ | variables,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found
-        yield found[0]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate()
+def _environment(stack: DeployedStack) -> dict[str, str]:
+    return os.environ | stack.aws.environment() | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}"}
 
 
 def _park(stack: DeployedStack, count: int) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from demo.console import console
 from demo.orders import Order
 from demo.stack import deploy
 from emulator import cdk
@@ -36,31 +32,10 @@ def on_call() -> Iterator[OnCall]:
         )
 
 
-@contextmanager
-def console(on_call: OnCall, folder: Path) -> Iterator[str]:
-    """The address of a console in a process of its own, which is ended as a person ends it."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "smart_redriver.oncall", "console"],
-        env=on_call.environment(),
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found
-        yield found[0]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-        assert process.returncode == 0
-
-
 @pytest.fixture
 def page(on_call: OnCall, tmp_path: Path) -> Iterator[Page]:
     expect.set_options(timeout=PATIENCE_MS)
-    with console(on_call, tmp_path) as address, chromium(tmp_path) as browser:
+    with console(on_call.environment(), tmp_path) as address, chromium(tmp_path) as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(PATIENCE_MS)
         page.clock.install()
