@@ -16,8 +16,10 @@ from openapi_spec_validator import validate
 from fakes.faults import Wire
 from redrive.core.lease import Lease
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.console.fields import Field, Kind
 from smart_redriver.oncall.console.notepad import Notepad
 from smart_redriver.oncall.console.tasks import AT_ONCE
+from smart_redriver.oncall.terminal.exits import Misused
 from tests.oncall.browsing import HOST, Browsing, told
 from tests.oncall.desk import Desk
 from tests.oncall.reported import BILLING, DECLINED, declined, report
@@ -674,3 +676,10 @@ def test_a_stack_that_is_not_there_is_told_before_anything_is_served(
     assert ran.code == 1
     assert "There is no stack 'Other'" in ran.err
     assert started == []
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_that_json_has_not_is_refused(number: float) -> None:
+    """`1e999` is read as infinity, and the answer that repeats it could not be written: the list of orders with it."""
+    with pytest.raises(Misused, match="is no number"):
+        Field(name="rate", about="Letters a second.", kind=Kind.NUMBER).check(number)

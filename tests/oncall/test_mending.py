@@ -46,6 +46,32 @@ def test_a_replayed_letter_keeps_body_and_attributes_and_starts_with_no_strikes(
     assert entry.history[-1].endswith("user/kim: fixed in 1.2")
 
 
+def test_a_letter_that_its_consumer_parks_again_at_once_is_replayed_once(desk: Desk) -> None:
+    (original_id,) = desk.park("a")
+
+    def consumer_parks_it() -> None:
+        (message,) = desk.world.sqs.receive_message(
+            QueueUrl=desk.world.url(SOURCE), MessageAttributeNames=["All"]
+        )["Messages"]
+        desk.world.sqs.send_message(
+            QueueUrl=desk.world.url(PARKING_LOT),
+            MessageBody=message["Body"],
+            MessageAttributes=message["MessageAttributes"],
+        )
+
+    ran = desk(
+        "replay",
+        "--all",
+        "--yes",
+        script=nth("DeleteMessageBatch", 0, meanwhile(consumer_parks_it)),
+    )
+
+    assert ran.code == 0, ran.said
+    assert "replayed 1 letter" in ran.said.lower()
+    assert desk.bodies(PARKING_LOT) == ["a"]
+    assert desk.entry(original_id).redrive_count == 1
+
+
 def test_replayed_letters_leave_the_list(desk: Desk) -> None:
     first, _ = desk.park("a", "b")
 

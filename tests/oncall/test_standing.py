@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.faults import meanwhile, nth
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.oncall.desk import Desk
 
@@ -98,6 +99,24 @@ def test_a_replay_past_them_is_asked_for_twice(held: Desk, answer: str, sent: li
     assert ran.code == (0 if sent else 1)
     assert held.bodies(SOURCE) == sent
     assert "All the same? Type yes to go on" in ran.err
+
+
+@pytest.mark.parametrize(("answer", "sent"), [("yes\nyes", ["a"]), ("yes\nno", []), ("yes", [])])
+def test_what_came_to_speak_against_it_while_the_plan_was_read_is_asked_for_too(
+    desk: Desk, answer: str, sent: list[str]
+) -> None:
+    desk.park("a")
+
+    def lee_pauses() -> None:
+        as_lee(desk, "pause", "--reason", "not now")
+
+    # The plan reads the circuit once, and it is read again after the first yes.
+    script = nth("GetItem", 1, meanwhile(lee_pauses))
+
+    ran = desk("replay", "--all", answer=answer, script=script)
+
+    assert "Meanwhile: Paused until" in ran.err
+    assert desk.bodies(SOURCE) == sent
 
 
 def test_whoever_insists_is_asked_once(held: Desk) -> None:

@@ -71,7 +71,7 @@ class Act(Protocol):
 
 
 class Work:
-    """One command's way through one queue."""
+    """One command's way through one queue. With `once_each` a letter that comes back to it meanwhile stays."""
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class Work:
         limit: int | None = None,
         workers: int = 1,
         throttle: Throttle | None = None,
+        once_each: bool = False,
     ) -> None:
         self._session = session
         self._out_of = out_of
@@ -92,6 +93,8 @@ class Work:
         self._limit = limit
         self._workers = 1 if limit is not None else workers
         self._throttle = throttle
+        self._once_each = once_each
+        self._had: set[str] = set()
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
         self._left: dict[str, Letter] = {}
@@ -141,7 +144,7 @@ class Work:
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced = [case for case in fresh if case.is_replaced]
         here = [case for case in fresh if not case.is_replaced]
-        chosen = self._within_limit([case for case in here if self._choice.takes(case)])
+        chosen = self._within_limit([case for case in here if self._is_meant(case)])
         discarded = delete([case.letter for case in replaced], self._out_of)
         if self._throttle:
             self._throttle.take(len(chosen))
@@ -153,10 +156,14 @@ class Work:
                 for case in here
                 if case.message_id not in gone
             }
+            self._had.update(case.original_id for case in acted.done)
             self._count(acted, replaced, discarded)
         if acted.postponed:
             self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
+
+    def _is_meant(self, case: Case) -> bool:
+        return self._choice.takes(case) and not (self._once_each and case.original_id in self._had)
 
     def _within_limit(self, chosen: list[Case]) -> list[Case]:
         if self._limit is None:

@@ -102,3 +102,18 @@ def confirm_against(
     for objection in objections:
         if not insists:
             session.terminal.confirm(f"{printable(objection)} All the same?")
+
+
+def confirm_sending(session: Session, question: str, standing: Standing, *, insists: bool) -> None:
+    """Ask before letters go past the re-driver, and again for what speaks against it. Raises CallFailed and Refused.
+
+    A plan is read for minutes, and on a page for a quarter of an hour: what has come to speak against it is asked for, too.
+    """
+    known = standing.against_sending()
+    confirm_against(session, question, known, insists=insists)
+    for objection in take_standing(session).against_sending():
+        if objection in known or insists:
+            continue
+        if session.terminal.assume_yes:
+            raise Refused(f"{objection} Nothing was changed: say {INSIST}, too, if you mean it.")
+        session.terminal.confirm(f"Meanwhile: {printable(objection)} All the same?")

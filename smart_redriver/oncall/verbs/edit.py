@@ -20,7 +20,7 @@ from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
+from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.terminal import Tone
@@ -62,7 +62,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     session.terminal.plan(f"The original is kept in {request.file}: `redrive undo` takes it.")
     standing = tell_standing(session)
     question = f"Send the edited copy to {to}, and remove the original?"
-    confirm_against(session, question, standing.against_sending(), insists=request.insists)
+    confirm_sending(session, question, standing, insists=request.insists)
     return _send(session, request, out_of, before.letter, after.letter)
 
 

@@ -39,7 +39,7 @@ def park(session: Session, request: ParkRequest) -> Exit:
     session.terminal.confirm("Park them?")
     out_of = session.dead_letters
     note = session.signed(f"parked {BY_HAND}", request.reason)
-    work = Work(session, out_of, request.choice, Park(session, out_of, note=note))
+    work = Work(session, out_of, request.choice, Park(session, out_of, note=note), once_each=True)
     with (
         recorded(session, f"park {request.choice.in_words()}", request.reason) as ended,
         session.terminal.progress("Parking", meant.count) as advance,

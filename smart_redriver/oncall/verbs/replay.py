@@ -14,7 +14,7 @@ from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
+from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters, listed
 
@@ -48,7 +48,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     standing = tell_standing(session)
     if request.is_dry_run:
         return end_dry_run(session, {**meant.to_json(), "rate": rate})
-    confirm_against(session, "Send them back?", standing.against_sending(), insists=request.insists)
+    confirm_sending(session, "Send them back?", standing, insists=request.insists)
     out_of = session.letters_in(dlq=request.from_dlq)
     note = session.signed("replayed", request.reason)
     throttle = Throttle(rate, session.clock, session.sleep)
@@ -59,6 +59,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         SendBack(session, out_of, note=note, validate=validate),
         workers=request.workers,
         throttle=throttle,
+        once_each=True,  # what its consumer parks again at once would be sent for as long as this runs
     )
     what = f"replay {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
     with (

@@ -162,7 +162,7 @@ def _send(
         agreed = Choice(
             ids=frozenset(trial.changed | trial.left_over)
         )  # what arrives meanwhile nobody has agreed to
-        work = Work(session, out_of, agreed, act)
+        work = Work(session, out_of, agreed, act, once_each=True)
         with (
             recorded(session, what, request.reason) as ended,
             session.terminal.progress("Editing", len(trial.changed)) as advance,
