@@ -86,18 +86,9 @@ def test_nobody_stays_while_the_dlq_shows_more_letters_to_come() -> None:
 
 
 def test_nobody_stays_where_the_permit_holds_some_back_anyway() -> None:
-    narrow = Permit(limit=len(ENOUGH) - 1, reason="window")
-    just_wide_enough = Permit(limit=len(ENOUGH), reason="window")
+    narrow = Permit(limit=len(ENOUGH), reason="window")
 
     assert controls(ENOUGH, permit=narrow) == []
-    assert controls(ENOUGH, permit=just_wide_enough) == LAST
-
-
-def test_some_stay_where_the_permit_holds_back_suspects_alone() -> None:
-    """They go last: of a window that is as large as what is left without them, no good letter would stay."""
-    held = controls([a_suspect(), *ENOUGH], permit=Permit(limit=len(ENOUGH), reason="window"))
-
-    assert set(LAST) <= set(held)
 
 
 @pytest.mark.parametrize("trial", ["is_canary", "is_probe"])

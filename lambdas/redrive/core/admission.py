@@ -133,11 +133,10 @@ class Admission:
             or circuit.has_suspects
             or any(_came_back_from_a_success(case, circuit) for case, _ in due)
         )
-        unblemished = [case for case, decision in due if decision.is_unblemished]
-        # Suspects go last: where the permit holds some of them back, all others may be gone all the same.
-        is_last = is_end and len(unblemished) <= self.room
+        is_last = is_end and len(due) < self.room
         if self._is_trial or not is_last or not self._has_met_suspects:
             return set()
+        unblemished = [case for case, decision in due if decision.is_unblemished]
         unblemished.sort(key=lambda one: -one.redrives)
         good = [one.message_id for one in unblemished]
         is_verdict_due = bool(circuit.pending) or self._awaits_suspects
