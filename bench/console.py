@@ -6,13 +6,13 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from playwright.sync_api import Browser, Page
 
+from bench.parked import park
 from bench.request import Request
 from bench.results import Results, Table
 from demo.console import console
@@ -21,13 +21,9 @@ from emulator import cdk
 from emulator.chromium import chromium
 from emulator.environments import ROOT
 from emulator.process import LocalAws
-from redrive.aws.state_table import StateStore
-from redrive.core.ledger import Entry, Status
 
 LETTERS, LETTERS_WHEN_QUICK = 10_000, 200
 RUNS = 5
-_ENTRIES = 10
-_BODY = '{"order": %d, "item": "creme brulee", "note": "' + "x" * 150 + '"}'
 _CAUSES = ("shop.PaymentDeclined", "KeyError", "TypeError")
 
 
@@ -38,7 +34,7 @@ def bench(request: Request) -> None:
     with LocalAws() as aws, tempfile.TemporaryDirectory() as folder:
         cdk.bootstrap(aws)
         stack = deploy(aws, schedule_minutes="1440")
-        _park(stack, letters)
+        park(stack, letters, _CAUSES)
         reading = _reading_seconds(stack)
         with (
             console(_environment(stack), Path(folder, "--read-only")) as address,
@@ -113,34 +109,3 @@ def _seconds(browser: Browser, address: str, see: Callable[[Page], None]) -> flo
 
 def _environment(stack: DeployedStack) -> dict[str, str]:
     return os.environ | stack.aws.environment() | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}"}
-
-
-def _park(stack: DeployedStack, count: int) -> None:
-    """Fill the parking lot and the ledger as passes do, only quicker."""
-    store = StateStore(stack.dynamodb, stack.outputs["StateTableName"], stack.queue_name)
-    now = datetime.now(UTC)
-    for start in range(0, count, _ENTRIES):
-        bodies = [_BODY % number for number in range(start, start + _ENTRIES)]
-        entries = [{"Id": str(at), "MessageBody": body} for at, body in enumerate(bodies)]
-        sent = stack.sqs.send_message_batch(QueueUrl=stack.parking_lot_url, Entries=entries)
-        ids = [one["MessageId"] for one in sent["Successful"]]
-        store.write_ledger(
-            [_parked(stack, one, start + at, now) for at, one in enumerate(ids)], [], now
-        )
-
-
-def _parked(stack: DeployedStack, message_id: str, number: int, now: datetime) -> Entry:
-    cause = _CAUSES[number % len(_CAUSES)]
-    return Entry(
-        original_id=message_id,
-        queue=stack.queue_name,
-        first_seen=now,
-        status=Status.PARKED,
-        current_id=message_id,
-        strikes=5,
-        cause=cause,
-        error=f"{cause}: something that a consumer said",
-        park_reason="MAX_ATTEMPTS",
-        parked_at=now,
-        history=(f"{now:%Y-%m-%dT%H:%M:%SZ} parked MAX_ATTEMPTS",),
-    )

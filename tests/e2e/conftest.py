@@ -1,7 +1,7 @@
-"""Two deployments by the real CDK command line, each on a local AWS of its own.
+"""Deployments by the real CDK command line, each on a local AWS of its own.
 
 One with the sample consumer, on which the demo's story is played once. One without a consumer and without
-its schedule, for passes invoked by hand.
+its schedule, for passes invoked by hand. And for each file of tests of those on call, one that parks soon.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from demo.summary import Summary, add_up
 from emulator import cdk
 from emulator.process import LocalAws
 from tests.e2e.by_hand import ByHand
+from tests.e2e.oncall_command import OnCall
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +52,13 @@ def by_hand(unattended: DeployedStack) -> ByHand:
     hand = ByHand(unattended)
     hand.empty()
     return hand
+
+
+@pytest.fixture(scope="module")
+def on_call() -> Iterator[OnCall]:
+    """A stack whose consumer works and reports, and which parks a letter at its first strike: one for each file."""
+    with LocalAws() as aws:
+        cdk.bootstrap(aws)
+        yield OnCall(
+            deploy(aws, with_sample_consumer="true", max_attempts="1", last_chance_seconds="0")
+        )

@@ -12,22 +12,19 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
+from bench.parked import BODY, park
 from demo.stack import DeployedStack, deploy
 from emulator import cdk
 from emulator.environments import ROOT
 from emulator.process import LocalAws
-from redrive.aws.state_table import StateStore
-from redrive.core.ledger import Entry, Status
 
 _STARTS = 9
 _FEW, _MANY = 1_000, 10_000
 _BARE = 2_000
 _WORKERS = 8
 _CALL = 10
-_BODY = '{"order": %d, "item": "crème brûlée", "note": "' + "x" * 150 + '"}'
 
 
 def main() -> None:
@@ -79,33 +76,9 @@ def run(stack: DeployedStack, *arguments: str) -> tuple[float, int]:
     return time.perf_counter() - started, usage.ru_maxrss // 1024
 
 
-def park(stack: DeployedStack, count: int) -> None:
-    """Fill the parking lot and the ledger as passes do, only quicker."""
-    store = StateStore(stack.dynamodb, stack.outputs["StateTableName"], stack.queue_name)
-    now = datetime.now(UTC)
-    for start in range(0, count, _CALL):
-        bodies = [_BODY % number for number in range(start, start + _CALL)]
-        ids = send(stack, stack.parking_lot_url, bodies)
-        entries = [
-            Entry(
-                original_id=message_id,
-                queue=stack.queue_name,
-                first_seen=now,
-                status=Status.PARKED,
-                current_id=message_id,
-                strikes=5,
-                park_reason="MAX_ATTEMPTS",
-                parked_at=now,
-                history=(f"{now:%Y-%m-%dT%H:%M:%SZ} parked MAX_ATTEMPTS",),
-            )
-            for message_id in ids
-        ]
-        store.write_ledger(entries, [], now)
-
-
 def bare(stack: DeployedStack) -> None:
     """The ceiling: receive, send and delete, with nothing in between, by as many workers."""
-    bodies = [_BODY % number for number in range(_BARE)]
+    bodies = [BODY % number for number in range(_BARE)]
     for start in range(0, _BARE, _CALL):
         send(stack, stack.parking_lot_url, bodies[start : start + _CALL])
     started = time.perf_counter()

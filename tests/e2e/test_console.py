@@ -10,26 +10,13 @@ from playwright.sync_api import Page, expect
 
 from demo.console import console
 from demo.orders import Order
-from demo.stack import deploy
-from emulator import cdk
 from emulator.chromium import PATIENCE_MS, chromium
-from emulator.process import LocalAws
 from tests.browser.axe import violations
 from tests.e2e.oncall_command import OnCall
 
 _MINUTE = 60.0
 _PILLS = 3
 _WAITING = 6
-
-
-@pytest.fixture(scope="module")
-def on_call() -> Iterator[OnCall]:
-    """A stack whose consumer works and reports, and which parks a letter at its first strike."""
-    with LocalAws() as aws:
-        cdk.bootstrap(aws)
-        yield OnCall(
-            deploy(aws, with_sample_consumer="true", max_attempts="1", last_chance_seconds="0")
-        )
 
 
 @pytest.fixture

@@ -3,33 +3,19 @@
 import json
 import shlex
 import subprocess
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from demo.orders import Order
-from demo.stack import deploy
-from emulator import cdk
 from emulator.environments import ROOT
-from emulator.process import LocalAws
 from tests.e2e.oncall_command import OnCall
 
 #: Parked, and left alone by every test.
 LISTED, SHOWN, EDITED, VALIDATED, REPLAYED, DELETED, REWRITTEN = range(7)
 _MINUTES_TO_PROCESS = 3
 _MINUTE = 60.0
-
-
-@pytest.fixture(scope="module")
-def on_call() -> Iterator[OnCall]:
-    """A stack whose consumer works, and which parks a letter at its first strike."""
-    with LocalAws() as aws:
-        cdk.bootstrap(aws)
-        yield OnCall(
-            deploy(aws, with_sample_consumer="true", max_attempts="1", last_chance_seconds="0")
-        )
 
 
 @pytest.fixture(scope="module")

@@ -88,8 +88,7 @@ class Case:
         judged = circuit.judged_batch(self.batch)
         if judged is not None and judged.verdict is not Verdict.NO_EVIDENCE:
             return False
-        was_doubtful = self.entry is not None and self.entry.is_doubtful
-        return was_doubtful or (judged is not None and judged.was_alone)
+        return self._was_doubtful or (judged is not None and judged.was_alone)
 
     def was_suspect(self, circuit: Circuit) -> bool:
         """Whether nothing else was expected of the letter when it was sent in its last batch.
@@ -97,8 +96,11 @@ class Case:
         It had come back while others succeeded before, or it went as the canary of its cause.
         """
         is_canary = any(one.is_canary(self.original_id, self.batch) for one in circuit.causes)
-        was_doubtful = self.entry is not None and self.entry.is_doubtful
-        return is_canary or was_doubtful or self._strikes_before(circuit) > 0
+        return is_canary or self._was_doubtful or self._strikes_before(circuit) > 0
+
+    @property
+    def _was_doubtful(self) -> bool:
+        return self.entry is not None and self.entry.is_doubtful
 
     def strikes(self, circuit: Circuit) -> int:
         """The strikes against the letter, the verdict on the batch that it returned from included.

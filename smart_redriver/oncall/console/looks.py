@@ -191,8 +191,10 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
     if ledger:
         held, parked = ledger["held_until"], ledger["parked_at"]
         told["why"] = why_parked(ledger["reason"] or "") if parked else held and why_held("BACKOFF")
-    if failure and (place := log_place(failure["consumer"])):
-        failure["log_link"] = log_link(session.place, *place)
+    if failure:
+        consumer = failure["consumer"]
+        if place := log_place(consumer["log_group"], consumer["log_stream"]):
+            failure["log_link"] = log_link(session.place, *place)
     if message:
         message["fingerprint"] = fingerprint_of_json(message)
     return told

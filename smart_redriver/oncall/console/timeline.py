@@ -73,8 +73,7 @@ def _period(hours: int) -> timedelta:
 
 
 def _changes(session: Session, start: datetime, now: datetime) -> list[Change]:
-    days = 1 + (now.date() - start.date()).days
-    return [one for one in changes_of(session.audit.read(now.date(), days)) if one.at >= start]
+    return [one for one in changes_of(session.audit.read_since(start, now)) if one.at >= start]
 
 
 def _told(session: Session, change: Change) -> dict[str, Any]:

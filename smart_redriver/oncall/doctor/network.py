@@ -27,9 +27,8 @@ def check_network(session: Session) -> Iterator[Finding]:
     if not vpc:
         yield good("The function is in no VPC, and reaches AWS as it is.")
         return
-    ec2 = session.aws.client(
-        "ec2"
-    )  # only here: of all services, its client takes the longest to build
+    # Only here: of all services, its client takes the longest to build.
+    ec2 = session.aws.client("ec2")
     here = [{"Name": "vpc-id", "Values": [vpc]}]
     tables = tables_of(ec2.describe_route_tables(Filters=here)["RouteTables"], subnets)
     if tables and all(_leads_out(one) for one in tables):
@@ -56,7 +55,7 @@ def tables_of(tables: Sequence[Resource], subnets: Iterable[str]) -> list[Resour
         for association in table.get("Associations", ())
         if "SubnetId" in association
     }
-    main = next((one for one in tables if any(_is_main(one))), None)
+    main = next((one for one in tables if _is_main(one)), None)
     found = [own.get(subnet, main) for subnet in subnets]
     return [one for one in found if one is not None]
 
@@ -128,6 +127,5 @@ def _leads_out(table: Resource) -> bool:
     )
 
 
-def _is_main(table: Resource) -> Iterator[bool]:
-    for association in table.get("Associations", ()):
-        yield bool(association.get("Main"))
+def _is_main(table: Resource) -> bool:
+    return any(association.get("Main") for association in table.get("Associations", ()))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from redrive.core.hearing import Told
-from redrive.core.outcomes import Consumer
 from redrive.errors import CallFailed
 from smart_redriver.oncall.letters.failures import log_place
 from smart_redriver.oncall.stack.logs import Found, Query, read_log
@@ -51,9 +50,11 @@ def query_of(
     """
     if group is not None:
         return Query(group=group, start=since, end=now, pattern=_any_of(ids))
-    consumer = failure.outcome.consumer if failure else Consumer()
-    place = log_place(asdict(consumer))
-    if failure is None or place is None:
+    if failure is None:
+        return None
+    consumer = failure.outcome.consumer
+    place = log_place(consumer.log_group, consumer.log_stream)
+    if place is None:
         return None
     named, stream = place
     return Query(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -36,7 +36,7 @@ def last_failure(session: Session, original_id: str) -> Told | None:
 
 def log_command(consumer: Consumer) -> str | None:
     """The command that opens the consumer's log; None where what was reported names none."""
-    place = log_place(asdict(consumer))
+    place = log_place(consumer.log_group, consumer.log_stream)
     if place is None:
         return None
     group, stream = place
@@ -46,11 +46,11 @@ def log_command(consumer: Consumer) -> str | None:
     )
 
 
-def log_place(consumer: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Log group and stream of a consumer; None where what was reported names none that CloudWatch would take."""
-    group, stream = consumer.get("log_group") or "", consumer.get("log_stream") or ""
-    is_one = _LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream)
-    return (group, stream) if is_one else None
+def log_place(group: str | None, stream: str | None) -> tuple[str, str] | None:
+    """Log group and stream as a consumer reported them; None where it named none that CloudWatch would take."""
+    if group and stream and _LOG_GROUP.fullmatch(group) and _LOG_STREAM.fullmatch(stream):
+        return group, stream
+    return None
 
 
 def failure_to_json(told: Told | None) -> dict[str, Any] | None:

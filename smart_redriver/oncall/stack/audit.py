@@ -71,6 +71,10 @@ class AuditTrail:
                 wanted = full
         return sorted(found, key=lambda line: line.at)
 
+    def read_since(self, start: datetime, now: datetime) -> list[Line]:
+        """The lines of the day of `start` and of all days since, oldest first. Raises CallFailed."""
+        return self.read(now.date(), 1 + (now.date() - start.date()).days)
+
     def _append(self, line: Line, sequel: int) -> bool:
         """Append to the day's item of this number; False when it is full."""
         texts = {"Who": line.who, "What": line.what, "Why": line.why}

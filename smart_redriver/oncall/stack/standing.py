@@ -5,7 +5,7 @@ Every plan shows it, and what would go against it is asked for twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -70,8 +70,7 @@ class Standing:
 def take_standing(session: Session) -> Standing:
     """Read it. Raises CallFailed and Refused."""
     now = session.clock()
-    days = 1 + (now.date() - (now - LATELY).date()).days
-    lines = session.audit.read(now.date(), days)
+    lines = session.audit.read_since(now - LATELY, now)
     changes = (
         one for one in changes_of(lines) if one.at >= now - LATELY and one.who != session.who
     )
@@ -93,15 +92,12 @@ def show_standing(session: Session, standing: Standing) -> None:
 
 
 def confirm_against(
-    session: Session, question: str, objections: list[str], *, insists: bool, expected: str = "yes"
+    session: Session, question: str, objections: Sequence[str], *, insists: bool
 ) -> None:
     """Ask, and ask again for each objection, unless the caller insists. Raises Refused."""
-    if session.terminal.assume_yes and objections and not insists:
-        raise Refused(f"{objections[0]} Nothing was changed: say {INSIST}, too, if you mean it.")
-    session.terminal.confirm(question, expected=expected)
-    for objection in objections:
-        if not insists:
-            session.terminal.confirm(f"{printable(objection)} All the same?")
+    _refuse_unheard(session, objections, insists=insists)
+    session.terminal.confirm(question)
+    _ask_for_each(session, objections, insists=insists)
 
 
 def confirm_sending(session: Session, question: str, standing: Standing, *, insists: bool) -> None:
@@ -111,9 +107,17 @@ def confirm_sending(session: Session, question: str, standing: Standing, *, insi
     """
     known = standing.against_sending()
     confirm_against(session, question, known, insists=insists)
-    for objection in take_standing(session).against_sending():
-        if objection in known or insists:
-            continue
-        if session.terminal.assume_yes:
-            raise Refused(f"{objection} Nothing was changed: say {INSIST}, too, if you mean it.")
-        session.terminal.confirm(f"Meanwhile: {printable(objection)} All the same?")
+    came_up = [one for one in take_standing(session).against_sending() if one not in known]
+    _refuse_unheard(session, came_up, insists=insists)
+    _ask_for_each(session, [f"Meanwhile: {one}" for one in came_up], insists=insists)
+
+
+def _refuse_unheard(session: Session, objections: Sequence[str], *, insists: bool) -> None:
+    """Refuse where nobody is asked, and so nobody has heard of what speaks against it."""
+    if session.terminal.assume_yes and objections and not insists:
+        raise Refused(f"{objections[0]} Nothing was changed: say {INSIST}, too, if you mean it.")
+
+
+def _ask_for_each(session: Session, objections: Sequence[str], *, insists: bool) -> None:
+    for objection in () if insists else objections:
+        session.terminal.confirm(f"{printable(objection)} All the same?")

@@ -16,7 +16,7 @@ from smart_redriver.oncall.moving.meant import SAMPLES, sample
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
+from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters, listed
 
@@ -43,8 +43,10 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         say(f"  such as {kept.letter.original_id}:")
         say(f"      {sample(kept.letter.body)}")
     standing = tell_standing(session)
-    against = standing.against_sending() if request.to_source else []
-    confirm_against(session, "Import them?", against, insists=request.insists)
+    if request.to_source:
+        confirm_sending(session, "Import them?", standing, insists=request.insists)
+    else:
+        session.terminal.confirm("Import them?")
     make = ToSource if request.to_source else ToParkingLot
     importing = make(session, request.reason)
     with (

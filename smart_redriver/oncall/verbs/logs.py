@@ -42,18 +42,19 @@ def logs(session: Session, *, since: str, event: str | None, limit: int) -> Exit
         return event is None or (_event(line) or {}).get("message") == event
 
     found = read_log(session, query, most=limit, meant=is_meant)
+    read = [(line, _event(line)) for line in found.lines]
     session.terminal.result(
         {
             "log_group": query.group,
             "command": query.command(),
             "left_off": found.left_off,
             "lines": [
-                {"at": stamp(one.at), "event": _event(one), "text": one.text} for one in found.lines
+                {"at": stamp(line.at), "event": fields, "text": line.text} for line, fields in read
             ],
         }
     )
-    for line in found.lines:
-        session.terminal.say(_told(line))
+    for line, fields in read:
+        session.terminal.say(_told(line, fields))
     if not found.lines:
         session.terminal.say(f"It logged nothing since {stamp(query.start)}.")
     if found.left_off:
@@ -62,8 +63,7 @@ def logs(session: Session, *, since: str, event: str | None, limit: int) -> Exit
     return Exit.DONE
 
 
-def _told(line: LogLine) -> str:
-    fields = _event(line)
+def _told(line: LogLine, fields: Mapping[str, Any] | None) -> str:
     if fields is None:
         return "\n".join(
             f"{stamp(line.at)}  {printable_line(one)}" for one in line.text.splitlines()

@@ -22,7 +22,7 @@ from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
+from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.words import letters, listed
@@ -87,7 +87,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
     question = (
         f"Send {letters(len(trial.changed))} as the command makes them, and remove the originals?"
     )
-    confirm_against(session, question, standing.against_sending(), insists=request.insists)
+    confirm_sending(session, question, standing, insists=request.insists)
     return _send(session, request, out_of, transformation, trial)
 
 
