@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import charge, judge, register_batch
+from redrive.core.breaker import register_batch
 from redrive.core.circuit import Circuit
 from redrive.core.evidence import Evidence, LiveOutcome
+from redrive.core.judging import charge, judge
 from redrive.core.permit import allow
 from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch

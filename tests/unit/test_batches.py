@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import charge, register_batch
+from redrive.core.breaker import register_batch
 from redrive.core.circuit import Circuit, State
+from redrive.core.judging import charge
 from redrive.core.permit import Permit, allow
 from tests.unit.circuits import (
     SETTINGS,

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from redrive.core.batch import Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, Ruling, charge, judge
+from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES
 from redrive.core.circuit import Circuit, State
 from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
+from redrive.core.judging import Ruling, charge, judge
 from redrive.core.permit import allow, cool_down
 from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (

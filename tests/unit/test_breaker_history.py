@@ -14,10 +14,11 @@ from hypothesis.stateful import (
 )
 
 from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, charge, judge, new_circuit, refuse, register_batch
+from redrive.core.breaker import SMALLEST_WINDOW, failed, new_circuit, register_batch
 from redrive.core.by_hand import force, order
 from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.evidence import Evidence, LiveOutcome
+from redrive.core.judging import charge, judge
 from redrive.core.permit import (
     FLAPS_THAT_SHOW,
     allow,
@@ -107,7 +108,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.circuit.state is not State.OPEN)
     @rule(roll=ROLLS)
     def the_source_refuses(self, roll: float) -> None:
-        self.write(refuse(self.circuit, "AccessDenied", self.settings, self.now, roll))
+        self.write(failed(self.circuit, "AccessDenied", self.settings, self.now, roll))
 
     @rule(state=st.sampled_from((State.OPEN, State.CLOSED)))
     def a_person_overrules(self, state: State) -> None:

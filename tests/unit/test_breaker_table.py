@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redrive.core.batch import Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, refuse
+from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, failed
 from redrive.core.by_hand import force
 from redrive.core.circuit import Circuit, State
 from redrive.core.evidence import LiveOutcome
@@ -84,7 +84,7 @@ HAPPENS: dict[Event, circuits.Event] = {
     Event.PROBE_SUCCEEDED: judging(all_succeeded, size=1, is_probe=True),
     Event.PROBE_FAILED: judging(all_failed, size=1, is_probe=True),
     Event.LAST_PROBE_FAILED: judging(all_failed, size=1, is_probe=True),
-    Event.REFUSED_SENDS: lambda circuit: refuse(circuit, "AccessDenied", SETTINGS, NOW, ROLL),
+    Event.REFUSED_SENDS: lambda circuit: failed(circuit, "AccessDenied", SETTINGS, NOW, ROLL),
     Event.OVERTURNED: overturning(),
     Event.OLD_SUCCESS: judging(all_succeeded, generations_ago=1),
     Event.OLD_FAILURE: judging(all_failed, generations_ago=1),

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from redrive.core.batch import CAUSES_KEPT, CauseCount, Heard
-from redrive.core.breaker import judge, note_reports
 from redrive.core.causes import (
     COUNTED_FOR,
     FEWEST_OF_A_CAUSE,
@@ -22,6 +21,7 @@ from redrive.core.causes import (
 )
 from redrive.core.circuit import Circuit
 from redrive.core.evidence import Evidence
+from redrive.core.judging import judge, note_reports
 from redrive.core.permit import cause_cool_down, cool_down
 from redrive.settings import Settings
 from tests.unit.circuits import all_failed, all_succeeded, judged

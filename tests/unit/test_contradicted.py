@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from redrive.core.batch import Heard, Verdict
-from redrive.core.breaker import judge
 from redrive.core.case import Case
 from redrive.core.causes import CauseCircuit
 from redrive.core.circuit import State
 from redrive.core.evidence import Evidence, gather_evidence
+from redrive.core.judging import judge
 from redrive.core.ledger import Entry, Status
 from redrive.core.permit import DISBELIEF, believes_successes
 from redrive.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from redrive.core import breaker
+from redrive.core import judging
 from redrive.core.admission import CONTROLS_AMONG
 from redrive.core.batch import Judged
 from redrive.core.books import Books
@@ -337,7 +337,7 @@ def test_first_suspects_are_waited_for_where_a_success_did_not_wait_for_all_of_i
 def verdict_on(*, live: Live) -> Judged:
     batch = a_batch(size=4)
     known = Evidence(succeeded=3, live=live, met=4, deleted=3, were_tried=True, has_books=True)
-    judged, _ = breaker.judge(
+    judged, _ = judging.judge(
         a_circuit(pending=(batch,)),
         {batch.id: known},
         SETTINGS,

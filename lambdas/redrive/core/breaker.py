@@ -11,23 +11,20 @@
                                                           └───────────┘
 
 It is two-step, as a redrive is: `permit.allow` gives a permit now, the outcome comes minutes later, in another
-invocation, through `judge`. Every change of state starts a new generation; what returns from an older one
+invocation, through `judging`. Every change of state starts a new generation; what returns from an older one
 counts for its letter and moves nothing. No evidence is not success: an empty DLQ changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from redrive.core.batch import Batch, Heard, Judged, Verdict
-from redrive.core.books import Account
-from redrive.core.causes import with_failures, with_successes
+from redrive.core.batch import Batch, Verdict
 from redrive.core.circuit import MOST_FLAPS, Circuit, State
-from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
-from redrive.core.permit import Permit, cause_cool_down, cool_down, is_likely_up, restart_window
-from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement, weigh
+from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS
+from redrive.core.permit import Permit, cool_down, is_likely_up, restart_window
+from redrive.core.verdict import GROWTH_WHERE_SHOWN, Judgement
 from redrive.settings import Settings
 
 #: What failures and a person's close leave at the least; the window grows from here.
@@ -35,17 +32,6 @@ SMALLEST_WINDOW = 1
 
 #: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
 VOUCHED_MINUTES = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
-    """One verdict and the circuit's state before and after it, for the report and the log."""
-
-    queue: str
-    batch: Batch
-    judgement: Judgement
-    before: State
-    after: State
 
 
 def new_circuit(queue: str, settings: Settings, now: datetime) -> Circuit:
@@ -78,159 +64,10 @@ def register_batch(
     return replace(circuit, pending=(*circuit.pending, batch), last_attempt_at=now), batch
 
 
-def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit:
-    """The circuit with returns charged to the batches that they come from.
-
-    Args:
-        returns: how many letters returned, by (batch id, whether the letter was a suspect).
-
-    A return from a judged batch may overturn a success of this generation (`judge` looks at that).
-
-    """
-    for (batch_id, was_suspect), count in returns.items():
-        if batch := circuit.pending_batch(batch_id):
-            if was_suspect:
-                batch = replace(batch, suspects_returned=batch.suspects_returned + count)
-            else:
-                batch = replace(batch, returned=batch.returned + count)
-            circuit = circuit.with_batch(batch)
-        elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
-            circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
-    return circuit
-
-
-def note_reports(
-    circuit: Circuit, heard: Mapping[int, Heard], settings: Settings, now: datetime, roll: float
-) -> Circuit:
-    """The circuit with what consumers have reported of batches, by their ids.
-
-    What a judged batch's letters fail of afterwards counts for the circuits by cause alone.
-    """
-    for batch_id, told in heard.items():
-        if batch := circuit.pending_batch(batch_id):
-            circuit = circuit.with_batch(replace(batch, heard=batch.heard + told))
-        elif (judged := circuit.judged_batch(batch_id)) and judged.is_strike:
-            circuit = _hold_causes(circuit, told, settings, now, roll)
-    return replace(circuit, heard_at=now)
-
-
-def judge(
-    circuit: Circuit,
-    evidence: Mapping[int, Evidence],
-    settings: Settings,
-    now: datetime,
-    *,
-    visibility_timeout: timedelta,
-    roll: float,
-) -> tuple[Circuit, tuple[Ruling, ...]]:
-    """Judge every batch that can be judged, oldest first, and move the circuit accordingly.
-
-    Args:
-        evidence: what is known of each batch that awaits its verdict, by its id.
-        visibility_timeout: the source queue's.
-        roll: uniform in [0, 1), for the jitter of a cool-down.
-
-    """
-    rulings: list[Ruling] = []
-    circuit = _overturn(circuit, settings, now, roll)
-    for batch in circuit.pending:
-        if circuit.pending_batch(batch.id) is None:
-            continue  # voided by a change of state that an earlier verdict brought
-        known = evidence.get(batch.id, Evidence())
-        judgement = weigh(
-            batch,
-            known,
-            settings,
-            now,
-            visibility_timeout=visibility_timeout,
-            is_canary=circuit.state is State.HALF_OPEN,
-        )
-        after = circuit
-        if judgement.verdict is not None:
-            after = circuit.with_verdict(
-                batch,
-                judgement.verdict,
-                is_strike=judgement.is_strike,
-                was_alone=judgement.was_alone,
-                overturned_at=judgement.overturned_at,
-                unaccounted=_unaccounted(batch, judgement, known),
-            )
-            after = _record(after, batch, judgement, settings, now, roll)
-            if judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size:
-                after = _free_causes(after, batch, now)
-            if judgement.is_strike:
-                after = _hold_causes(after, batch.heard, settings, now, roll)
-        rulings.append(_ruling(batch, judgement, circuit, after))
-        circuit = after
-    return circuit, tuple(rulings)
-
-
-def _unaccounted(batch: Batch, judgement: Judgement, evidence: Evidence) -> int:
-    """Letters of a success of which nothing is known yet, where nobody else's messages could be compared with them."""
-    if judgement.verdict is not Verdict.SUCCESS or evidence.live.is_expected:
-        return 0
-    return max(0, batch.size - evidence.succeeded - batch.seen_again)
-
-
-def judge_left_failing(
-    circuit: Circuit, account: Account | None, settings: Settings, now: datetime, roll: float
-) -> Circuit:
-    """Count a further round of failed tries of letters that no batch awaits any more as one more failure.
-
-    Where all letters are out, no further batch can fail: a consumer that keeps them for hours would hide its outage.
-
-    Args:
-        account: of the source's books since the last failure was counted.
-
-    """
-    letters = circuit.left_failing
-    if account is None or not letters or account.deleted:
-        return circuit
-    if account.failed_tries_of_all < letters:
-        return circuit
-    reason = f"{account.failed_tries_of_all} further tries failed, none succeeded"
-    return _failed(circuit, reason, settings, now, roll, is_probe=True)
-
-
-def refuse(
-    circuit: Circuit, reason: str, settings: Settings, now: datetime, roll: float
-) -> Circuit:
-    """After the destination refused sends (access, KMS, throttling): a failure at once."""
-    return _failed(circuit, reason, settings, now, roll)
-
-
-def _record(
-    circuit: Circuit,
-    batch: Batch,
-    judgement: Judgement,
-    settings: Settings,
-    now: datetime,
-    roll: float,
-) -> Circuit:
-    if batch.generation != circuit.generation:
-        return circuit
-    match judgement.verdict:
-        case Verdict.SUCCESS:
-            return _succeeded(circuit, batch, judgement, settings, now)
-        case Verdict.FAILURE:
-            if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
-                circuit = replace(circuit, good_window=batch.size // 4)
-            return _failed(
-                _up_until(circuit, batch.sent_at),
-                judgement.reason,
-                settings,
-                now,
-                roll,
-                is_probe=batch.is_probe,
-            )
-        case _:
-            return circuit
-
-
-def _succeeded(
+def succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
-    vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
+    """The circuit after a batch of its generation succeeded: HALF_OPEN it may close, CLOSED its window grows."""
     circuit = replace(
         circuit,
         success_count=circuit.success_count + 1,
@@ -239,26 +76,44 @@ def _succeeded(
     # Where the consumer flaps and its next bad phase is near, a probe goes before the next batch.
     is_trial = batch.is_probe or batch.size <= settings.canary_size
     circuit = replace(circuit, probed_at=now if is_trial or is_likely_up(circuit, now) else None)
+    vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
     if circuit.state is State.HALF_OPEN:
-        # Whatever opens the circuit next is another outage: its cool-down begins anew.
-        circuit = replace(circuit, consecutive_opens=0)
-        if circuit.success_count < settings.success_threshold and not judgement.is_beyond_doubt:
-            return circuit
-        if batch.size > settings.canary_size:
-            circuit = replace(circuit, good_window=batch.size)
-        window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
-        reason = f"{circuit.success_count} canaries succeeded: {judgement.reason}"
-        closed = replace(
-            circuit,
-            failure_count=0,
-            success_count=0,
-            window=min(window, settings.max_window),
-            is_shaken=True,
-        )
-        return change_state(closed, State.CLOSED, reason, now)
+        return _after_canary(circuit, batch, judgement, vouched, settings, now)
     circuit = replace(circuit, failure_count=0)
     if batch.is_probe:
         return replace(circuit, success_count=circuit.success_count - 1)
+    return _after_batch(circuit, batch, judgement, vouched, settings)
+
+
+def _after_canary(
+    circuit: Circuit,
+    batch: Batch,
+    judgement: Judgement,
+    vouched: int,
+    settings: Settings,
+    now: datetime,
+) -> Circuit:
+    # Whatever opens the circuit next is another outage: its cool-down begins anew.
+    circuit = replace(circuit, consecutive_opens=0)
+    if circuit.success_count < settings.success_threshold and not judgement.is_beyond_doubt:
+        return circuit
+    if batch.size > settings.canary_size:
+        circuit = replace(circuit, good_window=batch.size)
+    window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
+    reason = f"{circuit.success_count} canaries succeeded: {judgement.reason}"
+    closed = replace(
+        circuit,
+        failure_count=0,
+        success_count=0,
+        window=min(window, settings.max_window),
+        is_shaken=True,
+    )
+    return change_state(closed, State.CLOSED, reason, now)
+
+
+def _after_batch(
+    circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int, settings: Settings
+) -> Circuit:
     window, good = circuit.window, circuit.good_window
     # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
     if 2 * batch.size >= window:
@@ -285,29 +140,7 @@ def _grown(window: int, judgement: Judgement, vouched: int) -> int:
     return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
 
 
-def _free_causes(circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
-    """Let go what was held for a cause whose canary was in a batch that succeeded as a whole, reported or not."""
-    freed = {one.cause: [batch.sent_at] for one in circuit.causes if one.canary_batch == batch.id}
-    return replace(circuit, causes=with_successes(circuit.causes, freed, now)) if freed else circuit
-
-
-def _hold_causes(
-    circuit: Circuit, heard: Heard, settings: Settings, now: datetime, roll: float
-) -> Circuit:
-    """Hold letters of a cause together of which enough failed while others succeeded."""
-    failed = {one.cause: one.letters for one in heard.causes}
-    cools_for = cause_cool_down(1, settings, roll)
-    return replace(circuit, causes=with_failures(circuit.causes, failed, cools_for, now))
-
-
-def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:
-    """The circuit that knows for how long the consumer was up, after the failure of a batch sent then."""
-    if circuit.up_since is None or sent_at <= circuit.up_since:
-        return circuit
-    return replace(circuit, up_seconds=int((sent_at - circuit.up_since).total_seconds()))
-
-
-def _failed(
+def failed(
     circuit: Circuit,
     reason: str,
     settings: Settings,
@@ -316,6 +149,7 @@ def _failed(
     *,
     is_probe: bool = False,
 ) -> Circuit:
+    """The circuit after a failure: of a batch of its generation, or of the sends themselves (access, KMS, throttling)."""
     is_flap = circuit.probed_at is not None and not is_probe
     circuit = replace(
         circuit,
@@ -356,27 +190,4 @@ def change_state(
         changed_at=now,
         cools_until=now + cools_for if state is State.OPEN and cools_for else None,
         reason=reason,
-    )
-
-
-def _overturn(circuit: Circuit, settings: Settings, now: datetime, roll: float) -> Circuit:
-    """Charge a success that late returns have turned into a failure, and take its strikes back."""
-    for judged in circuit.judged:
-        if judged.verdict is Verdict.SUCCESS and 0 < judged.overturned_at <= judged.returned:
-            overturned = replace(judged, verdict=Verdict.FAILURE, is_strike=False)
-            circuit = _with_judged(circuit, overturned)
-            if judged.generation == circuit.generation:
-                reason = f"{judged.returned} letters of batch {judged.id} returned late"
-                circuit = _failed(circuit, reason, settings, now, roll)
-    return circuit
-
-
-def _with_judged(circuit: Circuit, changed: Judged) -> Circuit:
-    judged = tuple(changed if batch.id == changed.id else batch for batch in circuit.judged)
-    return replace(circuit, judged=judged)
-
-
-def _ruling(batch: Batch, judgement: Judgement, before: Circuit, after: Circuit) -> Ruling:
-    return Ruling(
-        queue=after.queue, batch=batch, judgement=judgement, before=before.state, after=after.state
     )

@@ -1,6 +1,6 @@
 """What is remembered of one queue between passes: the circuit, its batches, and what people ordered.
 
-Data and arithmetic only. `verdict.py` weighs a batch, `breaker.py` moves the circuit, the state table keeps it.
+Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdicts fall, `breaker.py` moves the circuit, the state table keeps it.
 """
 
 from __future__ import annotations

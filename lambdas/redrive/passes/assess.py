@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from redrive.core import breaker
+from redrive.core import judging
 from redrive.core.evidence import LIVE_LOOKBACK
 from redrive.errors import CallFailed
 from redrive.passes.apply import Hands
@@ -73,7 +73,7 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
         state.did(hands.release(read.cases))
         raise
     for lane, some in returns:
-        lane.keeper.change(breaker.charge(lane.circuit, some))
+        lane.keeper.change(judging.charge(lane.circuit, some))
     return Read(tuple(marked), read.asked, read.is_end)
 
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from redrive.core import breaker
+from redrive.core import breaker, judging
 from redrive.core.admission import Admission
 from redrive.core.batch import Batch, Judged
 from redrive.core.books import PERIOD, Account, Books
-from redrive.core.breaker import Ruling
 from redrive.core.case import Case
 from redrive.core.cause_gate import CauseGate
 from redrive.core.causes import with_successes
@@ -22,6 +21,7 @@ from redrive.core.circuit import Circuit, State
 from redrive.core.decision import Decision
 from redrive.core.evidence import VOUCHED_BEFORE_CANARY, gather_evidence, live_outcome
 from redrive.core.hearing import Hearing
+from redrive.core.judging import Ruling
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit, allow, believes_successes
 from redrive.core.queue_facts import QueueFacts
@@ -125,7 +125,7 @@ class Lane:
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""
-        circuit = breaker.judge_left_failing(
+        circuit = judging.judge_left_failing(
             self.circuit, self._since_failure(), self.settings, now, self.roll
         )
         is_canary = circuit.state is State.HALF_OPEN
@@ -141,7 +141,7 @@ class Lane:
             )
             for one in circuit.pending
         }
-        return breaker.judge(
+        return judging.judge(
             circuit,
             evidence,
             self.settings,
@@ -175,7 +175,7 @@ class Lane:
         recovered = {c: sent for (queue, c), sent in hearing.recovered.items() if queue == name}
         circuit = self.circuit
         if told:
-            circuit = breaker.note_reports(circuit, told, self.settings, now, self.roll)
+            circuit = judging.note_reports(circuit, told, self.settings, now, self.roll)
         if recovered:
             circuit = replace(circuit, causes=with_successes(circuit.causes, recovered, now))
         self.keeper.change(circuit)
@@ -241,13 +241,13 @@ class Lane:
         """The circuit with the batch completed, late returns charged and a refusal counted."""
         if self._batch is not None and circuit.pending_batch(self._batch.id):
             circuit = self._completed(circuit, self._batch, now)
-        circuit = breaker.charge(circuit, self._late)
+        circuit = judging.charge(circuit, self._late)
         if self._gate is not None:
             batch = self._batch.id if self._batch else None
             circuit = replace(circuit, causes=self._gate.circuits(batch, now))
         if self.refusal is not None:
             reason = f"the source queue refused letters: {self.refusal}"
-            circuit = breaker.refuse(circuit, reason, self.settings, now, self.roll)
+            circuit = breaker.failed(circuit, reason, self.settings, now, self.roll)
         return circuit
 
     def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from redrive.core.breaker import Ruling
 from redrive.core.circuit import Circuit, State
 from redrive.core.decision import Decision, HoldReason
+from redrive.core.judging import Ruling
 from redrive.core.levels import suspects_waiting, waiting_seconds
 from redrive.core.permit import LISTENING, is_worth_listening
 from redrive.core.report import Outcome, Report
