@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from simulator.order import OrderRecord
+
 
 @dataclass(slots=True)
 class Deliveries:
@@ -40,6 +42,7 @@ class Register:
         letters: those that ever were dead letters, poison pills among them.
         poison: poison pills.
         dependent: those that need the downstream.
+        order: of those in FIFO queues, in which order they were sent, tried and done.
 
     """
 
@@ -48,3 +51,4 @@ class Register:
     poison: set[str] = field(default_factory=set)
     dependent: set[str] = field(default_factory=set)
     deliveries: Deliveries = field(default_factory=Deliveries)
+    order: OrderRecord = field(default_factory=OrderRecord)
