@@ -11,7 +11,7 @@ import pytest
 
 from redrive.settings import Settings
 from simulator.conditions import OUTCOMES, Conditions
-from simulator.consumers import Consumer, Downstream, Reports, down_until, never
+from simulator.consumers import Consumer, Downstream, Reports, down_until, flapping, never
 from simulator.rivals import NativeMove
 from simulator.sources import LiveTraffic, Source
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
@@ -274,3 +274,20 @@ def test_a_world_may_be_wished_for_with_fifo_queues() -> None:
 def test_groups_without_fifo_queues_can_t_be_wished_for() -> None:
     with pytest.raises(ImpossibleError, match="add --fifo"):
         vary(OWN, Wishes(groups=4), Settings())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_fails_what_never_dies_is_done_once_and_in_its_group_s_order(seed: int) -> None:
+    consumer = Consumer(
+        health=flapping(minutes(3), minutes(1)), failure_probability=0.2, capacity_per_second=1
+    )
+    world = fifo_world(consumer, groups=5, per_minute=30, seed=seed)
+
+    world.run(Nobody(), until=hours(1))
+
+    living = world.deliveries.done.keys() - world.letters
+    assert len(living) > 500
+    assert world.letters
+    assert world.order.overtakings(living) == []
+    assert set(world.deliveries.done.values()) == {1}
+    assert not world.lost()
