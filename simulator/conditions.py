@@ -39,3 +39,13 @@ class Conditions:
     def queue_name(self, queue: str) -> str:
         """The name that SQS knows a queue of the world by; one that is that already stays as it is."""
         return f"{queue}{FIFO}" if self.fifo and not queue.endswith(FIFO) else queue
+
+    def attributes_of(self, queue: str) -> dict[str, str]:
+        """What one of the world's queues is made with."""
+        retention = self.dlq_retention if queue == DLQ else FOURTEEN_DAYS
+        made_with = {"MessageRetentionPeriod": str(retention)}
+        if queue not in (DLQ, PARKING_LOT):
+            made_with["VisibilityTimeout"] = str(self.visibility_timeout)
+        if self.fifo:
+            made_with["FifoQueue"] = "true"
+        return made_with

@@ -14,10 +14,9 @@ from typing import Any
 
 from fakes.clock import VirtualClock
 from fakes.sqs import Event, FakeSqs, Message
-from simulator.conditions import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, Conditions
+from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
 from simulator.groups import Groups
-from simulator.order import OrderRecord
-from simulator.register import Deliveries, Register
+from simulator.register import Register, Registered
 from simulator.sources import Source
 from simulator.worker import ATTRIBUTES
 
@@ -28,7 +27,7 @@ RECEIVES_IN_FLIGHT = 11_000
 SETTLES_IN_SECONDS = 120
 
 
-class Queues:
+class Queues(Registered):
     """Messages come in by `send` and `dead_letters`; everything else looks without touching.
 
     Queues may be named as `conditions` has them, also where they are FIFO queues: SQS knows those by `queue_name`.
@@ -69,31 +68,6 @@ class Queues:
     def queue_name(self, queue: str) -> str:
         """The name that SQS knows a queue by."""
         return self.conditions.queue_name(queue)
-
-    @property
-    def order(self) -> OrderRecord:
-        """In which order the messages of FIFO queues were sent, tried and done, group by group."""
-        return self.register.order
-
-    @property
-    def deliveries(self) -> Deliveries:
-        """What the consumers saw."""
-        return self.register.deliveries
-
-    @property
-    def sent(self) -> set[str]:
-        """All messages."""
-        return self.register.sent
-
-    @property
-    def letters(self) -> set[str]:
-        """Messages that ever were dead letters, poison pills among them."""
-        return self.register.letters
-
-    @property
-    def poison(self) -> set[str]:
-        """Poison pills, dead letters or not."""
-        return self.register.poison
 
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
@@ -229,14 +203,9 @@ class Queues:
             self.order.died_at.setdefault(body, event.at - self.started)
 
     def _create(self) -> None:
-        visibility = str(self.conditions.visibility_timeout)
-        kind = {"FifoQueue": "true"} if self.conditions.fifo else {}
-        retention = kind | {"MessageRetentionPeriod": str(FOURTEEN_DAYS)}
-        dlq = kind | {"MessageRetentionPeriod": str(self.conditions.dlq_retention)}
-        self._queues.create_queue(QueueName=self.queue_name(DLQ), Attributes=dlq)
-        self._queues.create_queue(QueueName=self.queue_name(PARKING_LOT), Attributes=retention)
-        for name in self.sources:
+        for queue in (DLQ, PARKING_LOT, *self.sources):
             self._queues.create_queue(
-                QueueName=name, Attributes=retention | {"VisibilityTimeout": visibility}
+                QueueName=self.queue_name(queue), Attributes=self.conditions.attributes_of(queue)
             )
+        for name in self.sources:
             self.let_dead_letters_end_in(DLQ, of=name, after=self.conditions.max_receive_count)

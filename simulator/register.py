@@ -52,3 +52,34 @@ class Register:
     dependent: set[str] = field(default_factory=set)
     deliveries: Deliveries = field(default_factory=Deliveries)
     order: OrderRecord = field(default_factory=OrderRecord)
+
+
+class Registered:
+    """A world whose messages are in a register."""
+
+    register: Register
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What the consumers saw."""
+        return self.register.deliveries
+
+    @property
+    def sent(self) -> set[str]:
+        """All messages."""
+        return self.register.sent
+
+    @property
+    def letters(self) -> set[str]:
+        """Messages that ever were dead letters, poison pills among them."""
+        return self.register.letters
+
+    @property
+    def poison(self) -> set[str]:
+        """Poison pills, dead letters or not."""
+        return self.register.poison
+
+    @property
+    def order(self) -> OrderRecord:
+        """In which order the messages of FIFO queues were sent, tried and done, group by group."""
+        return self.register.order
