@@ -1,7 +1,7 @@
 """AWS in memory and in virtual time, as far as the re-driver calls it: what simulator, bench and tests run on.
 
 clock        the one clock; who drives a world moves it
-sqs          FakeSqs: standard queues, dead-letter queues and native move tasks, late and rough as the real ones
+sqs          FakeSqs: standard and FIFO queues, dead-letter queues and native move tasks, late and rough as the real ones
 dynamodb     FakeDynamoDb: a state table with conditional writes and batches
 cloudwatch   FakeCloudWatch: the AWS/SQS metrics of a FakeSqs
 stand_in     AWS below botocore, for measuring: no queue, but a letter a byte, and each call takes its time

@@ -22,15 +22,25 @@ Client = TypeVar("Client", bound="FakeClient")
 
 
 class Fault(Exception):  # noqa: N818 - not yet an error: the client turns it into the ClientError
-    """What the service answers instead of a result, before it is known which operation asked."""
+    """What the service answers instead of a result, before it is known which operation asked.
+
+    `entry_code` is told in its place where the fault is that of one entry of a batch.
+    """
 
     def __init__(
-        self, code: str, message: str, *, query_code: str | None = None, **extra: object
+        self,
+        code: str,
+        message: str,
+        *,
+        query_code: str | None = None,
+        entry_code: str | None = None,
+        **extra: object,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.query_code = query_code
+        self.entry_code = entry_code or code
         self.extra = extra
 
 

@@ -8,6 +8,7 @@ SOURCE = "orders"
 DLQ = "orders-dlq"
 PARKING_LOT = "orders-parking-lot"
 OUTCOMES = "orders-outcomes"
+FIFO = ".fifo"
 FOURTEEN_DAYS = 1_209_600
 
 
@@ -21,6 +22,8 @@ class Conditions:
         count_lag_seconds: `GetQueueAttributes` tells counts up to this old.
         count_noise: and each of them wrong by up to so many.
         metrics_lag_seconds: CloudWatch knows a minute so long after its end.
+        fifo: whether source queues, DLQ and parking lot are FIFO queues; the outcome queue never is.
+        groups: message groups that producers deal their messages to, of FIFO queues.
 
     """
 
@@ -30,3 +33,19 @@ class Conditions:
     count_lag_seconds: float = 60.0
     count_noise: int = 0
     metrics_lag_seconds: float = 120.0
+    fifo: bool = False
+    groups: int = 10
+
+    def queue_name(self, queue: str) -> str:
+        """The name that SQS knows a queue of the world by; one that is that already stays as it is."""
+        return f"{queue}{FIFO}" if self.fifo and not queue.endswith(FIFO) else queue
+
+    def attributes_of(self, queue: str) -> dict[str, str]:
+        """What one of the world's queues is made with."""
+        retention = self.dlq_retention if queue == DLQ else FOURTEEN_DAYS
+        made_with = {"MessageRetentionPeriod": str(retention)}
+        if queue not in (DLQ, PARKING_LOT):
+            made_with["VisibilityTimeout"] = str(self.visibility_timeout)
+        if self.fifo:
+            made_with["FifoQueue"] = "true"
+        return made_with

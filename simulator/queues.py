@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 from fakes.clock import VirtualClock
-from fakes.sqs import FakeSqs
-from simulator.conditions import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, Conditions
-from simulator.register import Deliveries, Register
+from fakes.sqs import Event, FakeSqs, Message
+from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
+from simulator.groups import Groups
+from simulator.register import Register, Registered
 from simulator.sources import Source
 from simulator.worker import ATTRIBUTES
 
@@ -25,14 +27,18 @@ RECEIVES_IN_FLIGHT = 11_000
 SETTLES_IN_SECONDS = 120
 
 
-class Queues:
-    """Messages come in by `send` and `dead_letters`; everything else looks without touching."""
+class Queues(Registered):
+    """Messages come in by `send` and `dead_letters`; everything else looks without touching.
+
+    Queues may be named as `conditions` has them, also where they are FIFO queues: SQS knows those by `queue_name`.
+    """
 
     def __init__(self, seed: int, conditions: Conditions, sources: Sequence[Source]) -> None:
         self.rng = Random(seed)
         self.clock = VirtualClock()
         self.conditions = conditions
-        self.sources = {source.name: source for source in sources}
+        named = [replace(one, name=self.queue_name(one.name)) for one in sources]
+        self.sources = {source.name: source for source in named}
         self.register = Register()
         self.started = self.clock.now()
         self._queues = FakeSqs(
@@ -43,8 +49,11 @@ class Queues:
         )
         # Apart from `rng`, so that the same messages need the downstream whatever else is left to chance.
         self._chooser = Random(seed + 2)
+        self._groups = Groups(conditions.groups, Random(seed + 4)) if conditions.fifo else None
         self.sqs: Any = self._queues  # what the policy is given; a scenario may put faults between
         self._create()
+        if conditions.fifo:
+            self._queues.inspect.subscribe(self._note_death)
 
     @property
     def elapsed(self) -> timedelta:
@@ -56,25 +65,9 @@ class Queues:
         """The source queues that share the DLQ, `orders` first."""
         return tuple(self.sources)
 
-    @property
-    def deliveries(self) -> Deliveries:
-        """What the consumers saw."""
-        return self.register.deliveries
-
-    @property
-    def sent(self) -> set[str]:
-        """All messages."""
-        return self.register.sent
-
-    @property
-    def letters(self) -> set[str]:
-        """Messages that ever were dead letters, poison pills among them."""
-        return self.register.letters
-
-    @property
-    def poison(self) -> set[str]:
-        """Poison pills, dead letters or not."""
-        return self.register.poison
+    def queue_name(self, queue: str) -> str:
+        """The name that SQS knows a queue by."""
+        return self.conditions.queue_name(queue)
 
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
@@ -83,8 +76,9 @@ class Queues:
 
         Takes a while, before the world's own time starts: `left` before they expire in the DLQ, if that is told.
         """
+        of = self.queue_name(of)
         pills = set(self.rng.sample(range(count), poison))
-        prefix = "letter" if of == SOURCE else f"{of}-letter"
+        prefix = "letter" if of == self.queue_name(SOURCE) else f"{of}-letter"
         bodies = [f"{prefix}-{index}" for index in range(count)]
         downstream = self.sources[of].consumer.downstream
         if downstream is not None:
@@ -102,25 +96,28 @@ class Queues:
         if left is not None:
             self.clock.advance_to(expire_at - left.total_seconds())
         self.started = self.clock.now()
+        if self.conditions.fifo:
+            self.order.died_at |= dict.fromkeys(bodies, timedelta())
 
     def send(self, body: str, *, is_poison: bool = False, to: str = SOURCE) -> None:
         """A producer's message."""
+        to = self.queue_name(to)
         downstream = self.sources[to].consumer.downstream
         if downstream is not None and self._chooser.random() < downstream.live_share:
             self.register.dependent.add(body)
         self._put(body, to, is_poison=is_poison)
 
     def url(self, queue: str) -> str:
-        url: str = self._queues.get_queue_url(QueueName=queue)["QueueUrl"]
+        url: str = self._queues.get_queue_url(QueueName=self.queue_name(queue))["QueueUrl"]
         return url
 
     def depth(self, queue: str) -> int:
         """Messages at rest in the queue, exactly."""
-        return self._queues.inspect.counts(queue).total
+        return self._queues.inspect.counts(self.queue_name(queue)).total
 
     def bodies(self, *queues: str) -> list[str]:
         """Bodies of the messages at rest in these queues."""
-        return [one.body for queue in queues for one in self._queues.inspect.messages(queue)]
+        return [one.body for queue in queues for one in self._at_rest(queue)]
 
     def parked(self) -> list[str]:
         return self.bodies(PARKING_LOT)
@@ -130,7 +127,7 @@ class Queues:
         started = self.started.timestamp()
         parked = {
             message.body: timedelta(seconds=message.arrived_at - started)
-            for message in self._queues.inspect.messages(PARKING_LOT)
+            for message in self._at_rest(PARKING_LOT)
         }
         return parked | self.deliveries.done_at
 
@@ -171,30 +168,44 @@ class Queues:
         is_poison: bool,
         attributes: dict[str, Any] | None = None,
     ) -> None:
+        fields = self._groups.fields(body) if self._groups else {}
         self._queues.send_message(
-            QueueUrl=self.url(queue), MessageBody=body, MessageAttributes=attributes or ATTRIBUTES
+            QueueUrl=self.url(queue),
+            MessageBody=body,
+            MessageAttributes=attributes or ATTRIBUTES,
+            **fields,  # type: ignore[arg-type]  # names of strings
         )
+        if fields:
+            self.order.sent[fields["MessageGroupId"]].append(body)
         self.sent.add(body)
         if is_poison:
             self.poison.add(body)
 
     def _receive_all(self, queue: str) -> None:
+        """Fail all that can be received, once; of a FIFO queue again and again, or each group would die ten by ten."""
+        timeout = 0 if self.conditions.fifo else None
         url = self.url(queue)
         for _ in range(RECEIVES_IN_FLIGHT):
-            if not self._queues.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get(
-                "Messages"
-            ):
+            answer = self._queues.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=timeout
+            )
+            if not answer.get("Messages"):
                 break
 
+    def _at_rest(self, queue: str) -> list[Message]:
+        return self._queues.inspect.messages(self.queue_name(queue))
+
+    def _note_death(self, event: Event) -> None:
+        """What was received too often is a letter, whether or not its consumer ever tried it."""
+        if event.kind == "moved" and event.queue_name == self.queue_name(DLQ):
+            body = event.message.body
+            self.letters.add(body)
+            self.order.died_at.setdefault(body, event.at - self.started)
+
     def _create(self) -> None:
-        visibility = str(self.conditions.visibility_timeout)
-        retention = {"MessageRetentionPeriod": str(FOURTEEN_DAYS)}
-        self._queues.create_queue(
-            QueueName=DLQ, Attributes={"MessageRetentionPeriod": str(self.conditions.dlq_retention)}
-        )
-        self._queues.create_queue(QueueName=PARKING_LOT, Attributes=retention)
-        for name in self.sources:
+        for queue in (DLQ, PARKING_LOT, *self.sources):
             self._queues.create_queue(
-                QueueName=name, Attributes=retention | {"VisibilityTimeout": visibility}
+                QueueName=self.queue_name(queue), Attributes=self.conditions.attributes_of(queue)
             )
+        for name in self.sources:
             self.let_dead_letters_end_in(DLQ, of=name, after=self.conditions.max_receive_count)

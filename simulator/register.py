@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from simulator.order import OrderRecord
+
 
 @dataclass(slots=True)
 class Deliveries:
@@ -40,6 +42,7 @@ class Register:
         letters: those that ever were dead letters, poison pills among them.
         poison: poison pills.
         dependent: those that need the downstream.
+        order: of those in FIFO queues, in which order they were sent, tried and done.
 
     """
 
@@ -48,3 +51,35 @@ class Register:
     poison: set[str] = field(default_factory=set)
     dependent: set[str] = field(default_factory=set)
     deliveries: Deliveries = field(default_factory=Deliveries)
+    order: OrderRecord = field(default_factory=OrderRecord)
+
+
+class Registered:
+    """A world whose messages are in a register."""
+
+    register: Register
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What the consumers saw."""
+        return self.register.deliveries
+
+    @property
+    def sent(self) -> set[str]:
+        """All messages."""
+        return self.register.sent
+
+    @property
+    def letters(self) -> set[str]:
+        """Messages that ever were dead letters, poison pills among them."""
+        return self.register.letters
+
+    @property
+    def poison(self) -> set[str]:
+        """Poison pills, dead letters or not."""
+        return self.register.poison
+
+    @property
+    def order(self) -> OrderRecord:
+        """In which order the messages of FIFO queues were sent, tried and done, group by group."""
+        return self.register.order

@@ -38,6 +38,8 @@ class Wishes:
         watch_hours: when the scenario ends, whatever is left.
         reports: the consumers have the kit, and report; False leaves the scenario as it is.
         permanent: they mark poison as permanent, too, for which they need the kit: it implies `reports`.
+        fifo: the queues are FIFO queues; False leaves the scenario as it is.
+        groups: message groups of FIFO queues.
 
     """
 
@@ -60,6 +62,8 @@ class Wishes:
     watch_hours: float | None = None
     reports: bool = False
     permanent: bool = False
+    fifo: bool = False
+    groups: int | None = None
 
 
 #: A world of one's own begins from this.
@@ -107,7 +111,12 @@ def _conditions(conditions: Conditions, wishes: Wishes) -> Conditions:
         "count_lag_seconds": wishes.count_lag,
         "count_noise": wishes.count_noise,
         "metrics_lag_seconds": wishes.metrics_lag,
+        "fifo": wishes.fifo or None,
+        "groups": wishes.groups,
     }
+    if wishes.groups is not None and not (wishes.fifo or conditions.fifo):
+        message = "--groups are of FIFO queues: add --fifo."
+        raise ImpossibleError(message)
     given = {name: value for name, value in wished.items() if value is not None}
     return replace(conditions, **given)  # type: ignore[arg-type]  # each has its field's type
 

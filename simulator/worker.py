@@ -124,8 +124,7 @@ class Worker:
     def _handle(self, messages: Sequence[Message], elapsed: timedelta) -> None:
         self._invocations += 1
         invocation = Invocation(number=self._invocations, outcomes=self._reporter.batch())
-        for message in messages:
-            self._try(message, invocation, elapsed)
+        self._try_all(messages, invocation, elapsed)
         if invocation.done and self.consumer.processing_seconds:
             ready_at = elapsed + timedelta(seconds=self.consumer.processing_seconds)
             self._in_process.append((ready_at, invocation))
@@ -133,6 +132,12 @@ class Worker:
             self._finish(invocation, elapsed)
         if invocation.failed and self.consumer.backoff_seconds:
             self._back_off(invocation.failed)
+
+    def _try_all(
+        self, messages: Sequence[Message], invocation: Invocation, elapsed: timedelta
+    ) -> None:
+        for message in messages:
+            self._try(message, invocation, elapsed)
 
     def _try(self, message: Message, invocation: Invocation, elapsed: timedelta) -> None:
         """Deliver one message, and note what becomes of it."""

@@ -15,6 +15,7 @@ from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer, Reports
+from simulator.fifo_worker import FifoWorker
 from simulator.kit import Post, reporter_of
 from simulator.queues import Queues
 from simulator.sources import LiveTraffic, Producers, Source
@@ -91,9 +92,10 @@ class World(Queues):
 
         It knew of nothing then that no retry can heal, or none of these would be a letter; and nothing befell its reports.
         """
-        before = {one.message_id for one in self._queues.inspect.messages(DLQ)}
+        of = self.queue_name(of)
+        before = {one.message_id for one in self._at_rest(DLQ)}
         super().dead_letters(count, poison=poison, of=of, left=left)
-        dead = [one for one in self._queues.inspect.messages(DLQ) if one.message_id not in before]
+        dead = [one for one in self._at_rest(DLQ) if one.message_id not in before]
         if self.sources[of].consumer.reports:
             plain = self._reporter(self.sources[of], Reports(), self.rng)
             self._workers[of].report_deaths({one.message_id: one.body for one in dead}, plain)
@@ -172,7 +174,8 @@ class World(Queues):
         def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
             self._put(body, source.name, is_poison=is_poison, attributes=attributes)
 
-        return Worker(
+        kind = FifoWorker if self.conditions.fifo else Worker
+        return kind(
             self._queues,
             source.name,
             source.consumer,

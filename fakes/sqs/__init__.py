@@ -1,4 +1,4 @@
-"""Standard SQS queues: the client of one account, and what a test or a simulation may know beyond it.
+"""SQS queues, standard and FIFO: the client of one account, and what a test or a simulation may know beyond it.
 
 client        send, receive, delete, change visibility, by the rules of `validation` and `receipts`
 account       queues as such: create, attributes, counts, source queues of a DLQ, move tasks

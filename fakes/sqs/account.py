@@ -7,7 +7,10 @@ from random import Random
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
+from fakes.sqs.fifo_attributes import FifoAttributes, check_kind, is_fifo_name
+from fakes.sqs.fifo_queue import FifoQueue
 from fakes.sqs.inspection import Event, Inspection, event
+from fakes.sqs.lines import FrontOfLine
 from fakes.sqs.message import EventKind, Message, new_message_id
 from fakes.sqs.message_attributes import invalid
 from fakes.sqs.metrics import Counts
@@ -61,15 +64,9 @@ class SqsAccount(FakeClient):
                 exists = "A queue already exists with the same name and a different value."
                 raise Fault("QueueNameExists", exists, query_code="QueueAlreadyExists")
             return {"QueueUrl": self._url_prefix + QueueName}
-        queue = Queue(
-            name=QueueName,
-            arn=self._arn_prefix + QueueName,
-            rng=self._rng,
-            order_width=self._order_width,
-            report=self._report,
-        )
+        check_kind(QueueName, given)
         now = self._clock.time()
-        attributes = QueueAttributes(queue, now)
+        queue, attributes = self._new_queue(QueueName, now)
         attributes.change(given, self._dead_letter_queue_for(queue), now)
         self._queues[QueueName], self._attributes[QueueName] = queue, attributes
         queue.observe(now)
@@ -145,6 +142,15 @@ class SqsAccount(FakeClient):
         task = self._move_tasks.cancel(TaskHandle)
         return {"ApproximateNumberOfMessagesMoved": task.moved}
 
+    def _new_queue(self, name: str, now: float) -> tuple[Queue, QueueAttributes]:
+        arn = self._arn_prefix + name
+        if is_fifo_name(name):
+            fifo = FifoQueue(name=name, arn=arn, serials=self._serials, report=self._report)
+            return fifo, FifoAttributes(fifo, now)
+        line = FrontOfLine(self._rng, self._order_width)
+        queue = Queue(name=name, arn=arn, line=line, report=self._report)
+        return queue, QueueAttributes(queue, now)
+
     def _approximate(self, queue: Queue, now: float) -> Counts:
         """The counts as SQS tells them, which are "approximate" and converge within a minute of quiet.
 
@@ -182,10 +188,12 @@ class SqsAccount(FakeClient):
         return queue
 
     def _dead_letter_queue_for(self, source: Queue) -> Callable[[str], Queue]:
-        """A look-up by ARN that respects the RedriveAllowPolicy of what it finds."""
+        """A look-up by ARN that respects the kind and the RedriveAllowPolicy of what it finds."""
 
         def find(arn: str) -> Queue:
             queue = self._queue_by_arn(arn)
+            if queue.is_fifo != source.is_fifo:
+                raise invalid("Dead-letter queue must be same type of queue as the source.")
             if not self._attributes[queue.name].allows_redrive_from(source.arn):
                 raise invalid(f"Queue {arn} does not allow {source.arn} to use it as its DLQ.")
             return queue
@@ -209,6 +217,8 @@ class SqsAccount(FakeClient):
             sent_at=now,
             group_id=message.group_id,
             trace_header=message.trace_header,
+            # Of a letter of a FIFO queue; nothing says what AWS takes.
+            deduplication_id=message.deduplication_id and message.message_id,
         )
 
     def _report(self, kind: EventKind, at: float, queue: Queue, message: Message) -> None:

@@ -1,13 +1,14 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""A fake of the boto3 SQS client: standard queues in memory, in virtual time.
+"""A fake of the boto3 SQS client: queues in memory, in virtual time.
 
 Faithful where a re-driver could be caught out: letters move to their DLQ only when somebody
 polls the source queue, keep id, SentTimestamp and receive count on the way, and expire by the
 original SentTimestamp; counts are late; order is rough; an old receipt handle deletes nothing
-and tells nobody. tests/contract checks the fake against moto. None of it was compared with a
-real account: each module names the source of what it does.
+and tells nobody. FIFO queues keep their groups in order, and come once (`fifo_queue`).
+tests/contract checks the fake against moto. None of it was compared with a real account: each
+module names the source of what it does.
 
-FIFO queues raise NotImplementedError. WaitTimeSeconds is accepted and never waits.
+WaitTimeSeconds is accepted and never waits; ReceiveRequestAttemptId is not known.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +23,11 @@ from fakes.sqs.message import (
     new_message_id,
     render,
 )
-from fakes.sqs.message_attributes import MessageAttributes, attributes_of, invalid
+from fakes.sqs.message_attributes import MessageAttributes, attributes_of
 from fakes.sqs.queue import Queue
 from fakes.sqs.receipts import change_visibility, delete, receipt_handle
 from fakes.sqs.validation import (
     MAX_BATCH_ENTRIES,
-    MAX_DELAY_SECONDS,
     MAX_VISIBILITY_SECONDS,
     MAX_WAIT_SECONDS,
     check_batch,
@@ -46,8 +46,8 @@ class FakeSqs(SqsAccount):
 
     count_lag_seconds: GetQueueAttributes tells counts up to this old (0: as they are).
     count_noise: each of them is off by up to this many, drawn anew for each reading, and never below 0.
-    order_width: a receive draws at random among so many of the oldest messages (1: by age).
-    duplicate_probability: chance that a received message also stays visible.
+    order_width: a receive from a standard queue draws at random among so many of the oldest messages (1: by age).
+    duplicate_probability: chance that a received message of a standard queue also stays visible.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class FakeSqs(SqsAccount):
         MessageAttributes: MessageAttributes | None = None,
         MessageSystemAttributes: MessageAttributes | None = None,
         MessageGroupId: str | None = None,
+        MessageDeduplicationId: str | None = None,
     ) -> Response:
         """Send one message."""
         queue, now = self._queue(QueueUrl)
@@ -92,6 +93,7 @@ class FakeSqs(SqsAccount):
             "MessageAttributes": MessageAttributes,
             "MessageSystemAttributes": MessageSystemAttributes,
             "MessageGroupId": MessageGroupId,
+            "MessageDeduplicationId": MessageDeduplicationId,
         }
         sent = self._send(queue, entry, now)
         queue.observe(now)
@@ -99,9 +101,10 @@ class FakeSqs(SqsAccount):
 
     @operation
     def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Entry]) -> Response:
-        """Send up to ten messages; each is accepted or refused by itself."""
+        """Send up to ten messages; each is accepted or refused by itself, as far as its queue does so."""
         queue, now = self._queue(QueueUrl)
         check_batch(Entries)
+        queue.check_batch(Entries)
         check_batch_size(
             sum(
                 message_bytes(entry["MessageBody"], attributes_of(entry.get("MessageAttributes")))
@@ -129,16 +132,9 @@ class FakeSqs(SqsAccount):
         if VisibilityTimeout is not None:
             check_range("VisibilityTimeout", VisibilityTimeout, 0, MAX_VISIBILITY_SECONDS)
             timeout = VisibilityTimeout
-        if queue.is_full:
-            raise Fault("OverLimit", "Too many messages in flight.")
-        received: list[Message] = []
-        while len(received) < MaxNumberOfMessages and not queue.is_full:
-            message = queue.receive(timeout, now)
-            if message is None:
-                break
-            received.append(message)
+        received = queue.take(MaxNumberOfMessages, timeout, now)
         for message in received:
-            if timeout == 0 or self._is_duplicated():
+            if timeout == 0 or self._is_duplicated(queue):
                 queue.release(message, now)
         queue.observe(now)
         rendered = [
@@ -198,12 +194,7 @@ class FakeSqs(SqsAccount):
         group_id = entry.get("MessageGroupId")
         check_message(body, attributes, system_attributes, group_id)
         check_size(message_bytes(body, attributes), queue.settings.maximum_message_size)
-        delay = entry.get("DelaySeconds")
-        if delay is None:
-            delay = queue.settings.delay
-        check_range("DelaySeconds", delay, 0, MAX_DELAY_SECONDS)
-        if entry.get("MessageDeduplicationId"):
-            raise invalid("MessageDeduplicationId is not valid for this queue type.")
+        delay, deduplication_id = queue.terms(entry)
         message = Message(
             serial=next(self._serials),
             message_id=new_message_id(self._rng),
@@ -212,15 +203,16 @@ class FakeSqs(SqsAccount):
             sent_at=now,
             group_id=group_id,
             trace_header=system_attributes.get("AWSTraceHeader", {}).get("StringValue"),
+            deduplication_id=deduplication_id,
         )
-        queue.send(message, delay, now)
-        answer = {"MessageId": message.message_id, "MD5OfMessageBody": message.body_md5}
+        answer = queue.send(message, delay, now)
+        answer["MD5OfMessageBody"] = message.body_md5
         if attributes.given:
             answer["MD5OfMessageAttributes"] = attributes.given_md5
         return answer
 
-    def _is_duplicated(self) -> bool:
-        chance = self._duplicate_probability
+    def _is_duplicated(self, queue: Queue) -> bool:
+        chance = 0 if queue.is_fifo else self._duplicate_probability
         return bool(chance) and self._rng.random() < chance
 
 
@@ -236,7 +228,7 @@ def _each(
         try:
             successful.append({"Id": entry["Id"], **act(entry)})
         except Fault as fault:
-            told = {"SenderFault": True, "Code": fault.code, "Message": fault.message}
+            told = {"SenderFault": True, "Code": fault.entry_code, "Message": fault.message}
             failed.append({"Id": entry["Id"], **told})
     queue.observe(now)
     lists = {"Successful": successful, "Failed": failed}

@@ -38,6 +38,8 @@ class Message:
     sent_at: float
     group_id: str | None = None
     trace_header: str | None = None
+    deduplication_id: str | None = None  # this and the next of messages in FIFO queues
+    sequence_number: str | None = None
 
     receive_count: int = 0  # ApproximateReceiveCount: goes on counting in the DLQ
     first_received_at: float = 0.0
@@ -112,6 +114,8 @@ def _system_attributes(message: Message, names: Collection[str]) -> dict[str, st
         "ApproximateReceiveCount": str(message.receive_count),
         "ApproximateFirstReceiveTimestamp": str(int(message.first_received_at * 1000)),
         "MessageGroupId": message.group_id,
+        "MessageDeduplicationId": message.deduplication_id,
+        "SequenceNumber": message.sequence_number,
         "AWSTraceHeader": message.trace_header,
         "DeadLetterQueueSourceArn": message.dead_letter_source_arn,
     }

@@ -69,10 +69,13 @@ class MoveTasks:
             check_range("MaxNumberOfMessagesPerSecond", rate, 1, MAX_MESSAGES_PER_SECOND)
         if any(task.source is source for task in self._running()):
             raise invalid("There is already a task running for this source queue.")
+        destination = self._find_by_arn(destination_arn) if destination_arn else None
+        if destination is not None and destination.is_fifo != source.is_fifo:
+            raise invalid("The destination queue must be same type of queue as the source.")
         task = MoveTask(
             handle=f"task-{len(self._tasks) + 1}",
             source=source,
-            destination=self._find_by_arn(destination_arn) if destination_arn else None,
+            destination=destination,
             rate=rate or MAX_MESSAGES_PER_SECOND,
             started_at=now,
             to_move=source.counts().visible,

@@ -10,16 +10,19 @@ Messages move so:
     VISIBLE -> the dead-letter queue, on the receive attempt after maxReceiveCount receives
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
+from typing import Any, Protocol
 
-from fakes.sqs.lines import FrontOfLine, Timeline
+from fakes.boto_client import Fault, Response
+from fakes.sqs.lines import Timeline
 from fakes.sqs.message import EventKind, Message, Rest
 from fakes.sqs.message_attributes import invalid
 from fakes.sqs.metrics import Counts, QueueMetrics
 from fakes.sqs.validation import (
+    MAX_DELAY_SECONDS,
     MAX_VISIBILITY_SECONDS,
+    check_range,
 )
 
 MAX_IN_FLIGHT = 120_000  # [botocore ReceiveMessage: OverLimit]
@@ -47,16 +50,25 @@ class QueueSettings:
     wait_time: int = 0
 
 
+class Line(Protocol):
+    """The visible messages, in the order in which the queue gives them out."""
+
+    def add(self, message: Message) -> None: ...
+
+    def draw(self) -> Message | None: ...
+
+
 class Queue:
     """The messages of one queue. Every method takes `now`, which must never go back."""
+
+    is_fifo = False
 
     def __init__(
         self,
         *,
         name: str,
         arn: str,
-        rng: Random,
-        order_width: int,
+        line: Line,
         report: Callable[[EventKind, float, "Queue", Message], None],
     ) -> None:
         self.name = name
@@ -68,7 +80,7 @@ class Queue:
         self.expired: list[Message] = []
         self._report = report
         self._count = dict.fromkeys(_AT_REST, 0)
-        self._line = FrontOfLine(rng, order_width)
+        self._line = line
         self._waiting = Timeline(stamp=lambda message: message.turn)
         self._by_sending = Timeline(stamp=lambda message: message.stay)
         self._by_arrival = Timeline(stamp=_stamp_for_age)
@@ -107,8 +119,21 @@ class Queue:
                 return
             self.observe(happened_at)
 
-    def send(self, message: Message, delay: int, now: float) -> None:
-        """Take in a new message."""
+    def check_batch(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse a batch as a whole for what this kind of queue does not take: here, each entry for itself."""
+
+    def terms(self, entry: Mapping[str, Any]) -> tuple[int, str | None]:
+        """Delay and deduplication id of a message as it is sent. Refuses what this kind of queue does not take."""
+        if entry.get("MessageDeduplicationId"):
+            raise invalid("MessageDeduplicationId is not valid for this queue type.")
+        delay: int | None = entry.get("DelaySeconds")
+        if delay is None:
+            delay = self.settings.delay
+        check_range("DelaySeconds", delay, 0, MAX_DELAY_SECONDS)
+        return delay, None
+
+    def send(self, message: Message, delay: int, now: float) -> Response:
+        """Take in a new message; what its sender is told of it."""
         message.arrived_at = now
         self._add(message)
         if delay:
@@ -120,35 +145,29 @@ class Queue:
             self._line.add(message)
         self.metrics.sent(now)
         self._report("sent", now, self, message)
+        return {"MessageId": message.message_id}
 
-    def receive(self, visibility_timeout: int, now: float) -> Message | None:
-        """Put one visible message in flight; dead letters met on the way move to their queue.
+    def take(self, limit: int, visibility_timeout: int, now: float) -> list[Message]:
+        """Put up to so many visible messages in flight; dead letters met on the way move to their queue.
 
-        With a timeout of 0 it stays in flight until the caller, who may be about to receive more
-        in the same answer, releases it.
+        With a timeout of 0 they stay in flight until the caller has all of them, and releases them.
 
         Which receives count towards maxReceiveCount where the DLQ has a DLQ of its own is not
         documented; here those made in this queue do.
         """
-        target = self.dead_letter_target
-        while (message := self._line.draw()) is not None:
-            if target is None or message.receives_here < target.max_receive_count:
+        if self.is_full:
+            raise Fault("OverLimit", "Too many messages in flight.")
+        target, taken = self.dead_letter_target, list[Message]()
+        while len(taken) < limit and not self.is_full:
+            message = self._line.draw()
+            if message is None:
                 break
-            self._bury(message, target.queue, now)
-        if message is None:
-            return None
-        if message.receive_count == 0:
-            message.first_received_at = now
-        message.receive_count += 1
-        message.receives_here += 1
-        message.receipt_number += 1
-        message.received_at = now
-        self._enter(message, Rest.IN_FLIGHT)
-        if visibility_timeout:
-            self._waiting.add(now + visibility_timeout, message)
-        self.metrics.received(now)
-        self._report("received", now, self, message)
-        return message
+            if target and message.receives_here >= target.max_receive_count:
+                self._bury(message, target.queue, now)
+                continue
+            self._hand_out(message, visibility_timeout, now)
+            taken.append(message)
+        return taken
 
     def delete(self, message: Message, now: float) -> None:
         """End a message's life."""
@@ -187,18 +206,35 @@ class Queue:
         """Write down what a metric, or a late count, will tell of this moment."""
         self.metrics.observe(now, self.counts(), self._by_arrival.first_at())
 
+    def _hand_out(self, message: Message, visibility_timeout: int, now: float) -> None:
+        if message.receive_count == 0:
+            message.first_received_at = now
+        message.receive_count += 1
+        message.receives_here += 1
+        message.receipt_number += 1
+        message.received_at = now
+        self._enter(message, Rest.IN_FLIGHT)
+        if visibility_timeout:
+            self._waiting.add(now + visibility_timeout, message)
+        self.metrics.received(now)
+        self._report("received", now, self, message)
+
     def _bury(self, message: Message, grave: "Queue", now: float) -> None:
-        """Move a dead letter, with its id, attributes, sending time and receive count."""
+        """Move a dead letter, with its id, attributes and receive count."""
         self._withdraw(message)
         grave.settle(now)
         message.dead_letter_source_arn = self.arn
-        message.arrived_at = message.place = now
-        message.receives_here = 0
-        grave._add(message)
-        grave._enter(message, Rest.VISIBLE)
-        grave._line.add(message)
+        grave._admit(message, now)
         grave.observe(now)
         self._report("moved", now, grave, message)
+
+    def _admit(self, message: Message, now: float) -> None:
+        """Take in a dead letter; here with the time at which it was sent."""
+        message.arrived_at = message.place = now
+        message.receives_here = 0
+        self._add(message)
+        self._enter(message, Rest.VISIBLE)
+        self._line.add(message)
 
     def _show(self, message: Message, at: float) -> None:
         is_new = message.rest is Rest.DELAYED

@@ -28,7 +28,6 @@ _COUNTS = (
     "ApproximateNumberOfMessagesDelayed",
 )
 _TOLD = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp", *_COUNTS}
-_SETTABLE = {*_SETTINGS, *_POLICIES, *_ENCRYPTION}
 MAX_RECEIVE_COUNT_LIMIT = 1000  # [SQS Developer Guide]
 MAX_ALLOWED_SOURCES = 10  # [botocore CreateQueue, RedriveAllowPolicy]
 
@@ -37,6 +36,8 @@ FindQueue = Callable[[str], Queue]
 
 class QueueAttributes:
     """The attributes of one queue, kept as the strings they were given as."""
+
+    _settable = frozenset({*_SETTINGS, *_POLICIES, *_ENCRYPTION})
 
     def __init__(self, queue: Queue, created_at: float) -> None:
         self._queue = queue
@@ -56,10 +57,7 @@ class QueueAttributes:
             field.name: getattr(self._queue.settings, field.name) for field in fields(QueueSettings)
         }
         for name, value in given.items():
-            if name == "FifoQueue":
-                unsupported = "this fake knows standard queues only"
-                raise NotImplementedError(unsupported)
-            if name not in _SETTABLE:
+            if name not in self._settable:
                 raise Fault("InvalidAttributeName", f"Unknown Attribute {name}.")
             if name in _SETTINGS:
                 field, low, high = _SETTINGS[name]
@@ -90,7 +88,7 @@ class QueueAttributes:
         if "All" in names:
             return known
         for name in names:
-            if name not in _TOLD | _SETTABLE:
+            if name not in _TOLD | self._settable:
                 raise Fault("InvalidAttributeName", f"Unknown Attribute {name}.")
         return {name: value for name, value in known.items() if name in names}
 

@@ -6,10 +6,15 @@ ChangeMessageVisibility and DeleteMessage succeed, with an older handle too, and
 ChangeMessageVisibility also fails for a deleted message. (localstack tests/aws/services/sqs,
 test_change_message_visibility_after_visibility_timeout_expiration, test_remove_message_with_old_receipt_handle.)
 What a change after the timeout does to the message was not recorded: it hides it again, as moto has it.
+
+In a FIFO queue a handle ends with its visibility timeout, also when nobody received the message again: DeleteMessage is
+refused with InvalidParameterValue (test_fifo_delete_after_visibility_timeout), and an entry of a batch fails, by a
+report of users, with ReceiptHandleIsInvalid. That ChangeMessageVisibility is refused likewise is an assumption, and that
+a second delete succeeds, as on a standard queue.
 """
 
 from fakes.boto_client import Fault, Response
-from fakes.sqs.message import Message
+from fakes.sqs.message import Message, Rest
 from fakes.sqs.message_attributes import invalid
 from fakes.sqs.queue import Queue
 from fakes.sqs.validation import (
@@ -30,11 +35,23 @@ def _find(queue: Queue, handle: str) -> tuple[Message | None, bool]:
     if queue_name != queue.name or not receipt_number.isdecimal():
         raise Fault("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
     message = queue.messages.get(message_id)
-    return message, message is not None and message.receipt_number != int(receipt_number)
+    if message is None:
+        return None, False
+    is_stale = message.receipt_number != int(receipt_number)
+    if queue.is_fifo and (is_stale or message.rest is not Rest.IN_FLIGHT):
+        reason = "Reason: The receipt handle has expired."
+        raise Fault(
+            "InvalidParameterValue",
+            f"Value {handle} for parameter ReceiptHandle is invalid. {reason}",
+            entry_code="ReceiptHandleIsInvalid",
+        )
+    return message, is_stale
 
 
 def delete(queue: Queue, handle: str, now: float) -> Response:
     """Delete by the handle of the last receive. The request counts, whether or not it deletes anything.
+
+    Raises a fault where the handle is none, or has ended with its timeout in a FIFO queue.
 
     NumberOfMessagesDeleted counts "every successful deletion operation that uses a valid receipt handle, including
     duplicate deletions". [SQS Developer Guide, sqs-available-cloudwatch-metrics]

@@ -18,7 +18,7 @@ MAX_VISIBILITY_SECONDS = 43_200  # [botocore ChangeMessageVisibility]
 MAX_WAIT_SECONDS = 20
 
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_GROUP_ID = re.compile(r"[!-~]{1,128}")  # [botocore SendMessage]
+_GROUP_ID = re.compile(r"[!-~]{1,128}")  # also a deduplication id [botocore SendMessage]
 
 
 def check_range(name: str, value: int, low: int, high: int) -> None:
@@ -45,6 +45,12 @@ def check_message(
             raise invalid(f"Message system attribute name '{name}' is invalid.")
     if group_id is not None and not _GROUP_ID.fullmatch(group_id):
         raise invalid(f"Value {group_id} for parameter MessageGroupId is invalid.")
+
+
+def check_deduplication_id(given: str) -> None:
+    """Refuse a MessageDeduplicationId that is too long, empty, or has other characters than it may have."""
+    if not _GROUP_ID.fullmatch(given):
+        raise invalid(f"Value {given} for parameter MessageDeduplicationId is invalid.")
 
 
 def message_bytes(body: str, attributes: Attributes) -> int:

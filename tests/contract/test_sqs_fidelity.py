@@ -197,11 +197,6 @@ def test_messages_can_be_looked_at_without_receiving_them() -> None:
     assert inspect.messages("orders")[0].receive_count == 0
 
 
-def test_fifo_queues_are_refused_rather_than_imitated_badly() -> None:
-    with pytest.raises(NotImplementedError):
-        aws_with().queue("orders.fifo", FifoQueue="true")
-
-
 def test_the_clock_never_goes_back() -> None:
     clock = VirtualClock()
     clock.advance(5)

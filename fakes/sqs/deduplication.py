@@ -1,0 +1,46 @@
+"""The deduplication window of a FIFO queue: what was sent within the last five minutes is not taken in again.
+
+Source: botocore sqs SendMessage, MessageDeduplicationId: the window counts from the first copy, and goes on when that
+was received and deleted. What a deduplicated send answers is not recorded: here the first copy's id and sequence
+number, as MiniStack has it. Neither is when a changed scope acts: here at once.
+"""
+
+import hashlib
+from collections import deque
+from typing import NamedTuple
+
+WINDOW_SECONDS = 300
+
+#: A deduplication id, with its group where that is the scope.
+Key = tuple[str, str | None]
+
+
+class FirstCopy(NamedTuple):
+    """What a sender of the message was told."""
+
+    message_id: str
+    sequence_number: str
+
+
+class DeduplicationWindow:
+    """The sends of the last five minutes, in a queue or in each of its groups."""
+
+    def __init__(self) -> None:
+        self._copies: dict[Key, FirstCopy] = {}
+        self._ends: deque[tuple[float, Key]] = deque()
+
+    def first_copy(self, key: Key, now: float) -> FirstCopy | None:
+        """What was sent by this key within the window; None when nothing was."""
+        while self._ends and self._ends[0][0] <= now:
+            del self._copies[self._ends.popleft()[1]]
+        return self._copies.get(key)
+
+    def note(self, key: Key, copy: FirstCopy, now: float) -> None:
+        """Remember a message that was taken in."""
+        self._copies[key] = copy
+        self._ends.append((now + WINDOW_SECONDS, key))
+
+
+def content_hash(body: str) -> str:
+    """The id that ContentBasedDeduplication gives: of the body alone, whatever the attributes are."""
+    return hashlib.sha256(body.encode()).hexdigest()
