@@ -58,7 +58,19 @@ def figures(asked: Asked, played: Played, seed: int) -> Figures:
         "redriven_before_open": circuit.get("redriven_before_open"),
         "final_state": circuit.get("final_state"),
         "virtual_hours": round(played.world.elapsed.total_seconds() / 3600, 2),
+        **_order(played.world),
         "breaches": _breaches(asked, run),
+    }
+
+
+def _order(world: World) -> Figures:
+    """Letters of FIFO queues that came before an earlier one of their group: done, or tried; and done twice too soon."""
+    if not world.conditions.fifo:
+        return {}
+    return {
+        "overtakings": len(world.order.overtakings(world.letters)),
+        "tried_past": len(world.order.tried_past(world.letters)),
+        "repeated_within_window": len(world.order.repeats(DEDUPLICATION_WINDOW)),
     }
 
 

@@ -28,11 +28,8 @@ OF_THE_SOURCE = {
     "source_visibility_timeout_seconds": "visibility_timeout",
 }
 
-#: Not simulated yet; the names are taken.
-LATER = {
-    "fifo": "a FIFO queue",
-    "groups": "message groups",
-}
+#: They send without a message group, as their sources show them, which a FIFO queue refuses.
+WITHOUT_GROUPS = frozenset(RIVALS) - {"native-move"}
 
 DESCRIPTION = """\
 Play one scenario of the design on the real pass, in virtual time, and print what became of its letters.
@@ -69,6 +66,10 @@ def parse(argv: Sequence[str]) -> Asked:
     options = parser.parse_args(argv)
     _refuse_later(parser, options)
     _refuse_unheard(parser, options)
+    if options.fifo and options.policy in WITHOUT_GROUPS:
+        parser.error(
+            f"--fifo: {options.policy} sends without a message group; a FIFO queue wants one."
+        )
     given = {
         name: value for name in Settings.names() if (value := getattr(options, name)) is not None
     }
@@ -95,9 +96,6 @@ def parse(argv: Sequence[str]) -> Asked:
 
 
 def _refuse_later(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    for name, what in LATER.items():
-        if getattr(options, name):
-            parser.error(f"--{name}: {what} can't be simulated yet.")
     if options.origin != "sqs":
         parser.error(f"--origin {options.origin}: only DLQs that SQS fills can be simulated yet.")
 
@@ -146,7 +144,6 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="one JSON object instead of a table")
     add("--policy", choices=(OURS, *RIVALS), default=OURS)
     _add_world(parser.add_argument_group("the world"))
-    _add_later(parser.add_argument_group("not simulated yet"))
     settings = parser.add_argument_group("settings of the re-driver")
     for setting in fields(Settings):
         names = [f"--{setting.name.replace('_', '-')}"]
@@ -182,13 +179,7 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
     add("--metrics-lag", type=number(0, 3600), help="seconds by which CloudWatch is late")
     add("--reports", action="store_true", help="the consumer reports its outcomes, by the kit")
     add("--permanent", action="store_true", help="and marks poison as permanent, which parks it")
+    add("--fifo", action="store_true", help="FIFO queues, and a consumer that keeps their order")
+    add("--groups", type=whole(1, 1_000_000), help="message groups of a FIFO queue (10)")
+    add("--origin", default="sqs", help="what fills the DLQ; only sqs can be simulated yet")
     add("--watch-hours", type=number(0, 2000), help="when it ends, whatever is left")
-
-
-def _add_later(later: argparse._ArgumentGroup) -> None:
-    for name, what in LATER.items():
-        if name == "groups":
-            later.add_argument("--groups", type=whole(1, 1_000_000), help=what)
-        else:
-            later.add_argument(f"--{name}", action="store_true", help=what)
-    later.add_argument("--origin", default="sqs", help="what fills the DLQ: sqs")

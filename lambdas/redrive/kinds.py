@@ -6,12 +6,14 @@ A table is a dataclass whose fields are made by ``setting``. Standard library on
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from redrive.errors import Fault
 
 Value = str | int | float | bool
 T = TypeVar("T")
+E = TypeVar("E", bound=Enum)
 N = TypeVar("N", int, float)
 
 
@@ -21,6 +23,15 @@ class Kind(Generic[T]):
 
     parse: Callable[[Value], T]
     accepted: str
+
+
+def choice(of: type[E]) -> Kind[E]:
+    """One of an enumeration's values."""
+
+    def parse(value: Value) -> E:
+        return of(value.strip() if isinstance(value, str) else value)
+
+    return Kind(parse, ", ".join(str(one.value) for one in of))
 
 
 def whole(low: int, high: int) -> Kind[int]:

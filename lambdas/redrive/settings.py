@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Self
 
 from redrive.errors import Fault, SettingsError
-from redrive.kinds import YES_OR_NO, Kind, Value, number, read_fields, setting, whole
+from redrive.kinds import YES_OR_NO, Value, choice, number, read_fields, setting, whole
 from redrive.spelling import slips
 
 #: SQS hides one message for at most 12 h, which also bounds how long a letter can be held.
@@ -30,18 +30,18 @@ class Mode(str, Enum):
     PAUSED = "paused"
 
 
-def _mode() -> Kind[Mode]:
-    def parse(value: Value) -> Mode:
-        return Mode(value.strip() if isinstance(value, str) else value)
+class FifoPoison(str, Enum):
+    """What becomes of a poison pill at the head of its group in a FIFO queue: parked, or left for a person to see to."""
 
-    return Kind(parse, ", ".join(mode.value for mode in Mode))
+    PARK = "park"
+    BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every setting with its default, range and unit. Get checked ones by ``parse``."""
 
-    mode: Mode = setting(Mode.AUTOMATIC, _mode(), "what a pass does with its decisions")
+    mode: Mode = setting(Mode.AUTOMATIC, choice(Mode), "what a pass does with its decisions")
     schedule_minutes: int = setting(
         5, whole(1, 1440), "minutes between looks at an idle queue; about one while letters are out"
     )
@@ -51,6 +51,9 @@ class Settings:
     )
     give_up_seconds: int = setting(
         259_200, whole(3600, 1_209_600), "seconds without a working consumer before parking"
+    )
+    fifo_poison: FifoPoison = setting(
+        FifoPoison.PARK, choice(FifoPoison), "what becomes of poison that its group waits for"
     )
     base_delay_seconds: int = setting(
         60, whole(0, _MAX_SQS_DELAY_SECONDS), "seconds, first backoff"

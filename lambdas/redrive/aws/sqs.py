@@ -24,7 +24,7 @@ from redrive.core.outgoing import (
     send_entry,
     whole_seconds,
 )
-from redrive.core.queue_facts import QueueFacts
+from redrive.core.queue_facts import QueueFacts, is_fifo
 from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
 
 __all__ = [
@@ -109,6 +109,7 @@ class SqsQueue:
         self._sqs = sqs
         self.url = url
         self.name = url.rpartition("/")[2]
+        self._is_fifo = is_fifo(url)
 
     def facts(self) -> QueueFacts:
         """What GetQueueAttributes says; asking also keeps the queue's CloudWatch metrics awake. Raises CallFailed."""
@@ -198,7 +199,7 @@ class SqsQueue:
         answer = batch(
             "SendMessageBatch",
             [one.letter.message_id for one in few],
-            [send_entry(one) for one in few],
+            [send_entry(one, is_fifo=self._is_fifo) for one in few],
             partial(self._sqs.send_message_batch, QueueUrl=self.url),
         )
         if len(few) > 1 and answer.failed_as_a_whole and answer.faults[0].is_of_content:

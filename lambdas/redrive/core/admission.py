@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,7 +10,16 @@ from redrive.core.batch import Verdict
 from redrive.core.case import Case
 from redrive.core.cause_gate import CauseGate
 from redrive.core.circuit import Circuit
-from redrive.core.decision import Decision, Hold, HoldReason, Park, ParkReason, Redrive
+from redrive.core.decision import (
+    Decision,
+    Discard,
+    Hold,
+    HoldReason,
+    Park,
+    ParkReason,
+    Redrive,
+)
+from redrive.core.ordered import Fate, fate, in_order
 from redrive.core.pacing import Pacer
 from redrive.core.permit import Permit
 from redrive.core.triage import Terms, failed_at, hold_unless_expiring, triage
@@ -29,6 +38,9 @@ SUSPECTS_TURN = 2
 #: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
 #: spread, by so much for each time that happened.
 SPREAD = timedelta(minutes=1)
+
+#: What can't be delayed goes a minute's letters at a time, as there is a pass a minute.
+FIFO_AHEAD = timedelta(minutes=1)
 
 
 class Admission:
@@ -81,8 +93,7 @@ class Admission:
         decided: list[tuple[Case, Decision]] = []
         due: list[tuple[Case, Redrive]] = []
         self._gate.look_at(cases, now)
-        for case, roll in zip(cases, rolls, strict=True):
-            decision = self._triage(case, circuit, terms, now, roll)
+        for case, decision in self._triaged(cases, rolls, circuit, terms, now):
             if isinstance(decision, Redrive):
                 due.append((case, decision))
             else:
@@ -98,19 +109,47 @@ class Admission:
             if case.message_id in controls:
                 what = hold_unless_expiring(case, decision.strikes, HoldReason.CONTROL, terms, now)
             else:
-                what = self._admit(case, decision, terms, now, spread=self._spread * roll)
+                what = self._admit(case, decision, terms, now, roll)
             self._gate.went(case, what)
             decided.append((case, what))
         return decided
 
+    def _triaged(
+        self,
+        cases: Sequence[Case],
+        rolls: Sequence[float],
+        circuit: Circuit,
+        terms: Terms,
+        now: datetime,
+    ) -> Iterable[tuple[Case, Decision]]:
+        """What would become of each letter, were the permit unlimited."""
+        decided = [
+            (case, self._triage(case, circuit, terms, now, roll))
+            for case, roll in zip(cases, rolls, strict=True)
+        ]
+        return in_order(decided, terms, self._settings, now) if terms.is_fifo else decided
+
     def _triage(
         self, case: Case, circuit: Circuit, terms: Terms, now: datetime, roll: float
     ) -> Decision:
+        if case.is_kept and (held := self._kept(case, circuit, terms, now)):
+            return held
         decision = triage(case, circuit, terms, self._settings, now, roll)
         is_in_dlq = isinstance(decision, Redrive | Hold)
         if is_in_dlq and self._gate.convicted(case, terms, now):
             return Park(reason=ParkReason.MAX_ATTEMPTS, strikes=case.strikes(circuit))
         return decision
+
+    def _kept(self, case: Case, circuit: Circuit, terms: Terms, now: datetime) -> Decision | None:
+        """What becomes of a letter whose copy is out, or done; None where that is back."""
+        match fate(case, circuit, terms, self._settings, now):
+            case Fate.DONE:
+                return Discard(reason="SUCCEEDED")
+            case Fate.OUT:
+                strikes = case.strikes(circuit)
+                return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
+            case Fate.BACK:
+                return None
 
     def _controls(
         self,
@@ -161,15 +200,18 @@ class Admission:
         return sent_at >= urgent_before, int(is_suspect), False, decision.delay, sent_at
 
     def _admit(
-        self, case: Case, decision: Redrive, terms: Terms, now: datetime, *, spread: timedelta
+        self, case: Case, decision: Redrive, terms: Terms, now: datetime, roll: float
     ) -> Decision:
-        # A trial goes at once: what it is to show is how the consumer is now.
-        wanted = timedelta() if self._is_trial else decision.delay + spread
+        # A trial goes at once: what it is to show is how the consumer is now. To a FIFO queue all do, as it delays none.
+        is_at_once = self._is_trial or terms.is_fifo
+        wanted = timedelta() if is_at_once else decision.delay + self._spread * roll
         slot = self._pacer.slot(wanted, now) if self.room > 0 else None
-        if slot is None:
+        if slot is None or (terms.is_fifo and slot > FIFO_AHEAD):
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
+        if terms.is_fifo:
+            return decision
         return decision if slot == decision.delay else replace(decision, delay=slot)
 
 

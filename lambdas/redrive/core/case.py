@@ -16,10 +16,14 @@ NO_BATCH = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A letter and its ledger entry; `entry` is None on a first visit, or where the ledger lost it."""
+    """A letter and its ledger entry; `entry` is None on a first visit, or where the ledger lost it.
+
+    `is_group_whole`: in a FIFO queue, all messages of its group that the queue has were received together.
+    """
 
     letter: Letter
     entry: Entry | None = None
+    is_group_whole: bool = False
 
     @property
     def message_id(self) -> str:
@@ -37,6 +41,11 @@ class Case:
         return self.entry is not None and self.entry.has_replaced(self.message_id)
 
     @property
+    def is_kept(self) -> bool:
+        """Whether it stays at its place until it is known what became of its copy."""
+        return self.entry is not None and self.entry.kept_id == self.message_id
+
+    @property
     def is_strangers_copy(self) -> bool:
         """Whether a consumer copied the trail on to a message of its own, on the same queue.
 
@@ -48,7 +57,7 @@ class Case:
             return False
         if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
             return False
-        is_known = self.message_id in (entry.current_id, entry.left_id)
+        is_known = self.message_id in (entry.current_id, entry.left_id, entry.kept_id)
         return not is_known and trail.redrive_count <= entry.redrive_count
 
     @property
@@ -65,7 +74,7 @@ class Case:
     @property
     def batch(self) -> int | None:
         """The batch that the letter returns from; None on its first visit."""
-        if self.letter.trail is not None:
+        if self.letter.trail is not None and not self.is_kept:
             return self.letter.trail.batch
         return self.entry.batch if self.entry is not None else None
 
@@ -135,15 +144,21 @@ class Case:
 
     def is_unseen_return(self, circuit_version: int) -> bool:
         """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
+        if self.is_kept:
+            # Its copy was charged when it was met: again only where that was lost.
+            return self._is_back and not self._is_charged(circuit_version)
         if self.letter.trail is None or self.letter.trail.redrive_count == 0 or self.is_replaced:
             return (
                 False  # a replaced copy was left behind by a crash: the letter itself has gone on
             )
-        return (
-            self.entry is None
-            or self.entry.status is not Status.RETURNED
-            or self.entry.counts_as_evidence(circuit_version)
-        )
+        return not self._is_back or not self._is_charged(circuit_version)
+
+    @property
+    def _is_back(self) -> bool:
+        return self.entry is not None and self.entry.status is Status.RETURNED
+
+    def _is_charged(self, circuit_version: int) -> bool:
+        return self.entry is not None and not self.entry.counts_as_evidence(circuit_version)
 
     def without_content(self) -> Case:
         """As much of it as telling of it and releasing it take: a body may have a megabyte."""

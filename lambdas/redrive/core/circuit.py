@@ -206,6 +206,7 @@ class Circuit:
         was_alone: bool = False,
         overturned_at: int = 0,
         unaccounted: int = 0,
+        succeeded: int = 0,
     ) -> Circuit:
         """This circuit with `batch` moved from those awaiting a verdict to those judged."""
         judged = Judged(
@@ -219,5 +220,6 @@ class Circuit:
             returned=batch.returned,
             overturned_at=overturned_at,
             unaccounted=unaccounted,
+            succeeded=succeeded,
         )
         return replace(self.without_batch(batch.id), judged=(*self.judged, judged)[-JUDGED_KEPT:])

@@ -27,6 +27,8 @@ class HoldReason(str, Enum):
     CONTROL = "CONTROL"
     CAUSE = "CAUSE"
     NO_PERMIT = "NO_PERMIT"
+    GROUP = "GROUP"
+    BLOCKED = "BLOCKED"
 
 
 #: Why a letter goes that is to show whether others of its cause may follow.

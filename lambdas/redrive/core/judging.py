@@ -72,6 +72,7 @@ def judge(
                 was_alone=judgement.was_alone,
                 overturned_at=judgement.overturned_at,
                 unaccounted=_unaccounted(batch, judgement, known),
+                succeeded=known.succeeded,
             )
             after = _record(after, batch, judgement, settings, now, roll)
             if judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size:

@@ -14,6 +14,8 @@ from typing import Any
 
 #: Enough for every copy that can still be around; each is one id of 36 characters.
 REPLACED_IDS_KEPT = 5
+#: Of a message that is kept in its place every try leaves a copy, which may be out of reach until its group is done.
+COPIES_KEPT = 150
 #: Keeps an entry of a letter that came back often below two write units of 1 KB.
 HISTORY_KEPT = 12
 
@@ -36,6 +38,8 @@ class Entry:
 
     Attributes:
         current_id: the MessageId of the copy that was sent last.
+        kept_id: of the message that stays at its place in the DLQ, at the head of its group, until it is known what became
+            of the copy: a FIFO queue has no other way back to it.
         left_id: of the copy that its consumer says it has parked: should that come back, it is the letter still.
         replaced_ids: ids of copies that an accepted send has replaced, newest last.
         redrive_count: every redrive. `strikes`: the returns that speak against the letter.
@@ -60,6 +64,7 @@ class Entry:
     first_seen: datetime
     status: Status
     current_id: str
+    kept_id: str | None = None
     left_id: str | None = None
     replaced_ids: tuple[str, ...] = ()
     redrive_count: int = 0
@@ -114,11 +119,15 @@ class Entry:
         now: datetime,
         note: str,
         is_doubtful: bool = False,
+        keeps: bool = False,
     ) -> Entry:
-        """After a send to the source queue was accepted, to be tried no earlier than in `delay`."""
+        """After a send to the source queue was accepted, to be tried no earlier than in `delay`.
+
+        With `keeps`, what was sent on stays where it is, and only the copy before is replaced.
+        """
         return replace(
             self,
-            **self._sent_on(replaced_id, new_id, now, note),
+            **self._sent_on(replaced_id, new_id, now, note, keeps=keeps),
             status=Status.REDRIVEN,
             redrive_count=self.redrive_count + 1,
             strikes=strikes,
@@ -265,12 +274,19 @@ class Entry:
     def _first_strike(self, strikes: int, now: datetime) -> datetime | None:
         return (self.first_strike or now) if strikes else None
 
-    def _sent_on(self, replaced_id: str, new_id: str, now: datetime, note: str) -> dict[str, Any]:
+    def _sent_on(
+        self, replaced_id: str, new_id: str, now: datetime, note: str, *, keeps: bool = False
+    ) -> dict[str, Any]:
         """What changes with any send; not a new entry, since each of these takes a while to make."""
+        replaced = self.replaced_ids if keeps else (*self.replaced_ids, replaced_id)
+        if self.kept_id == replaced_id != self.current_id:
+            replaced = (*replaced, self.current_id)
+        has_many = keeps or len(self.replaced_ids) > REPLACED_IDS_KEPT
         return {
             "current_id": new_id,
+            "kept_id": replaced_id if keeps else None,
             "left_id": None,
-            "replaced_ids": (*self.replaced_ids, replaced_id)[-REPLACED_IDS_KEPT:],
+            "replaced_ids": replaced[-(COPIES_KEPT if has_many else REPLACED_IDS_KEPT) :],
             "is_settled": False,
             "failed_tries": 0,
             "history": _noted(self.history, now, note),

@@ -13,7 +13,15 @@ from redrive.core.circuit import Circuit, HeldSuspects
 from redrive.core.decision import Hold, HoldReason
 
 #: Letters held for these are released at once, and nobody knows when they go.
-NO_KNOWN_MOMENT = frozenset({HoldReason.NO_PERMIT, HoldReason.AWAITING_VERDICT, HoldReason.CONTROL})
+NO_KNOWN_MOMENT = frozenset(
+    {
+        HoldReason.NO_PERMIT,
+        HoldReason.AWAITING_VERDICT,
+        HoldReason.CONTROL,
+        HoldReason.GROUP,
+        HoldReason.BLOCKED,
+    }
+)
 
 #: Groups of hidden suspects that are remembered, by the minute in which they are seen again.
 GROUPS_KEPT = 60

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
 from redrive.core.letter import (
     MAX_MESSAGE_ATTRIBUTES,
@@ -52,6 +53,16 @@ class Outgoing:
         has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
         self.carries_trail = has_place and with_trail <= self.size_limit
         self.size = with_trail if self.carries_trail else without
+
+    @property
+    def deduplication_id(self) -> str:
+        """The same whenever this copy is sent on as often redriven, and with this body.
+
+        So a FIFO queue swallows what a crash between send and record repeats within five minutes.
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+        """
+        body = crc32(self.letter.body.encode())
+        return f"{self.letter.message_id}.{self.trail.redrive_count}.{body:08x}"
 
 
 @dataclass(slots=True)
@@ -109,8 +120,8 @@ def in_calls(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
         yield few
 
 
-def send_entry(one: Outgoing) -> dict[str, Any]:
-    """The entry of a SendMessageBatch for one letter, without its Id."""
+def send_entry(one: Outgoing, *, is_fifo: bool) -> dict[str, Any]:
+    """The entry of a SendMessageBatch for one letter, without its Id; `is_fifo` says what it is sent to."""
     letter = one.letter
     attributes = {name: _sendable(value) for name, value in letter.attributes.items()}
     if one.carries_trail:
@@ -118,10 +129,15 @@ def send_entry(one: Outgoing) -> dict[str, Any]:
     entry: dict[str, Any] = {"MessageBody": letter.body}
     if attributes:
         entry["MessageAttributes"] = attributes
-    # Said even where it is none: the queue may have a delay of its own, and a canary is to go at once.
-    entry["DelaySeconds"] = whole_seconds(one.delay)
     if letter.group_id is not None:
         entry["MessageGroupId"] = letter.group_id
+    if is_fifo:
+        # No delay of its own: SQS refuses one. A letter of no group is a group by itself.
+        entry.setdefault("MessageGroupId", letter.original_id)
+        entry["MessageDeduplicationId"] = one.deduplication_id
+    else:
+        # Said even where it is none: the queue may have a delay of its own, and a canary is to go at once.
+        entry["DelaySeconds"] = whole_seconds(one.delay)
     # Set for every entry: without it each message would take the re-driver's own trace, Lineage included.
     if trace_header := without_lineage(letter.trace_header):
         entry["MessageSystemAttributes"] = {

@@ -21,9 +21,22 @@ class QueueFacts:
     dead_letter_arn: str | None = None
 
     @property
+    def is_fifo(self) -> bool:
+        """Whether it keeps messages of a group in order; a FIFO queue's name says so."""
+        return is_fifo(self.arn)
+
+    @property
     def depth(self) -> int:
         """Every message in the queue."""
         return self.visible + self.in_flight + self.delayed
+
+
+def is_fifo(name: str) -> bool:
+    """Whether this is the name, ARN or URL of a FIFO queue.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/creating-sqs-queues-fifo.html
+    """
+    return name.endswith(".fifo")
 
 
 def queue_name(arn: str) -> str:

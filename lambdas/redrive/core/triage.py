@@ -34,6 +34,8 @@ class Terms:
         retention: how long the DLQ keeps a message from its first send on.
         margin: what a letter that stays has to have left to live.
         time_to_fail: from a message's first receive to its move to the DLQ.
+        is_fifo: the queues keep messages of a group in order, and can delay none by itself.
+        is_source_empty: the source queue shows no message at all.
 
     """
 
@@ -42,6 +44,13 @@ class Terms:
     retention: timedelta
     margin: timedelta
     time_to_fail: timedelta
+    is_fifo: bool = False
+    is_source_empty: bool = False
+
+    @property
+    def longest_delay(self) -> timedelta:
+        """How long SQS can delay one letter."""
+        return timedelta() if self.is_fifo else MAX_SQS_DELAY
 
 
 def triage(
@@ -64,8 +73,8 @@ def triage(
     attempts = _attempts(case, strikes, is_doubtful=is_doubtful)
     not_before, why = _earliest(case, strikes, attempts, terms, settings, now, roll)
     delay = max(not_before - now, timedelta())
-    if delay > MAX_SQS_DELAY:
-        until = not_before - (MAX_SQS_DELAY if why is HoldReason.BACKOFF else timedelta())
+    if delay > terms.longest_delay:
+        until = not_before - (terms.longest_delay if why is HoldReason.BACKOFF else timedelta())
         return hold_unless_expiring(
             case, strikes, why, terms, now, until=until, not_before=not_before
         )

@@ -162,6 +162,7 @@ class RealHands:
             ledger=self._ledger,
             now=now,
             waits_for_full_writes=is_one_of_many,
+            keeps=self._dead_letters.is_fifo,
         )
         effects = _with(Effects(), forwarded)
         count_redrives(effects, name, [o for o in redrives if o[0].message_id in forwarded.sent])
@@ -194,6 +195,7 @@ class RealHands:
                 delay=decision.delay,
                 now=now,
                 note=f"redriven in batch {batch.id}",
+                keeps=self._dead_letters.is_fifo,
             )
 
         outgoing = Outgoing(

@@ -11,6 +11,7 @@ from redrive.core import judging
 from redrive.core.evidence import LIVE_LOOKBACK
 from redrive.errors import CallFailed
 from redrive.passes.apply import Hands
+from redrive.passes.copies import discard_copies
 from redrive.passes.in_hand import bytes_in_hand
 from redrive.passes.lane import Lane
 from redrive.passes.pass_state import PassState
@@ -74,6 +75,8 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
         raise
     for lane, some in returns:
         lane.keeper.change(judging.charge(lane.circuit, some))
+    if tools.dead_letters.is_fifo:
+        marked = discard_copies(state, hands, marked)
     return Read(tuple(marked), read.asked, read.is_end)
 
 

@@ -42,7 +42,10 @@ class DryHands:
             count_redrives(effects, name, [(case, decision)])
         effects.add(self.park(only(decided, Park), now))
         count_holds(effects, only(decided, Hold))
-        effects.removed = len(decided) - len(only(decided, Hold))
+        stay = len(only(decided, Hold))
+        if self._dead_letters.is_fifo:
+            stay += len(only(decided, Redrive))
+        effects.removed = len(decided) - stay
         effects.events = []
         return effects
 

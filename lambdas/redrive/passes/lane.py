@@ -289,4 +289,6 @@ def terms_of(
         retention=retention,
         margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
         time_to_fail=lane.time_to_fail(),
+        is_fifo=lane.known_facts.is_fifo,
+        is_source_empty=lane.known_facts.depth == 0,
     )

@@ -10,7 +10,9 @@ from redrive.core.admission import CONTROLS_AMONG
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Hold, Redrive
+from redrive.errors import CallFailed
 from redrive.passes.apply import Destination, Hands
+from redrive.passes.copies import discard_copies
 from redrive.passes.effects import Effects
 from redrive.passes.in_hand import ROUND_BYTES, bytes_in_hand
 from redrive.passes.lane import Lane
@@ -20,6 +22,8 @@ from redrive.passes.read import LETTERS_A_RECEIVE, ROUND_SIZE, Read, read_letter
 
 #: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
 SCAN_BEYOND = 2_000
+#: The same where up to nine that follow in its group come with each.
+SCAN_BEYOND_FIFO = 10 * SCAN_BEYOND
 
 
 class Outflow:
@@ -74,8 +78,9 @@ class Outflow:
         wanted = self._to_examine() - self._asked
         if wanted <= 0 or self._is_end or self._is_stopped:
             return None
-        if len(self._state.lanes) > 1:
-            # Of what is received most may be another source's: one by one they would cost two calls each.
+        if len(self._state.lanes) > 1 or self._state.dlq.is_fifo:
+            # Of what is received most may be another source's, or follow in its group: one by one they would cost two
+            # calls each.
             wanted = max(wanted, LETTERS_A_RECEIVE)
         limit = min(wanted, ROUND_SIZE)
         self._asked += limit
@@ -92,11 +97,13 @@ class Outflow:
             state.is_out_of_time = True
             self._is_stopped = True
             return None  # the lease may be another's by now, and the letters are visible again soon
-        cases = self._one_of_each(read.cases)
         are_marked, self._returns_are_marked = self._returns_are_marked, False
+        cases: Sequence[Case] = read.cases
+        if state.dlq.is_fifo and not are_marked:
+            cases, are_marked = self._without_copies(cases, now), True
+        cases = self._one_of_each(cases)
         if not are_marked:
-            for lane, some in state.by_lane(cases):
-                lane.charge_later(lane.count_returns(some, now))
+            self._charge_later(cases, now)
         decided = self._decided(cases, now)
         self._examined += len(cases)
         try:
@@ -106,10 +113,26 @@ class Outflow:
             raise
         if state.is_dry:
             self.decisions += [(one.without_content(), what) for one, what in decided]
-        self._release_later(read.cases if state.is_dry else _due(decided, now))
+        stay = _due(decided, now, keeps=state.dlq.is_fifo)
+        self._release_later(read.cases if state.is_dry else stay)
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
         return partial(self._carry_out, decided, destinations, now, version)
+
+    def _without_copies(self, cases: Sequence[Case], now: datetime) -> list[Case]:
+        """Letters of a FIFO queue without the copies that came back: these are charged, noted and discarded at once."""
+        state = self._state
+        self._charge_later(cases, now)
+        try:
+            marked = self._hands.mark_returns(cases, state.version_to_mark(cases), now)
+        except CallFailed:
+            self._release_later(cases)
+            raise
+        return discard_copies(state, self._hands, marked)
+
+    def _charge_later(self, cases: Sequence[Case], now: datetime) -> None:
+        for lane, some in self._state.by_lane(cases):
+            lane.charge_later(lane.count_returns(some, now))
 
     def add_up(self, effects: Effects) -> None:
         """Take in what was done. Raises the CallFailed that ended it early."""
@@ -133,7 +156,9 @@ class Outflow:
             return 0
         if self._limit is not None and self._examined >= self._limit:
             return 0
-        if len(self._state.lanes) > 1 and self._examined >= self._room_at_first + SCAN_BEYOND:
+        beyond = SCAN_BEYOND_FIFO if self._state.dlq.is_fifo else SCAN_BEYOND
+        is_mixed = len(self._state.lanes) > 1 or self._state.dlq.is_fifo
+        if is_mixed and self._examined >= self._room_at_first + beyond:
             return 0
         return self._room
 
@@ -171,7 +196,9 @@ class Outflow:
 
         SQS may hand a letter out twice, and a crash may leave two copies; the other may be in another round's hands.
         """
-        first = {case.original_id: case for case in reversed(cases)}
+        first: dict[str, Case] = {}
+        for case in cases:
+            first.setdefault(case.original_id, case)
         return [case for original_id, case in first.items() if original_id not in self._in_hand]
 
     def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
@@ -205,6 +232,10 @@ class Outflow:
         return lane.keeper.change if self._state.is_dry else lane.keeper.save
 
 
-def _due(decided: Sequence[tuple[Case, Decision]], now: datetime) -> list[Case]:
-    """The letters that stay and wait for nothing but a permit."""
-    return [case for case, what in decided if isinstance(what, Hold) and what.until <= now]
+def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool) -> list[Case]:
+    """The letters that stay and are hidden no longer than the pass; with `keeps` those that were redriven, too."""
+    return [
+        case
+        for case, what in decided
+        if (isinstance(what, Hold) and what.until <= now) or (keeps and isinstance(what, Redrive))
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -38,22 +38,36 @@ def read_letters(
     """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
 
     An answer without letters ends it: the queue shows no more for now. So does what `max_bytes` are reached by:
-    what is in hand has to fit into the function's memory.
+    what is in hand has to fit into the function's memory. Of a FIFO queue it may be nine more: what follows a message
+    of a group in hand can't be received later.
     """
     letters: list[Letter] = []
+    whole: set[str] = set()
     size, is_end = 0, False
     while len(letters) < limit and (max_bytes is None or size < max_bytes):
-        received = queue.receive(
-            min(limit - len(letters), LETTERS_A_RECEIVE), hidden_for=hidden_for
+        wanted = (
+            LETTERS_A_RECEIVE if queue.is_fifo else min(limit - len(letters), LETTERS_A_RECEIVE)
         )
+        received = queue.receive(wanted, hidden_for=hidden_for)
         if not received:
             is_end = True
             break
+        if queue.is_fifo:
+            whole |= _whole_groups(received)
         letters += received
         size += sum(one.weight for one in received)
     # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
     once = {letter.message_id: letter for letter in letters}
-    return Read(tuple(recognise(list(once.values()), ledger)), limit, is_end)
+    cases = recognise(list(once.values()), ledger)
+    if whole:
+        cases = [replace(one, is_group_whole=one.letter.group_id in whole) for one in cases]
+    return Read(tuple(cases), limit, is_end)
+
+
+def _whole_groups(received: Sequence[Letter]) -> set[str]:
+    """Groups of which a receive gave all there is: a full one may have cut the group that it ended with."""
+    groups = {one.group_id for one in received if one.group_id is not None}
+    return groups - ({received[-1].group_id} if len(received) >= LETTERS_A_RECEIVE else set())
 
 
 def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:

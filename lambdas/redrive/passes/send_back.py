@@ -65,9 +65,13 @@ def forward(
     ledger: Ledger,
     now: datetime,
     waits_for_full_writes: bool = False,
+    keeps: bool = False,
 ) -> Forwarded:
-    """Send letters on out of a queue. What AWS refuses is in the answer."""
-    return _Forwarder(send, out_of, ledger, now, waits_for_full_writes).run(leaving)
+    """Send letters on out of a queue. What AWS refuses is in the answer.
+
+    With `keeps` they are sent and recorded, and stay, see `core.ordered`.
+    """
+    return _Forwarder(send, out_of, ledger, now, waits_for_full_writes, keeps).run(leaving)
 
 
 def delete(letters: Sequence[Letter], out_of: DeadLetters) -> Forwarded:
@@ -84,12 +88,14 @@ class _Forwarder:
         ledger: Ledger,
         now: datetime,
         waits_for_full_writes: bool,
+        keeps: bool,
     ) -> None:
         self._send = send
         self._out_of = out_of
         self._ledger = ledger
         self._now = now
         self._record_from = ENTRIES_PER_WRITE if waits_for_full_writes else 1
+        self._keeps = keeps
         self._done = Forwarded()
         self._unrecorded: list[tuple[Outgoing, Entry, str]] = []
         self._recorded: list[Letter] = []
@@ -136,6 +142,8 @@ class _Forwarder:
             self._ledger.write_ledger([entry for _, entry, _ in sent], kept, self._now)
 
     def _delete(self, letters: list[Letter]) -> None:
+        if self._keeps:
+            return
         deleted = delete(letters, self._out_of)
         self._done.not_deleted += deleted.not_deleted
         self._done.removed += deleted.removed

@@ -18,6 +18,8 @@ HELD = {
     HoldReason.LAST_CHANCE: "failed while others succeeded, and wait for their last chance",
     HoldReason.CAUSE: "failed of a cause whose letters are held together, and wait for its canary",
     HoldReason.NO_PERMIT: "are due, and wait for the circuit to let them through",
+    HoldReason.GROUP: "wait for an earlier letter of their message group",
+    HoldReason.BLOCKED: "are poison that blocks its message group, and wait for a person",
 }
 #: What put a letter into the parking lot, in words.
 PARKED = {

@@ -1,0 +1,120 @@
+"""FIFO queues: of a group one letter is out at a time, and the next one goes when it is known what became of it. Pure.
+
+    in the DLQ                          at its consumer
+    L1  L2  L3  ...                                         L1 is sent on, and kept at its place
+    L1  L2  L3  ...                     copy of L1          the group waits
+    L1  L2  L3  ...   copy of L1                            it came back: L1 is redriven again, its copy discarded
+        L2  L3  ...                                         it succeeded: L1 is discarded, L2 is next
+
+A letter that came back would stand behind its whole group otherwise, and of a group SQS hands out no more than ten
+messages before the first of them is deleted: nobody could get at it, to send it before the others.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from redrive.core.batch import Verdict
+from redrive.core.case import Case
+from redrive.core.circuit import Circuit
+from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason
+from redrive.core.ledger import Status
+from redrive.core.triage import Terms, hold_unless_expiring
+from redrive.settings import FifoPoison, Settings
+
+#: Why letters are parked that their consumer can't process; others can't stay, whatever their group waits for.
+POISON = frozenset({ParkReason.MAX_ATTEMPTS, ParkReason.PERMANENT, ParkReason.GAVE_UP})
+
+#: A copy of which nothing was heard or seen for so long after it must have failed is done: if it should be in the
+#: source queue still, what follows it stands behind it there.
+LONGEST_OUT = timedelta(hours=2)
+
+
+class Fate(Enum):
+    """What became of the copy of a letter that is kept at its place."""
+
+    OUT = "OUT"
+    BACK = "BACK"
+    DONE = "DONE"
+
+
+def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: datetime) -> Fate:
+    """What became of the copy of a kept letter, as far as it can be told.
+
+    A report tells it, a copy that was met, or a batch that succeeded as a whole. Else time does: what has had time to
+    fail, and is neither in its source queue nor with its group, is done. Of a group of ten or more the end can't be
+    seen; there the batch's verdict has to do.
+    """
+    entry = case.entry
+    assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
+    if entry.status is Status.RETURNED or (entry.status is Status.REDRIVEN and entry.is_settled):
+        return Fate.BACK
+    if entry.status in (Status.SUCCEEDED, Status.PARKED):
+        return Fate.DONE
+    if circuit.pending_batch(entry.batch):
+        return Fate.OUT
+    judged = circuit.judged_batch(entry.batch)
+    if judged is not None and judged.has_succeeded_as_a_whole:
+        return Fate.DONE
+    settled_at = (entry.last_redrive or now) + terms.time_to_fail
+    settled_at += timedelta(seconds=settings.verdict_grace_seconds)
+    if now < settled_at or not (terms.is_source_empty or now >= settled_at + LONGEST_OUT):
+        return Fate.OUT
+    has_failed = judged is not None and judged.verdict is Verdict.FAILURE and not judged.succeeded
+    return Fate.BACK if has_failed and not case.is_group_whole else Fate.DONE
+
+
+def in_order(
+    decided: Sequence[tuple[Case, Decision]], terms: Terms, settings: Settings, now: datetime
+) -> Iterator[tuple[Case, Decision]]:
+    """What becomes of letters, in the order of their receive, when each waits for those before it in its group."""
+    waiting: set[str] = set()
+    for case, decision in decided:
+        group = case.letter.group_id or case.message_id
+        what = decision
+        if isinstance(what, Park) and _blocks(what, settings):
+            what = _hold(case, what, HoldReason.BLOCKED, terms, now)
+        elif group in waiting and not isinstance(what, Park | Discard):
+            what = _hold(case, what, HoldReason.GROUP, terms, now)
+        if not isinstance(what, Park | Discard):
+            waiting.add(group)
+        yield case, what
+
+
+def _blocks(park: Park, settings: Settings) -> bool:
+    return settings.fifo_poison is FifoPoison.BLOCK and park.reason in POISON
+
+
+def _hold(
+    case: Case, decision: Decision, reason: HoldReason, terms: Terms, now: datetime
+) -> Hold | Park:
+    strikes = 0 if isinstance(decision, Discard) else decision.strikes
+    return hold_unless_expiring(case, strikes, reason, terms, now)
+
+
+def copies_among(cases: Iterable[Case]) -> list[Case]:
+    """Letters in hand that came back while what they are copies of is in hand, too: it stands before them in their group."""
+    originals: set[str] = set()
+    copies = []
+    for case in cases:
+        kept = case.entry.kept_id if case.entry else None
+        if {case.original_id, kept} & (originals - {case.message_id}):
+            copies.append(case)
+        else:
+            originals.add(case.message_id)
+    return copies
+
+
+def without_copies(cases: Sequence[Case], copies: Sequence[Case]) -> list[Case]:
+    """The letters that stay when their copies are discarded, with what the ledger knows since these were met."""
+    known = {case.original_id: case.entry for case in copies}
+    gone = {case.message_id for case in copies}
+    return [
+        replace(case, entry=known.get(case.original_id, case.entry))
+        for case in cases
+        if case.message_id not in gone
+    ]

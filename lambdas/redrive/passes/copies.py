@@ -1,0 +1,22 @@
+"""Copies that came back to a FIFO queue, where what they are copies of is kept: they are noted, and discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redrive.core.case import Case
+from redrive.core.decision import Discard
+from redrive.core.ordered import copies_among, without_copies
+from redrive.passes.apply import Hands
+from redrive.passes.pass_state import PassState
+
+
+def discard_copies(state: PassState, hands: Hands, marked: Sequence[Case]) -> list[Case]:
+    """Discard copies in hand that have been marked as returned, and answer with the letters that are left.
+
+    Marked first: a copy that is gone and was noted nowhere would look like one that succeeded.
+    """
+    copies = copies_among(marked)
+    if copies:
+        state.did(hands.discard([(case, Discard(reason="RETURNED_COPY")) for case in copies]))
+    return without_copies(marked, copies)
