@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from statistics import fmean
 from typing import Any
 
@@ -17,8 +18,12 @@ from simulator.limits import breaches_of_run
 from simulator.measures import Measures
 from simulator.scenarios import ROWS, Played, Scenario
 from simulator.scenarios.matrix import MATRIX
+from simulator.world import World
 
 Figures = dict[str, Any]
+
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+DEDUPLICATION_WINDOW = timedelta(minutes=5)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from redrive.environment import read_environment
 from redrive.errors import RedriverError, SettingsError
-from redrive.settings import Deployment, Mode, Settings
+from redrive.settings import Deployment, FifoPoison, Mode, Settings
 
 DEFAULTS = {
     "mode": Mode.AUTOMATIC,
@@ -18,6 +18,7 @@ DEFAULTS = {
     "max_attempts": 5,
     "last_chance_seconds": 21_600,
     "give_up_seconds": 259_200,
+    "fifo_poison": FifoPoison.PARK,
     "base_delay_seconds": 60,
     "max_delay_seconds": 900,
     "initial_window": 5,

@@ -52,7 +52,13 @@ BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 LAST_CHANCE_TAKEN = JUST_FAILED - LAST_CHANCE
 
 #: What a letter waits for because of other letters, not of itself.
-ADMISSIONS = {HoldReason.NO_PERMIT, HoldReason.CONTROL, HoldReason.CAUSE}
+ADMISSIONS = {
+    HoldReason.NO_PERMIT,
+    HoldReason.CONTROL,
+    HoldReason.CAUSE,
+    HoldReason.GROUP,
+    HoldReason.BLOCKED,
+}
 
 
 def held(reason: HoldReason, until: timedelta, strikes: int = 0, **more: timedelta) -> Hold:

@@ -94,6 +94,7 @@ _VERDICTS = {one.value[0]: one for one in Verdict}
 
 def _judged_to_text(judged: Judged) -> str:
     marks = ("!" if judged.is_strike else "") + ("?" if judged.was_alone else "")
+    marks += "+" if judged.is_whole else ""
     numbers = [judged.returned, judged.overturned_at, judged.size, int(judged.sent_at.timestamp())]
     numbers += [judged.unaccounted] if judged.unaccounted else []
     return ":".join(
@@ -113,6 +114,7 @@ def _judged_from_text(text: str) -> Judged:
         verdict=_VERDICTS[verdict[:1]],
         is_strike="!" in verdict,
         was_alone="?" in verdict,
+        is_whole="+" in verdict,
         returned=int(returned),
         overturned_at=int(overturned_at),
         size=int(size),

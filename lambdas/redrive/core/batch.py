@@ -120,7 +120,7 @@ class Judged:
     A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
     (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's books.
     `unaccounted` of its letters nothing was known when the verdict fell, and no producer's message would be there to
-    compare them with; `succeeded` of them were shown to have.
+    compare them with. `is_whole`: each of them was shown to have succeeded.
     """
 
     id: int
@@ -133,12 +133,12 @@ class Judged:
     returned: int = 0
     overturned_at: int = 0
     unaccounted: int = 0
-    succeeded: int = 0
+    is_whole: bool = False
 
     @property
     def has_succeeded_as_a_whole(self) -> bool:
         """Whether every letter of it was shown to have succeeded, and none was seen again since."""
-        return 0 < self.size <= self.succeeded and not self.seen_again
+        return self.is_whole and not self.seen_again
 
     @property
     def seen_again(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 
 from redrive.core.batch import Batch, Verdict
 from redrive.core.circuit import Circuit
@@ -14,16 +15,27 @@ from redrive.core.letter import Letter, Trail
 NO_BATCH = 0
 
 
+class GroupView(Enum):
+    """What of a message group was received together: all that the queue has, or as many as it hands out of one.
+
+    CUT is what may go on behind the end of a full answer.
+    """
+
+    WHOLE = "WHOLE"
+    CUT = "CUT"
+    FULL = "FULL"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A letter and its ledger entry; `entry` is None on a first visit, or where the ledger lost it.
 
-    `is_group_whole`: in a FIFO queue, all messages of its group that the queue has were received together.
+    `group_view`: in a FIFO queue, how much of its group was received with it.
     """
 
     letter: Letter
     entry: Entry | None = None
-    is_group_whole: bool = False
+    group_view: GroupView = GroupView.CUT
 
     @property
     def message_id(self) -> str:

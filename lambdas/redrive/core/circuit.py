@@ -206,7 +206,7 @@ class Circuit:
         was_alone: bool = False,
         overturned_at: int = 0,
         unaccounted: int = 0,
-        succeeded: int = 0,
+        is_whole: bool = False,
     ) -> Circuit:
         """This circuit with `batch` moved from those awaiting a verdict to those judged."""
         judged = Judged(
@@ -220,6 +220,6 @@ class Circuit:
             returned=batch.returned,
             overturned_at=overturned_at,
             unaccounted=unaccounted,
-            succeeded=succeeded,
+            is_whole=is_whole,
         )
         return replace(self.without_batch(batch.id), judged=(*self.judged, judged)[-JUDGED_KEPT:])

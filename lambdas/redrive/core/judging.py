@@ -65,6 +65,7 @@ def judge(
         )
         after = circuit
         if judgement.verdict is not None:
+            is_whole = judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size
             after = circuit.with_verdict(
                 batch,
                 judgement.verdict,
@@ -72,10 +73,10 @@ def judge(
                 was_alone=judgement.was_alone,
                 overturned_at=judgement.overturned_at,
                 unaccounted=_unaccounted(batch, judgement, known),
-                succeeded=known.succeeded,
+                is_whole=is_whole,
             )
             after = _record(after, batch, judgement, settings, now, roll)
-            if judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size:
+            if is_whole:
                 after = _free_causes(after, batch, now)
             if judgement.is_strike:
                 after = _hold_causes(after, batch.heard, settings, now, roll)

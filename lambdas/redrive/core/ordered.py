@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from redrive.core.batch import Verdict
-from redrive.core.case import Case
+from redrive.core.case import Case, GroupView
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason
 from redrive.core.ledger import Status
@@ -62,10 +62,16 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
     settled_at += timedelta(seconds=settings.verdict_grace_seconds)
-    if now < settled_at or not (terms.is_source_empty or now >= settled_at + LONGEST_OUT):
+    is_overdue = now >= settled_at + LONGEST_OUT
+    if now < settled_at or not (terms.is_source_empty or is_overdue):
         return Fate.OUT
-    has_failed = judged is not None and judged.verdict is Verdict.FAILURE and not judged.succeeded
-    return Fate.BACK if has_failed and not case.is_group_whole else Fate.DONE
+    if case.group_view is GroupView.WHOLE:
+        return Fate.DONE
+    if case.group_view is GroupView.CUT and not is_overdue:
+        return Fate.OUT  # the next look is likely to show all of it
+    # Success is shown: where the end of the group is out of sight, and nothing of the batch was, it is not presumed.
+    is_shown = judged is not None and judged.verdict is Verdict.SUCCESS
+    return Fate.DONE if is_shown else Fate.BACK
 
 
 def in_order(

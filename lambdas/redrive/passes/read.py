@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from redrive.core.case import Case
+from redrive.core.case import Case, GroupView
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from redrive.passes.ports import DeadLetters, Ledger
@@ -42,7 +42,7 @@ def read_letters(
     of a group in hand can't be received later.
     """
     letters: list[Letter] = []
-    whole: set[str] = set()
+    views: dict[str | None, GroupView] = {}
     size, is_end = 0, False
     while len(letters) < limit and (max_bytes is None or size < max_bytes):
         wanted = (
@@ -53,21 +53,23 @@ def read_letters(
             is_end = True
             break
         if queue.is_fifo:
-            whole |= _whole_groups(received)
+            views |= _views(received)
         letters += received
         size += sum(one.weight for one in received)
     # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
     once = {letter.message_id: letter for letter in letters}
     cases = recognise(list(once.values()), ledger)
-    if whole:
-        cases = [replace(one, is_group_whole=one.letter.group_id in whole) for one in cases]
+    if views:
+        cases = [replace(one, group_view=views[one.letter.group_id]) for one in cases]
     return Read(tuple(cases), limit, is_end)
 
 
-def _whole_groups(received: Sequence[Letter]) -> set[str]:
-    """Groups of which a receive gave all there is: a full one may have cut the group that it ended with."""
-    groups = {one.group_id for one in received if one.group_id is not None}
-    return groups - ({received[-1].group_id} if len(received) >= LETTERS_A_RECEIVE else set())
+def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
+    """How much of each group one receive gave: a full one may have cut the group that it ended with."""
+    views = dict.fromkeys((one.group_id for one in received), GroupView.WHOLE)
+    if len(received) >= LETTERS_A_RECEIVE:
+        views[received[-1].group_id] = GroupView.FULL if len(views) == 1 else GroupView.CUT
+    return views
 
 
 def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
