@@ -163,7 +163,9 @@ class Case:
             return (
                 False  # a replaced copy was left behind by a crash: the letter itself has gone on
             )
-        return not self._is_back or not self._is_charged(circuit_version)
+        # Where the record of a redrive was lost, the return that the ledger knows of is the one before.
+        is_behind = self.entry is not None and self.entry.redrive_count < self.redrives
+        return is_behind or not self._is_back or not self._is_charged(circuit_version)
 
     @property
     def _is_back(self) -> bool:
