@@ -69,9 +69,10 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         return Fate.DONE
     if case.group_view is GroupView.CUT and not is_overdue:
         return Fate.OUT  # the next look is likely to show all of it
-    # Success is shown: where the end of the group is out of sight, and nothing of the batch was, it is not presumed.
+    # Success is shown: where the end of the group is out of sight, it is not presumed of a letter that came back before
+    # while others succeeded, nor where nothing of the batch was.
     is_shown = judged is not None and judged.verdict is Verdict.SUCCESS
-    return Fate.DONE if is_shown else Fate.BACK
+    return Fate.DONE if is_shown and not case.is_suspect else Fate.BACK
 
 
 def in_order(
