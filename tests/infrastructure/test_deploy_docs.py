@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 
-from smart_redriver.cdk.adopted_queues import MAX_QUEUES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import ROOT, UNBUNDLED, run_app
 from tests.infrastructure.test_adoption import adopt, told_to_owners
