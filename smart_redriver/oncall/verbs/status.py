@@ -16,21 +16,31 @@ from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
+from smart_redriver.oncall.verbs.overview import overview
 
 _WIDTH = 12
+#: Of so many queues people are shown a page each.
+MOST_PAGES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a person wants to see beside the facts."""
+    """What a person wants to see beside the facts. `homes` name accounts and Regions, of which there is an overview only."""
 
     links: bool = False
     full_names: bool = False
+    overview: bool = False
+    homes: tuple[str, ...] = ()
 
 
 def status(session: Session, shown: Shown) -> Exit:
-    """Print one snapshot of each queue. Raises CallFailed and Refused."""
-    _tell(session, [take_snapshot(one) for one in session.each_queue()], shown)
+    """Print one snapshot of each queue, or all at a glance where they fill more than a screen. Raises CallFailed and Refused."""
+    if shown.overview or shown.homes:
+        return overview(session, shown.homes)
+    queues = session.each_queue()
+    if len(queues) > MOST_PAGES and not session.terminal.is_json:
+        return overview(session)
+    _tell(session, [take_snapshot(one) for one in queues], shown)
     return Exit.DONE
 
 
