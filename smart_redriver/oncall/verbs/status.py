@@ -7,8 +7,11 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.homes import look_here
 from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.snapshot import Snapshot
@@ -17,6 +20,7 @@ from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
 from smart_redriver.oncall.verbs.overview import overview
+from smart_redriver.oncall.verbs.overview import screen as glances
 
 _WIDTH = 12
 #: Of so many queues people are shown a page each.
@@ -40,13 +44,9 @@ def status(session: Session, shown: Shown) -> Exit:
     queues = session.each_queue()
     if len(queues) > MOST_PAGES and not session.terminal.is_json:
         return overview(session)
-    _tell(session, [take_snapshot(one) for one in queues], shown)
+    snapshots = [take_snapshot(one) for one in queues]
+    _tell(session.terminal, _pages(session.terminal, snapshots, shown), _to_json(snapshots))
     return Exit.DONE
-
-
-def _tell(session: Session, snapshots: Sequence[Snapshot], shown: Shown) -> None:
-    session.terminal.result({"queues": [one.to_json() for one in snapshots]})
-    session.terminal.say(_pages(session.terminal, snapshots, shown))
 
 
 def watch(
@@ -54,9 +54,14 @@ def watch(
 ) -> Exit:
     """The same, again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
     queues = session.each_queue()
-    with suppress(KeyboardInterrupt), _show(session, shown) as show:
+    at_a_glance = len(queues) > MOST_PAGES and not session.terminal.is_json
+    with suppress(KeyboardInterrupt), _show(session.terminal) as show:
         for count in itertools.count(1):
-            show([take_snapshot(one) for one in queues])
+            if at_a_glance:
+                show(glances(session.terminal, [look_here(session)]), None)
+            else:
+                snapshots = [take_snapshot(one) for one in queues]
+                show(_pages(session.terminal, snapshots, shown), _to_json(snapshots))
             if count == times:
                 break
             session.sleep(every_seconds)
@@ -64,21 +69,27 @@ def watch(
 
 
 @contextmanager
-def _show(session: Session, shown: Shown) -> Iterator[Callable[[Sequence[Snapshot]], None]]:
+def _show(terminal: Terminal) -> Iterator[Callable[[str, Any], None]]:
     """On a terminal each screen takes the last one's place; elsewhere one follows the other."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    terminal = session.terminal
     console = Console(file=terminal.out)
     if terminal.is_json or not console.is_terminal:
-        yield lambda snapshots: _tell(session, snapshots, shown)
+        yield partial(_tell, terminal)
         return
     with Live(console=console, auto_refresh=False, screen=True) as live:
-        yield lambda snapshots: live.update(
-            Text.from_ansi(terminal.spare(_pages(terminal, snapshots, shown))), refresh=True
-        )
+        yield lambda screen, _: live.update(Text.from_ansi(terminal.spare(screen)), refresh=True)
+
+
+def _tell(terminal: Terminal, screen: str, value: Any) -> None:
+    terminal.result(value)
+    terminal.say(screen)
+
+
+def _to_json(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    return {"queues": [one.to_json() for one in snapshots]}
 
 
 def _pages(terminal: Terminal, snapshots: Sequence[Snapshot], shown: Shown) -> str:
