@@ -22,8 +22,7 @@ from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.terminal import Terminal
-from smart_redriver.oncall.verbs.overview import overview
-from smart_redriver.oncall.verbs.status import MOST_PAGES
+from smart_redriver.oncall.verbs.status import MOST_PAGES, overview
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import FUNCTION, STACK
 from tests.oncall.ran import Ran

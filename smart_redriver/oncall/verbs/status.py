@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from smart_redriver.oncall.stack.gathering import take_snapshot
-from smart_redriver.oncall.stack.homes import look_here
+from smart_redriver.oncall.stack.homes import look_around, look_here
+from smart_redriver.oncall.stack.overview import overview_screen
 from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.snapshot import Snapshot
@@ -19,8 +20,6 @@ from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
-from smart_redriver.oncall.verbs.overview import overview
-from smart_redriver.oncall.verbs.overview import screen as glances
 
 _WIDTH = 12
 #: Of so many queues people are shown a page each.
@@ -49,6 +48,20 @@ def status(session: Session, shown: Shown) -> Exit:
     return Exit.DONE
 
 
+def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
+    """Print all queues at a glance, of several homes if they are named. Raises CallFailed, Refused and Misused.
+
+    A home that can't be reached is told in one line, and keeps no other from being looked at.
+    """
+    found = look_around(session, homes) if homes else [look_here(session)]
+    told = {"homes": [one.to_json() for one in found]}
+    _tell(session.terminal, overview_screen(session.terminal, found), told)
+    faults = [one for one in found if one.fault]
+    if not faults:
+        return Exit.DONE
+    return Exit.PARTLY if len(faults) < len(found) else Exit.REFUSED
+
+
 def watch(
     session: Session, shown: Shown, *, every_seconds: float, times: int | None = None
 ) -> Exit:
@@ -58,7 +71,7 @@ def watch(
     with suppress(KeyboardInterrupt), _show(session.terminal) as show:
         for count in itertools.count(1):
             if at_a_glance:
-                show(glances(session.terminal, [look_here(session)]), None)
+                show(overview_screen(session.terminal, [look_here(session)]), None)
             else:
                 snapshots = [take_snapshot(one) for one in queues]
                 show(_pages(session.terminal, snapshots, shown), _to_json(snapshots))

@@ -8,9 +8,7 @@ from redrive.core.circuit import State
 from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Mode
 from smart_redriver.oncall.stack.glances import Glance
-from smart_redriver.oncall.stack.homes import Home, look_around, look_here
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.stack.homes import Home
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
 from smart_redriver.oncall.terminal.words import span
@@ -19,26 +17,7 @@ _TITLES = ("Queue", "Circuit", "DLQ", "Parked", "Alarms and more")
 _WORST_FIRST = (State.OPEN, State.HALF_OPEN)
 
 
-def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
-    """Print all queues at a glance, of several homes if they are named. Raises CallFailed, Refused and Misused.
-
-    A home that can't be reached is told in one line, and keeps no other from being looked at.
-    """
-    found = look_around(session, homes) if homes else [look_here(session)]
-    tell(session.terminal, found)
-    faults = [one for one in found if one.fault]
-    if not faults:
-        return Exit.DONE
-    return Exit.PARTLY if len(faults) < len(found) else Exit.REFUSED
-
-
-def tell(terminal: Terminal, homes: Sequence[Home]) -> None:
-    """The overview, for people and for programs."""
-    terminal.result({"homes": [one.to_json() for one in homes]})
-    terminal.say(screen(terminal, homes))
-
-
-def screen(terminal: Terminal, homes: Sequence[Home]) -> str:
+def overview_screen(terminal: Terminal, homes: Sequence[Home]) -> str:
     """The overview as lines, as wide as the terminal is."""
     lines = [line for home in homes for line in _home(terminal, home)]
     lines.append("One queue's page: `redrive status --queue NAME`, with its home's --profile and --region.")  # fmt: skip
