@@ -24,7 +24,6 @@ from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
 from redrive.errors import CallFailed
 
-
 #: What a pass that stops for it says in its log.
 _UNREADABLE = (
     "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "

@@ -13,6 +13,8 @@ from smart_redriver.oncall.stack.outputs import beside, find_outputs, read_outpu
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.names import shortened
 
+#: A sentence with two hundred names in it is read by nobody.
+_NAMES_TOLD = 20
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"
@@ -141,7 +143,9 @@ def _plain(name: str) -> str:
 
 
 def _names(places: Sequence[Place]) -> str:
-    return ", ".join(place.prefix or place.queue for place in places)
+    names = [place.prefix or place.queue for place in places]
+    more = len(names) - _NAMES_TOLD
+    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
