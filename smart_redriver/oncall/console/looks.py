@@ -20,7 +20,7 @@ from smart_redriver.oncall.letters.choice import read_filter
 from smart_redriver.oncall.letters.failures import log_place
 from smart_redriver.oncall.letters.fingerprints import fingerprint_of_json
 from smart_redriver.oncall.letters.presentation import entry_to_json, why_held, why_parked
-from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.gathering import AT_ONCE, take_snapshot
 from smart_redriver.oncall.stack.links import log_link
 from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
@@ -33,7 +33,6 @@ from smart_redriver.oncall.verbs.letters import peek
 from smart_redriver.oncall.verbs.parked import group, matching
 from smart_redriver.oncall.verbs.show import Wanted, show
 
-_AT_ONCE = 4
 MOST_LETTERS = 1_000
 MOST_PEEKED = 200
 _TREND = timedelta(hours=6)
@@ -236,8 +235,6 @@ def _notepad(session: Session) -> Notepad:
 
 
 def each(sessions: Sequence[Session]) -> list[dict[str, Any]]:
-    """The status of each queue, some at once: each asks a dozen things at a time by itself. Raises CallFailed and Refused."""
-    if len(sessions) == 1:
-        return [status(sessions[0])]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    """The status of each queue, some at once. Raises CallFailed and Refused."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(status, sessions))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.gathering import take_snapshots
 from smart_redriver.oncall.stack.homes import look_around, look_here
 from smart_redriver.oncall.stack.overview import overview_screen
 from smart_redriver.oncall.stack.page import facts_of
@@ -43,7 +43,7 @@ def status(session: Session, shown: Shown) -> Exit:
     queues = session.each_queue()
     if len(queues) > MOST_PAGES and not session.terminal.is_json:
         return overview(session)
-    snapshots = [take_snapshot(one) for one in queues]
+    snapshots = take_snapshots(queues)
     _tell(session.terminal, _pages(session.terminal, snapshots, shown), _to_json(snapshots))
     return Exit.DONE
 
@@ -73,7 +73,7 @@ def watch(
             if at_a_glance:
                 show(overview_screen(session.terminal, [look_here(session)]), None)
             else:
-                snapshots = [take_snapshot(one) for one in queues]
+                snapshots = take_snapshots(queues)
                 show(_pages(session.terminal, snapshots, shown), _to_json(snapshots))
             if count == times:
                 break
