@@ -103,6 +103,7 @@ def test_of_many_queues_people_see_those_that_are_not_quiet_the_worst_first(crow
     assert "OPEN for 1 min 30 s" in rows[1]
     assert "paused" in rows[1]
     assert rows[4] == "196 are quiet: CLOSED, no letters, no alarm."
+    assert rows[-1] == "One queue's page: `redrive status --queue NAME`."
 
 
 def test_two_hundred_queues_take_so_many_calls_and_none_that_aws_rations(crowd: Desk) -> None:

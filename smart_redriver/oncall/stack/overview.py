@@ -20,7 +20,8 @@ _WORST_FIRST = (State.OPEN, State.HALF_OPEN)
 def overview_screen(terminal: Terminal, homes: Sequence[Home]) -> str:
     """The overview as lines, as wide as the terminal is."""
     lines = [line for home in homes for line in _home(terminal, home)]
-    lines.append("One queue's page: `redrive status --queue NAME`, with its home's --profile and --region.")  # fmt: skip
+    there = ", with its home's --profile and --region" if any(one.name for one in homes) else ""
+    lines.append(f"One queue's page: `redrive status --queue NAME`{there}.")
     return "\n".join(lines)
 
 
