@@ -10,7 +10,10 @@ from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
 from smart_redriver.cdk.adopted_queues import (
+    ANY_STACK,
     QUEUES,
+    STACK,
+    STACK_NAME,
     AdoptedQueue,
     above_the_queues,
     read_adopted_queues,
@@ -20,8 +23,10 @@ from smart_redriver.cdk.safeguards import Safeguards
 from stacks.account_rules import AccountRules
 from stacks.context_keys import unknown_keys
 
-__all__ = ["Context", "SettingsError", "parse_context", "read_context"]
+__all__ = ["NAME", "Context", "SettingsError", "parse_context", "read_context"]
 
+#: Of the first stack in an account and Region, and what the names of those beside it begin with.
+NAME = "SmartRedriver"
 #: Whether queues, table and logs outlive the stack. Not a setting: the function never sees it.
 RETAIN = "retain"
 #: Whether the state table can't be deleted at all; as ``retain`` says where it is not given.
@@ -39,6 +44,7 @@ KNOWN = (
     DELETION_PROTECTION,
     ONCALL_POLICIES,
     QUEUES,
+    STACK,
 )
 
 
@@ -54,6 +60,12 @@ class Context:
     deletion_protection: bool | None = None
     oncall_policies: bool = False
     queues: tuple[AdoptedQueue, ...] = ()
+    stack: str = ""
+
+    @property
+    def stack_name(self) -> str:
+        """The stack's name, which the command has to know."""
+        return "-".join([NAME, *([self.stack] if self.stack else [])])
 
 
 def read_context(node: Node) -> Context:
@@ -98,6 +110,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults += error.faults
     rules, unread = read_fields(AccountRules, values)
     faults += unread
+    faults += _unnameable_stack(values.get(STACK, ""))
     faults += _key_elsewhere(safeguards, queues)
     faults += unknown_keys(values, KNOWN)
     if faults:
@@ -111,12 +124,20 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         deletion_protection=switches.get(DELETION_PROTECTION),
         oncall_policies=switches.get(ONCALL_POLICIES, False),
         queues=queues,
+        stack=values.get(STACK, ""),
     )
+
+
+def _unnameable_stack(given: object) -> Iterator[Fault]:
+    if given != "" and not (isinstance(given, str) and STACK_NAME.fullmatch(given)):
+        yield Fault(setting=STACK, seen=given, accepted=ANY_STACK)
 
 
 def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:
     """A key of another Region than the queues': no service there can use it."""
     key = safeguards.encryption_key_arn
-    if key and queues and key.split(":")[3] != queues[0].region:
-        accepted = f"a key of {queues[0].region}"
+    if not key:
+        return
+    for region in sorted({queue.region for queue in queues} - {key.split(":")[3]}):
+        accepted = f"a key of {region}"
         yield Fault(setting="encryption_key_arn", seen=key, accepted=accepted)

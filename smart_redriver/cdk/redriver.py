@@ -146,6 +146,7 @@ class SmartRedriver(Construct):
             removal_policy=removal_policy,
             safeguards=safeguards,
         )
+        self.settings = settings
         self.encryption_key = own_key
         self.is_in_vpc = bool(safeguards.vpc_id)
         self._grant()

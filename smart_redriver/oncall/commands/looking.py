@@ -21,13 +21,39 @@ app = typer.Typer()
 Links = Annotated[bool, typer.Option("--links", help="Where the AWS console shows it.")]
 
 
-@app.command(cls=Looking, epilog=examples("redrive status", "redrive status --queue orders --json"))
-def status(context: typer.Context, links: Links = False) -> Exit:
+@app.command(
+    cls=Looking,
+    epilog=examples(
+        "redrive status",
+        "redrive status --queue orders --json",
+        "redrive status --home shop-eu --home shop-us/us-east-1",
+    ),
+)
+def status(
+    context: typer.Context,
+    links: Links = False,
+    overview: Annotated[
+        bool, typer.Option("--overview", help="A line for each queue that is not quiet.")
+    ] = False,
+    home: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PROFILE[/REGION]",
+            help="Overview of another account or Region, or of several: say it again for each.",
+        ),
+    ] = None,
+) -> Exit:
     """What is wrong, and what happens next: circuit, depths, last pass, alarms. Of all queues unless one is named."""
     from smart_redriver.oncall.verbs.status import Shown
     from smart_redriver.oncall.verbs.status import status as tell
 
-    return tell(context.obj, Shown(links=links, full_names=context.meta[FULL_NAMES]))
+    shown = Shown(
+        links=links,
+        full_names=context.meta[FULL_NAMES],
+        overview=overview,
+        homes=tuple(home or ()),
+    )
+    return tell(context.obj, shown)
 
 
 @app.command(cls=Looking, epilog=examples("redrive watch", "redrive watch --every 2"))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from smart_redriver.oncall.letters.choice import read_filter
 from smart_redriver.oncall.letters.failures import log_place
 from smart_redriver.oncall.letters.fingerprints import fingerprint_of_json
 from smart_redriver.oncall.letters.presentation import entry_to_json, why_held, why_parked
-from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.gathering import AT_ONCE, take_snapshot
 from smart_redriver.oncall.stack.links import log_link
 from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
@@ -233,6 +234,7 @@ def _notepad(session: Session) -> Notepad:
     return session.terminal
 
 
-def each(sessions: Iterable[Session]) -> list[dict[str, Any]]:
-    """The status of each queue."""
-    return [status(one) for one in sessions]
+def each(sessions: Sequence[Session]) -> list[dict[str, Any]]:
+    """The status of each queue, some at once. Raises CallFailed and Refused."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(status, sessions))

@@ -32,12 +32,14 @@ def stuck_entries(session: Session) -> Iterator[Entry]:
     out = {f":out{n}": {"S": one.value} for n, one in enumerate(_OUT)}
     is_stuck = [f"#status = {status}" for status in stuck]
     is_stuck += [f"#status = {status} AND IsSettled = :yes" for status in out]
-    yield from _scan(
+    found = _scan(
         session,
         " OR ".join(f"#queue = {queue} AND {one}" for queue in queues for one in is_stuck),
         {**queues, **stuck, **out, ":yes": {"BOOL": True}},
         {"#queue": "Queue", "#status": "Status"},
     )
+    # What was reported stands in an attribute of its own, and that of a success looks like a letter that is out.
+    yield from (entry for entry in found if entry.status in (*_STUCK, *_OUT))
 
 
 def held_entries(session: Session) -> Iterator[Entry]:
@@ -68,12 +70,13 @@ def find_entry(session: Session, message_id: str) -> Entry | None:
 
 def _with_status(session: Session, status: Status) -> Iterator[Entry]:
     queues = {f":queue{n}": {"S": name} for n, name in enumerate(session.place.sources)}
-    yield from _scan(
+    found = _scan(
         session,
         " OR ".join(f"#status = :status AND #queue = {queue}" for queue in queues),
         {**queues, ":status": {"S": status.value}},
         {"#queue": "Queue", "#status": "Status"},
     )
+    yield from (entry for entry in found if entry.status is status)
 
 
 def _scan(
