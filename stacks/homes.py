@@ -1,5 +1,6 @@
 """Several accounts and Regions from one app: a list of queues is a home, and each home has a stack of its own."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,8 +27,8 @@ def parse_homes(values: Mapping[str, Any]) -> tuple[Context, ...]:
     if len(files) < 2:
         return (parse_context(values),)
     homes: dict[str, Context] = {}
-    faults: list[Fault] = []
-    for file in files:
+    faults = _one_file_twice(files)
+    for file in dict.fromkeys(files):
         try:
             homes[file] = parse_context({**values, QUEUES: file})
         except SettingsError as error:
@@ -53,6 +54,14 @@ def _files(given: object) -> list[str]:
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         return []
     return [one.strip() for one in listed if one.strip()]
+
+
+def _one_file_twice(files: Sequence[str]) -> list[Fault]:
+    return [
+        Fault(setting=QUEUES, seen=file, accepted="each list once")
+        for file, times in Counter(files).items()
+        if times > 1
+    ]
 
 
 def _one_home_twice(homes: Mapping[str, Context]) -> list[Fault]:
