@@ -393,7 +393,11 @@ def test_a_console_for_looking_offers_nothing_else(incident: Desk, open_page: Op
 
     expect(page.get_by_text("read-only")).to_be_visible()
     names = page.get_by_role("main").get_by_role("button").all_inner_texts()
-    assert set(names) <= {"Indented", "Copy the command that opens its log"}
+    assert set(names) <= {
+        "Indented",
+        "Copy the command that opens its log",
+        "Show what its consumer logged",
+    }
 
 
 def test_keys_can_be_turned_off(desk: Desk, open_page: Open) -> None:

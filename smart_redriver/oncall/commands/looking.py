@@ -1,7 +1,5 @@
 """`status`, `watch`, `causes`, `letters`, `parked`, `show`, `logs`, `history`: nothing here changes anything."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
