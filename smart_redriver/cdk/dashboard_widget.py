@@ -10,7 +10,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 import redrive
-import redrive_widget
 import smart_redriver
 from redrive.settings import Deployment, Settings
 from smart_redriver.cdk.key_use import DECRYPT, KeyUse
@@ -18,15 +17,18 @@ from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.safeguards import Safeguards
 
 _OURS = Path(smart_redriver.__file__).resolve().parent
-_WIDGET = Path(redrive_widget.__file__).resolve().parent
-#: What the widget shares with the command: how a queue's state is read, and how it is said.
-SHARED = {
-    "redrive": Path(redrive.__file__).resolve().parent,
-    **{
-        f"smart_redriver/{place}": _OURS / place
-        for place in ("__init__.py", "oncall/__init__.py", "oncall/stack", "oncall/letters")
-    },
-    "smart_redriver/oncall/terminal": _OURS / "oncall" / "terminal",
+REDRIVE = Path(redrive.__file__).resolve().parent
+#: Its own code, and what it shares with the command: how a queue's state is read, and how it is said.
+OURS = {
+    f"smart_redriver/{place}": _OURS / place
+    for place in (
+        "__init__.py",
+        "widget",
+        "oncall/__init__.py",
+        "oncall/letters",
+        "oncall/stack",
+        "oncall/terminal",
+    )
 }
 
 #: One look is a few calls, and a scan of at most 25 pages.
@@ -59,8 +61,9 @@ class DashboardWidget(Construct):
         stack_name = {"STACK_NAME": cdk.Stack.of(table).stack_name}
         self.function = python_function(
             self,
-            package=_WIDGET,
-            beside=SHARED,
+            package=REDRIVE,
+            beside=OURS,
+            handler="smart_redriver.widget.handler",
             description="Shows on a dashboard how a dead-letter queue stands; reads only",
             memory_mib=_MEMORY_MIB,
             timeout=_LONGEST_LOOK,

@@ -26,10 +26,12 @@ def python_function(
     removal_policy: cdk.RemovalPolicy,
     safeguards: Safeguards,
     beside: Sources = MappingProxyType({}),
+    handler: str | None = None,
 ) -> lambda_.Function:
     """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
 
-    ``beside`` is code of ours that the package imports, by where it has to be in the bundle.
+    ``beside`` is other code of ours, by where it has to be in the bundle; ``handler`` the module with the
+    ``lambda_handler``, if it is not the package's own.
 
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
@@ -52,7 +54,7 @@ def python_function(
         "Function",
         description=description,
         code=package_code(scope, package, beside),
-        handler=f"{package.name}.handler.lambda_handler",
+        handler=f"{handler or f'{package.name}.handler'}.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,
         memory_size=memory_mib,

@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk.bundling import bundle
-from smart_redriver.cdk.dashboard_widget import SHARED
+from smart_redriver.cdk.dashboard_widget import OURS, REDRIVE
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import entry, key_arn
@@ -32,9 +32,9 @@ RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six.py")
 COLD_START = """
 import sys
 sys.path += sys.argv[1:]
-import redrive_widget.handler
-print(redrive_widget.handler.lambda_handler({"describe": True}, None))
-print(redrive_widget.handler.lambda_handler({"widgetContext": {"dashboardName": "x"}}, None))
+import smart_redriver.widget.handler
+print(smart_redriver.widget.handler.lambda_handler({"describe": True}, None))
+print(smart_redriver.widget.handler.lambda_handler({"widgetContext": {"dashboardName": "x"}}, None))
 print(*{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)}, sep="\\n")
 """
 
@@ -143,7 +143,7 @@ def test_the_function_starts_from_its_bundle_says_what_it_is_for_and_answers_whe
     tmp_path,
 ):
     bundled, runtime = tmp_path / "bundle", tmp_path / "runtime"
-    bundle(ROOT / "lambdas" / "redrive_widget", bundled, SHARED)
+    bundle(REDRIVE, bundled, OURS)
     runtime.mkdir()
     for name in RUNTIME:
         (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
@@ -176,8 +176,9 @@ def test_the_function_starts_from_its_bundle_says_what_it_is_for_and_answers_whe
 
 
 def test_the_bundle_has_no_verb_and_no_console(tmp_path):
-    bundle(ROOT / "lambdas" / "redrive_widget", tmp_path, SHARED)
+    bundle(REDRIVE, tmp_path, OURS)
 
     rooms = {path.name for path in (tmp_path / "smart_redriver" / "oncall").iterdir()}
 
     assert rooms == {"__init__.py", "letters", "stack", "terminal"}
+    assert (tmp_path / "smart_redriver" / "widget" / "page.py").exists()

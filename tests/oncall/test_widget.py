@@ -15,12 +15,12 @@ from fakes.faults import Wire, nothing, on, refuse
 from redrive.core.breaker import new_circuit
 from redrive.core.by_hand import force
 from redrive.core.circuit import State
-from redrive_widget import page
 from simulator.sources import Source
 from simulator.world import SOURCE
 from smart_redriver.oncall.stack.deployment import Place
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.widget import page
 from tests.infrastructure.conftest import synthesize
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK

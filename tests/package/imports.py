@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Every package of the repository, by the name it is imported by.
 PACKAGES = {
     "redrive": ROOT / "lambdas" / "redrive",
-    "redrive_widget": ROOT / "lambdas" / "redrive_widget",
     **{
         name: ROOT / name
         for name in (

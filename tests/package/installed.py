@@ -18,14 +18,7 @@ from packaging.requirements import Requirement
 from smart_redriver.cdk.bundling import find_uv
 
 ROOT = Path(__file__).resolve().parents[2]
-_SOURCES = (
-    "smart_redriver",
-    "lambdas/redrive",
-    "lambdas/redrive_widget",
-    "requirements",
-    "pyproject.toml",
-    "README.md",
-)
+_SOURCES = ("smart_redriver", "lambdas/redrive", "requirements", "pyproject.toml", "README.md")
 
 
 def build_wheel(folder: Path) -> Path:

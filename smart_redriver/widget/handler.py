@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from redrive.environment import read_environment
-from redrive_widget.page import page_of
 from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.stack.deployment import Place
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.widget.page import page_of
 
 #: What the console of AWS shows when somebody asks what a widget is for.
 DESCRIPTION = """\
