@@ -17,18 +17,22 @@ from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.safeguards import Safeguards
 
 _OURS = Path(smart_redriver.__file__).resolve().parent
-REDRIVE = Path(redrive.__file__).resolve().parent
-#: Its own code, and what it shares with the command: how a queue's state is read, and how it is said.
-OURS = {
-    f"smart_redriver/{place}": _OURS / place
-    for place in (
-        "__init__.py",
-        "widget",
-        "oncall/__init__.py",
-        "oncall/letters",
-        "oncall/stack",
-        "oncall/terminal",
-    )
+#: Its own place in the bundle, as it is imported here.
+PLACE = "smart_redriver/widget"
+WIDGET = _OURS / "widget"
+#: What it shares with the re-driver and the command: how a queue's state is read, and how it is said.
+SHARED = {
+    "redrive": Path(redrive.__file__).resolve().parent,
+    **{
+        f"smart_redriver/{place}": _OURS / place
+        for place in (
+            "__init__.py",
+            "oncall/__init__.py",
+            "oncall/letters",
+            "oncall/stack",
+            "oncall/terminal",
+        )
+    },
 }
 
 #: One look is a few calls, and a scan of at most 25 pages.
@@ -61,9 +65,9 @@ class DashboardWidget(Construct):
         stack_name = {"STACK_NAME": cdk.Stack.of(table).stack_name}
         self.function = python_function(
             self,
-            package=REDRIVE,
-            beside=OURS,
-            handler="smart_redriver.widget.handler",
+            package=WIDGET,
+            place=PLACE,
+            beside=SHARED,
             description="Shows on a dashboard how a dead-letter queue stands; reads only",
             memory_mib=_MEMORY_MIB,
             timeout=_LONGEST_LOOK,

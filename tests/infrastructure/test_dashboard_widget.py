@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk.bundling import bundle
-from smart_redriver.cdk.dashboard_widget import OURS, REDRIVE
+from smart_redriver.cdk.dashboard_widget import PLACE, SHARED, WIDGET
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import entry, key_arn
@@ -143,7 +143,7 @@ def test_the_function_starts_from_its_bundle_says_what_it_is_for_and_answers_whe
     tmp_path,
 ):
     bundled, runtime = tmp_path / "bundle", tmp_path / "runtime"
-    bundle(REDRIVE, bundled, OURS)
+    bundle({PLACE: WIDGET, **SHARED}, bundled)
     runtime.mkdir()
     for name in RUNTIME:
         (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
@@ -176,7 +176,7 @@ def test_the_function_starts_from_its_bundle_says_what_it_is_for_and_answers_whe
 
 
 def test_the_bundle_has_no_verb_and_no_console(tmp_path):
-    bundle(REDRIVE, tmp_path, OURS)
+    bundle({PLACE: WIDGET, **SHARED}, tmp_path)
 
     rooms = {path.name for path in (tmp_path / "smart_redriver" / "oncall").iterdir()}
 
