@@ -1,5 +1,6 @@
 """Several accounts, Regions and stacks from one app: where its queues are, each re-driver is, in the stack that its queue names."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,9 +27,9 @@ def read_homes(node: Node) -> tuple[Context, ...]:
 def parse_homes(values: Mapping[str, Any]) -> tuple[Context, ...]:
     """Like ``read_homes``, from a plain mapping."""
     files = _files(values.get(QUEUES))
-    faults: list[Fault] = []
+    faults = _one_file_twice(files)
     found: list[tuple[str, Context]] = []
-    for file in files:
+    for file in dict.fromkeys(files):
         try:
             listed = parse_context({**values, QUEUES: file})
             found += ((file, one) for one in _split(listed))
@@ -62,6 +63,14 @@ def _files(given: object) -> list[str]:
         return []
     paths = [one.strip() for one in listed if one.strip()]
     return paths if len(paths) > 1 else []
+
+
+def _one_file_twice(files: Sequence[str]) -> list[Fault]:
+    return [
+        Fault(setting=QUEUES, seen=file, accepted="each list once")
+        for file, times in Counter(files).items()
+        if times > 1
+    ]
 
 
 def _split(context: Context) -> Iterator[Context]:

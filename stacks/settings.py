@@ -103,6 +103,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
+    faults += _widget_without_dashboard(watched)
     safeguards = Safeguards()
     try:
         safeguards = Safeguards.parse(values)
@@ -131,6 +132,12 @@ def parse_context(values: Mapping[str, Any]) -> Context:
 def _unnameable_stack(given: object) -> Iterator[Fault]:
     if given != "" and not (isinstance(given, str) and STACK_NAME.fullmatch(given)):
         yield Fault(setting=STACK, seen=given, accepted=ANY_STACK)
+
+
+def _widget_without_dashboard(watched: Mapping[str, Any]) -> Iterator[Fault]:
+    if watched["dashboard_widget"] and not MonitoringSettings(**watched).has_widget:
+        accepted = "false with alarms=paging, which makes no dashboard"
+        yield Fault(setting="dashboard_widget", seen=True, accepted=accepted)
 
 
 def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:

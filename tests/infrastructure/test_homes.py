@@ -182,3 +182,14 @@ def test_a_misspelt_key_above_the_queues_is_refused_in_one_list_too(tmp_path):
 
     assert fault.startswith("modee: saw 'dry_run'")
     assert queue_arn("orders") in Path(path).read_text()
+
+
+def test_a_file_that_is_named_twice_is_refused(two):
+    here, there = two
+
+    assert faults_of(queues=f"{here},{here}") == [
+        f"queues: saw '{here}', accepted is each list once"
+    ]
+    assert faults_of(queues=[here, there, here]) == [
+        f"queues: saw '{here}', accepted is each list once"
+    ]

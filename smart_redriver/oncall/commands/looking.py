@@ -1,7 +1,5 @@
 """`status`, `watch`, `causes`, `letters`, `parked`, `show`, `logs`, `history`: nothing here changes anything."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
@@ -13,7 +11,7 @@ from smart_redriver.oncall.commands.command import (
     examples,
     filter_of,
 )
-from smart_redriver.oncall.commands.options import Cause, Contains, Id, Since, Until, Where
+from smart_redriver.oncall.commands.options import Cause, Contains, Id, Since, Until, Where, named
 from smart_redriver.oncall.terminal.exits import Exit
 
 app = typer.Typer()
@@ -141,7 +139,9 @@ def show(
     ] = False,
     log_group: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Search this log group, where no report names one."),
+        typer.Option(
+            metavar="NAME", parser=named, help="Search this log group, where no report names one."
+        ),
     ] = None,
 ) -> Exit:
     """One letter, by any id it ever had: where it is, its history attempt by attempt, its attributes and body."""
@@ -164,11 +164,14 @@ def logs(
         typer.Option(metavar="NAME", help="Only these events, such as letter.parked."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest so many at most.")] = 100,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Its metrics and Lambda's own lines, too.")
+    ] = False,
 ) -> Exit:
     """What the re-driver's own function logged: its events, one a line, and its tracebacks."""
     from smart_redriver.oncall.verbs.logs import logs as tell
 
-    return tell(context.obj, since=since, event=event, limit=limit)
+    return tell(context.obj, since=since, event=event, limit=limit, with_all=all_)
 
 
 @app.command(cls=Looking, epilog=examples("redrive history", "redrive history --days 7"))

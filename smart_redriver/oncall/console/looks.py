@@ -35,6 +35,8 @@ from smart_redriver.oncall.verbs.show import Wanted, show
 
 MOST_LETTERS = 1_000
 MOST_PEEKED = 200
+#: Of a consumer's log, in characters: a page of 50 lines of a megabyte each helps nobody.
+_LONGEST_LINE = 4_000
 _TREND = timedelta(hours=6)
 _TREND_PARTS = 24
 #: What `delete`, `edit`, `undo` and `export` write.
@@ -58,6 +60,13 @@ LOOK_FIELDS = (
         kind=Kind.WHOLE,
         least=0,
         most=10_000,
+    ),
+)
+LOG_FIELDS = (
+    Field(
+        name="log_group",
+        about="Search this log group, where no report names one.",
+        longest=512,
     ),
 )
 DAYS_FIELDS = (Field(name="days", about="So many days back.", kind=Kind.WHOLE, least=1, most=400),)
@@ -199,6 +208,20 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
     if message:
         message["fingerprint"] = fingerprint_of_json(message)
     return told
+
+
+def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What its consumer logged about a letter, as `redrive show --logs` has it. Nothing is received for it."""
+    wanted = Wanted(look=0, logs=True, log_group=given.get("log_group"))
+    told = _told(session, lambda: show(session, message_id, wanted))
+    if log := told["log"]:
+        for line in log["lines"]:
+            line["text"] = _cut(line["text"])
+    return {"log": told["log"], "warnings": told["warnings"]}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
 def changes(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
