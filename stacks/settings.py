@@ -1,5 +1,6 @@
 """Reads the CDK context: the settings of the function, and what only the app needs to know."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from smart_redriver.cdk.adopted_queues import (
     read_adopted_queues,
 )
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
 from smart_redriver.cdk.safeguards import Safeguards
 from stacks.account_rules import AccountRules
 from stacks.context_keys import unknown_keys
@@ -104,6 +106,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
     faults += _widget_without_dashboard(watched)
+    faults += _too_many_widgets(watched, queues)
     safeguards = Safeguards()
     try:
         safeguards = Safeguards.parse(values)
@@ -138,6 +141,16 @@ def _widget_without_dashboard(watched: Mapping[str, Any]) -> Iterator[Fault]:
     if watched["dashboard_widget"] and not MonitoringSettings(**watched).has_widget:
         accepted = "false with alarms=paging, which makes no dashboard"
         yield Fault(setting="dashboard_widget", seen=True, accepted=accepted)
+
+
+def _too_many_widgets(
+    watched: Mapping[str, Any], queues: tuple[AdoptedQueue, ...]
+) -> Iterator[Fault]:
+    counts = Counter((one.region, one.account, one.stack) for one in queues)
+    most = max(counts.values(), default=0)
+    if watched["dashboard_widget"] and most > MAX_QUEUES_WITH_WIDGET:
+        accepted = f"false in a stack of more than {MAX_QUEUES_WITH_WIDGET} queues, since it may have 500 resources: give others another `stack`"
+        yield Fault(setting="dashboard_widget", seen=f"{most} queues", accepted=accepted)
 
 
 def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:

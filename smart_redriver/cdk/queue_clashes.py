@@ -19,6 +19,8 @@ _KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
 #: limit, 2,500 resources that one operation may touch with nested stacks, is far: a queue's alarms are nineteen.
 #: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 MAX_QUEUES = 30
+#: A queue's widget has five resources more.
+MAX_QUEUES_WITH_WIDGET = 23
 
 
 class _Named(NamedTuple):

@@ -8,14 +8,14 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.settings import Deployment, Settings
 from smart_redriver.cdk.adopted_queues import MAX_SOURCES
-from smart_redriver.cdk.queue_clashes import MAX_QUEUES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
 from smart_redriver.oncall.stack.deployment import read_places
 from smart_redriver.oncall.stack.outputs import read_outputs
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
 from tests.infrastructure.app_process import UNBUNDLED, findings, run_app
-from tests.infrastructure.conftest import make_app
+from tests.infrastructure.conftest import STRICT, make_app
 
 SOURCE_KEY, DLQ_KEY, LOT_KEY = key_arn(1), key_arn(2), key_arn(3)
 FOREIGN_KEY = key_arn(4, account="444455556666")
@@ -288,8 +288,13 @@ MAX_RESOURCES, MAX_OUTPUTS, MAX_PARAMETERS, MAX_TEMPLATE_BYTES = 500, 200, 200, 
 MAX_ENVIRONMENT_BYTES = 4096
 
 
-def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path):
-    names = [f"a-queue-with-a-rather-long-name-{index}" for index in range(MAX_QUEUES)]
+@pytest.mark.parametrize(
+    ("most", "options"),
+    [(MAX_QUEUES, {}), (MAX_QUEUES_WITH_WIDGET, STRICT | {"dashboard_widget": "true"})],
+    ids=["as they are", "with widgets in a strict account"],
+)
+def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path, most, options):
+    names = [f"a-queue-with-a-rather-long-name-{index}" for index in range(most)]
     queues = [
         shared_entry(
             f"queue-{index}",
@@ -302,14 +307,14 @@ def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path):
         for index, name in enumerate(names)
     ]
 
-    done = run_app(tmp_path / "out", UNBUNDLED | {"queues": queues})
+    done = run_app(tmp_path / "out", UNBUNDLED | options | {"queues": queues})
 
     assert done.returncode == 0, done.stderr
     files = [
         tmp_path / "out" / "SmartRedriver.template.json",
         *(tmp_path / "out").glob("*.nested.template.json"),
     ]
-    assert len(files) == 1 + MAX_QUEUES > 25
+    assert len(files) == 1 + most > 20
     for file in files:
         template = json.loads(file.read_text())
         assert file.stat().st_size <= MAX_TEMPLATE_BYTES

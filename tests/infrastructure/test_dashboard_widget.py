@@ -12,6 +12,7 @@ from aws_cdk.assertions import Template
 from redrive.errors import SettingsError
 from smart_redriver.cdk.bundling import bundle
 from smart_redriver.cdk.dashboard_widget import PLACE, SHARED, WIDGET
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import entry, key_arn
@@ -182,3 +183,18 @@ def test_the_bundle_has_no_verb_and_no_console(tmp_path):
 
     assert rooms == {"__init__.py", "letters", "stack", "terminal"}
     assert (tmp_path / "smart_redriver" / "widget" / "page.py").exists()
+
+
+def test_more_queues_than_fit_with_their_widgets_are_refused() -> None:
+    queues = [
+        {
+            "name": f"orders-{index}",
+            "source_arn": f"arn:aws:sqs:eu-west-1:111122223333:orders-{index}",
+            "dead_letter_arn": f"arn:aws:sqs:eu-west-1:111122223333:orders-{index}-dlq",
+        }
+        for index in range(MAX_QUEUES_WITH_WIDGET + 1)
+    ]
+
+    with pytest.raises(SettingsError, match="false in a stack of more than 23 queues"):
+        parse_context({"queues": queues, "dashboard_widget": "true"})
+    assert len(parse_context({"queues": queues}).queues) == len(queues)
