@@ -12,6 +12,7 @@ from bench import (
     console,
     drain,
     engine,
+    load,
     memory,
     profile,
     reports,
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "drain": drain.bench,
     "reports": reports.bench,
     "console": console.bench,
+    "load": load.bench,
 }
 
 

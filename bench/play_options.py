@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from bench.option_types import flapping, number, whole
 from redrive.errors import SettingsError
-from redrive.settings import Settings
+from redrive.settings import Mode, Settings
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
@@ -70,6 +70,7 @@ def parse(argv: Sequence[str]) -> Asked:
         parser.error(
             f"--fifo: {options.policy} sends without a message group; a FIFO queue wants one."
         )
+    _refuse_dry(parser, options)
     given = {
         name: value for name in Settings.names() if (value := getattr(options, name)) is not None
     }
@@ -104,6 +105,15 @@ def _refuse_unheard(parser: argparse.ArgumentParser, options: argparse.Namespace
     for name in ("reports", "permanent"):
         if getattr(options, name) and options.policy != OURS:
             parser.error(f"--{name}: a consumer reports to ours; {options.policy} hears nothing.")
+
+
+def _refuse_dry(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Each of its passes looks at all letters again and sends none, for hundreds of virtual hours: minutes for nothing."""
+    if options.mode is not None and options.mode.strip() == Mode.DRY_RUN.value:
+        parser.error(
+            "--mode dry_run: nothing goes back in it, so that there is nothing to play. Leave it out for what would "
+            "become of the letters; `redrive run --dry-run` asks a deployed stack."
+        )
 
 
 def _settings(scenario: Scenario, given: dict[str, str], policy: str) -> Settings:

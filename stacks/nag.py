@@ -13,6 +13,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
 from smart_redriver.cdk import SmartRedriver, Topics
+from smart_redriver.cdk.dashboard_widget import DashboardWidget
 from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.safeguards import Safeguards
 from stacks.sample_consumer import SampleConsumer
@@ -25,7 +26,8 @@ _UNTRACED = (
 )
 _NEXT_TICK = "The next tick is the retry: a pass re-reads everything, so a lost tick loses nothing."
 _NEVER_ASYNCHRONOUS = "Invoked only by its event source mapping, never asynchronously."
-
+_WATCHED = "Invoked by a dashboard that waits for its answer, never asynchronously."
+_LOOKED_AT = "It runs while somebody looks at the dashboard; reserved_concurrency reserves."
 
 _WITHOUT_KEY = "{} encrypts it with a key that AWS owns; encryption_key_arn names another."
 _WITHOUT_VPC = "It calls AWS alone, and nothing can call in; vpc_id puts it into a VPC."
@@ -92,6 +94,8 @@ def acknowledge_redriver(redriver: SmartRedriver, safeguards: Safeguards) -> Non
     _skip(redriver.function, {"CKV_AWS_116": _NEXT_TICK})
     if not safeguards.reserved_concurrency:
         _skip(redriver.function, {"CKV_AWS_115": _UNRESERVED})
+    if redriver.widget:
+        _acknowledge_widget(redriver.widget, safeguards)
     function = _logical_id(redriver.function)
     # The CDK keeps the schedules' role at the top of the stack, for schedules to share.
     _acknowledge(
@@ -101,6 +105,23 @@ def acknowledge_redriver(redriver: SmartRedriver, safeguards: Safeguards) -> Non
             "schedule: this one function's versions and aliases, of which there are none."
         },
     )
+
+
+def _acknowledge_widget(widget: DashboardWidget, safeguards: Safeguards) -> None:
+    """Accept that what a person waits for is never retried."""
+    _acknowledge(
+        widget,
+        {
+            "AwsSolutions-IAM5[Resource::*]": _CONNECTING,
+            "Serverless-LambdaDLQ": _WATCHED,
+            "Serverless-LambdaAsyncFailureDestination": _WATCHED,
+            "Serverless-LambdaTracing": _UNTRACED,
+        },
+    )
+    _accept_function(widget.function, safeguards)
+    _skip(widget.function, {"CKV_AWS_116": _WATCHED})
+    if not safeguards.reserved_concurrency:
+        _skip(widget.function, {"CKV_AWS_115": _LOOKED_AT})
 
 
 def acknowledge_sample_consumer(consumer: SampleConsumer, safeguards: Safeguards) -> None:

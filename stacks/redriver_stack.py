@@ -1,5 +1,7 @@
 """The stack ``SmartRedriver``: composes the constructs and publishes where things are."""
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -19,10 +21,12 @@ from stacks.nag import (
     acknowledge_topics,
 )
 from stacks.sample_consumer import SampleConsumer
-from stacks.settings import Context
+from stacks.settings import NAME, Context
 
-#: Of the stack in each account and Region, where there is one: the command looks for it.
-NAME = "SmartRedriver"
+#: How the output ends that has a queue's own in it, as JSON; its name is before it.
+OF_A_QUEUE = "Redriver"
+#: The first stack's output that names all stacks of the app in its account and Region.
+STACKS = "RedriverStacks"
 
 
 class RedriverStack(cdk.Stack):
@@ -30,6 +34,7 @@ class RedriverStack(cdk.Stack):
 
     With a list of ``queues``, one for each; without it the stack makes queues of its own.
     ``retain`` lets queues, table and logs outlive the stack. ``safeguards`` are for all that it makes.
+    ``beside`` names the stacks of the same app, account and Region, where there are several.
     """
 
     def __init__(
@@ -43,13 +48,15 @@ class RedriverStack(cdk.Stack):
         deletion_protection: bool | None = None,
         queues: tuple[AdoptedQueue, ...] = (),
         safeguards: Safeguards | None = None,
+        stack_name: str = NAME,
+        beside: Sequence[str] = (),
     ) -> None:
         super().__init__(
             scope,
             construct_id,
             description="Redrives SQS dead letters with a circuit breaker",
             env=_home(queues, safeguards),
-            stack_name=NAME,
+            stack_name=stack_name,
         )
         acknowledge_style(self)
         self.redrivers: list[SmartRedriver] = []
@@ -80,6 +87,8 @@ class RedriverStack(cdk.Stack):
             WarningTopicArn=self._topics.warning.topic_arn,
             PagingTopicArn=self._topics.paging.topic_arn,
         )
+        if len(beside) > 1 and stack_name == NAME:
+            self._publish(**{STACKS: " ".join(beside)})
 
     def _make_queues(self) -> None:
         visibility_timeout = cdk.Duration.seconds(self._settings.source_visibility_timeout_seconds)
@@ -107,7 +116,7 @@ class RedriverStack(cdk.Stack):
             known_as=self.stack_name,
             removal_policy=self._removal_policy,
         )
-        self._publish_redriver("", redriver)
+        self._publish(**self._places_of(redriver))
         if self._settings.with_sample_consumer:
             self._consume(queues, redriver, visibility_timeout)
 
@@ -133,23 +142,28 @@ class RedriverStack(cdk.Stack):
             safeguards=self._safeguards,
             removal_policy=self._removal_policy,
         )
-        self._publish_redriver(adopted.id, redriver)
+        # A stack has at most 200 outputs: what is of one queue is in one of them.
+        places = self.to_json_string(self._places_of(redriver))
+        self._publish(**{adopted.id + OF_A_QUEUE: places})
 
-    def _publish_redriver(self, prefix: str, redriver: SmartRedriver) -> None:
+    def _places_of(self, redriver: SmartRedriver) -> dict[str, str]:
+        """What people, consumers and the command have to know of one re-driver, by the outputs' names."""
         self.redrivers.append(redriver)
         acknowledge_redriver(redriver, self._safeguards)
         first, *further = redriver.source_queues
-        outputs = {
+        places = {
             "SourceQueueUrl": first.queue_url,
             "DeadLetterQueueUrl": redriver.dead_letter_queue.queue_url,
             "ParkingLotQueueUrl": redriver.parking_lot.queue_url,
             "OutcomeQueueUrl": redriver.outcome_queue.queue_url,
             "ReportPolicyArn": _report_policy(redriver).managed_policy_arn,
             "RedriveFunctionName": redriver.function.function_name,
+            "RedriveLogGroupName": redriver.function.log_group.log_group_name,
+            "RedriveMode": redriver.settings.mode.value,
         }
         if further:
-            outputs["FurtherSourceQueueUrls"] = " ".join(queue.queue_url for queue in further)
-        self._publish(**{prefix + name: value for name, value in outputs.items()})
+            places["FurtherSourceQueueUrls"] = " ".join(queue.queue_url for queue in further)
+        return places
 
     def _consume(
         self, queues: NewQueues, redriver: SmartRedriver, visibility_timeout: cdk.Duration
@@ -187,17 +201,25 @@ def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
     return policy
 
 
-def make_stack(scope: Construct, context: Context, *, construct_id: str = NAME) -> RedriverStack:
+def make_stack(
+    scope: Construct,
+    context: Context,
+    *,
+    construct_id: str | None = None,
+    beside: Sequence[str] = (),
+) -> RedriverStack:
     """The stack that the context describes, under its one name."""
     stack = RedriverStack(
         scope,
-        construct_id,
+        construct_id or context.stack_name,
         settings=context.settings,
         retain=context.retain,
         monitoring=context.monitoring,
         deletion_protection=context.deletion_protection,
         queues=context.queues,
         safeguards=context.safeguards,
+        stack_name=context.stack_name,
+        beside=beside,
     )
     context.rules.apply(stack)
     if context.oncall_policies:

@@ -1,5 +1,6 @@
 """Reads the CDK context: the settings of the function, and what only the app needs to know."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +11,24 @@ from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
 from smart_redriver.cdk.adopted_queues import (
+    ANY_STACK,
     QUEUES,
+    STACK,
+    STACK_NAME,
     AdoptedQueue,
     above_the_queues,
     read_adopted_queues,
 )
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
 from smart_redriver.cdk.safeguards import Safeguards
 from stacks.account_rules import AccountRules
 from stacks.context_keys import unknown_keys
 
-__all__ = ["Context", "SettingsError", "parse_context", "read_context"]
+__all__ = ["NAME", "Context", "SettingsError", "parse_context", "read_context"]
 
+#: Of the first stack in an account and Region, and what the names of those beside it begin with.
+NAME = "SmartRedriver"
 #: Whether queues, table and logs outlive the stack. Not a setting: the function never sees it.
 RETAIN = "retain"
 #: Whether the state table can't be deleted at all; as ``retain`` says where it is not given.
@@ -39,6 +46,7 @@ KNOWN = (
     DELETION_PROTECTION,
     ONCALL_POLICIES,
     QUEUES,
+    STACK,
 )
 
 
@@ -54,6 +62,12 @@ class Context:
     deletion_protection: bool | None = None
     oncall_policies: bool = False
     queues: tuple[AdoptedQueue, ...] = ()
+    stack: str = ""
+
+    @property
+    def stack_name(self) -> str:
+        """The stack's name, which the command has to know."""
+        return "-".join([NAME, *([self.stack] if self.stack else [])])
 
 
 def read_context(node: Node) -> Context:
@@ -91,6 +105,8 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
+    faults += _widget_without_dashboard(watched)
+    faults += _too_many_widgets(watched, queues)
     safeguards = Safeguards()
     try:
         safeguards = Safeguards.parse(values)
@@ -98,6 +114,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         faults += error.faults
     rules, unread = read_fields(AccountRules, values)
     faults += unread
+    faults += _unnameable_stack(values.get(STACK, ""))
     faults += _key_elsewhere(safeguards, queues)
     faults += unknown_keys(values, KNOWN)
     if faults:
@@ -111,12 +128,36 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         deletion_protection=switches.get(DELETION_PROTECTION),
         oncall_policies=switches.get(ONCALL_POLICIES, False),
         queues=queues,
+        stack=values.get(STACK, ""),
     )
+
+
+def _unnameable_stack(given: object) -> Iterator[Fault]:
+    if given != "" and not (isinstance(given, str) and STACK_NAME.fullmatch(given)):
+        yield Fault(setting=STACK, seen=given, accepted=ANY_STACK)
+
+
+def _widget_without_dashboard(watched: Mapping[str, Any]) -> Iterator[Fault]:
+    if watched["dashboard_widget"] and not MonitoringSettings(**watched).has_widget:
+        accepted = "false with alarms=paging, which makes no dashboard"
+        yield Fault(setting="dashboard_widget", seen=True, accepted=accepted)
+
+
+def _too_many_widgets(
+    watched: Mapping[str, Any], queues: tuple[AdoptedQueue, ...]
+) -> Iterator[Fault]:
+    counts = Counter((one.region, one.account, one.stack) for one in queues)
+    most = max(counts.values(), default=0)
+    if watched["dashboard_widget"] and most > MAX_QUEUES_WITH_WIDGET:
+        accepted = f"false in a stack of more than {MAX_QUEUES_WITH_WIDGET} queues, since it may have 500 resources: give others another `stack`"
+        yield Fault(setting="dashboard_widget", seen=f"{most} queues", accepted=accepted)
 
 
 def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:
     """A key of another Region than the queues': no service there can use it."""
     key = safeguards.encryption_key_arn
-    if key and queues and key.split(":")[3] != queues[0].region:
-        accepted = f"a key of {queues[0].region}"
+    if not key:
+        return
+    for region in sorted({queue.region for queue in queues} - {key.split(":")[3]}):
+        accepted = f"a key of {region}"
         yield Fault(setting="encryption_key_arn", seen=key, accepted=accepted)

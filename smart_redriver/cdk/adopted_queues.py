@@ -14,11 +14,8 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN, clashes
 
 #: The context key, and the name of the array of tables in a TOML file.
 QUEUES = "queues"
-
-#: A stack has at most 200 outputs. Seven are of each queue, three are shared. The next limit, 500 resources of
-#: which a queue takes fourteen, is near. Alarms are in nested stacks and count there.
-#: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
-MAX_QUEUES = (200 - 3) // 7
+#: The context key, and a queue's own, that puts its re-driver into a stack beside the first one.
+STACK = "stack"
 
 #: As many as a DLQ can name in its redrive allow policy. Their URLs share the function's environment of 4 KB.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
@@ -32,6 +29,7 @@ _FOR_MADE_QUEUES = (
 )
 _PLACES = (
     "name",
+    STACK,
     "source_arn",
     "dead_letter_arn",
     "source_key_arn",
@@ -41,13 +39,21 @@ _PLACES = (
 _SETTINGS = tuple(name for name in Settings.names() if name not in _FOR_MADE_QUEUES)
 
 _NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
+STACK_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,39}")
+ANY_STACK = (
+    "letters and digits, with single hyphens between, which follow SmartRedriver- in its name"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptedQueue:
-    """One DLQ with the source queues that share it, and the settings of its re-driver."""
+    """One DLQ with the source queues that share it, and the settings of its re-driver.
+
+    ``stack`` is empty for the one that the command looks for first.
+    """
 
     name: str
+    stack: str = ""
     source_arns: tuple[str, ...]
     dead_letter_arn: str
     source_key_arns: tuple[str, ...] = ()
@@ -86,10 +92,7 @@ def read_adopted_queues(
         queue = reader.read(global_values)
         faults += reader.faults
         queues.append(queue)
-    faults += clashes(QUEUES, entries)
-    if len(entries) > MAX_QUEUES:
-        accepted = f"at most {MAX_QUEUES}, since a stack has at most 200 outputs"
-        faults.append(Fault(setting=QUEUES, seen=len(entries), accepted=accepted))
+    faults += clashes(QUEUES, entries, str(global_values.get(STACK, "")))
     if faults:
         raise SettingsError(faults)
     return tuple(queue for queue in queues if queue)
@@ -133,6 +136,7 @@ class _Entry:
     def read(self, global_values: Mapping[str, Any]) -> AdoptedQueue | None:
         self._refuse_unknown_keys()
         name = self._one("name", _NAME, "a name of letters and digits, with single hyphens between")
+        stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
         queue_arn = "the ARN of a standard SQS queue"
         key_arn = "the ARN of a KMS key (not of an alias)"
         sources = self._several("source_arn", QUEUE_ARN, queue_arn, is_needed=True)
@@ -145,6 +149,7 @@ class _Entry:
             return None
         return AdoptedQueue(
             name=name,
+            stack=stack or str(global_values.get(STACK, "")),
             source_arns=tuple(sources),
             dead_letter_arn=dead_letters,
             source_key_arns=tuple(source_keys),

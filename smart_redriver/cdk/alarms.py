@@ -104,8 +104,9 @@ class AlarmMaker:
 
     def _with_topic(self, alarm: A, topic: sns.ITopic | None) -> A:
         if topic is not None:
-            alarm.add_alarm_action(actions.SnsAction(topic))
-            alarm.add_ok_action(actions.SnsAction(topic))
+            action = actions.SnsAction(topic)
+            alarm.add_alarm_action(action)
+            alarm.add_ok_action(action)
         self.made.append(alarm)
         return alarm
 

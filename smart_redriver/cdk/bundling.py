@@ -42,8 +42,12 @@ class BundlingError(Exception):
     """Raised when a function's code can't be put together; says what to do about it."""
 
 
-def package_code(scope: Construct, package: Path, beside: Sources = _NONE) -> lambda_.Code:
+def package_code(
+    scope: Construct, package: Path, beside: Sources = _NONE, place: str | None = None
+) -> lambda_.Code:
     """Code asset of the package in the folder ``package``, with its dependencies and ``beside`` next to it.
+
+    The CDK takes two assets of one folder for the same, whatever is bundled: each function needs a folder of its own.
 
     boto3 is not in it: the Lambda runtime brings its own. Raises BundlingError if uv is missing or
     can't install.
@@ -58,7 +62,7 @@ def package_code(scope: Construct, package: Path, beside: Sources = _NONE) -> la
         asset_hash_type=cdk.AssetHashType.OUTPUT,
         bundling=cdk.BundlingOptions(
             image=RUNTIME.bundling_image,  # required by the type, never used
-            local=_UvBundling(package, beside),
+            local=_UvBundling({place or package.name: package, **beside}),
         ),
     )
 
@@ -81,14 +85,14 @@ def find_uv() -> str:
     )
 
 
-def bundle(package: Path, output: Path, beside: Sources = _NONE) -> None:
-    """Write the package in this folder, its dependencies and ``beside`` into ``output``, an empty directory.
+def bundle(sources: Sources, output: Path) -> None:
+    """Write these sources and their dependencies into ``output``, an empty directory.
 
     Raises BundlingError with uv's own words if the dependencies can't be installed.
     """
     shutil.copytree(install_dependencies(LOCK_FILE), output, dirs_exist_ok=True)
     ignore = shutil.ignore_patterns(*_LEFT_OUT)
-    for place, source in {package.name: package, **beside}.items():
+    for place, source in sources.items():
         (output / place).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, output / place, ignore=ignore)
@@ -129,12 +133,11 @@ def install_dependencies(lock_file: Path) -> Path:
 
 @jsii.implements(cdk.ILocalBundling)
 class _UvBundling:
-    def __init__(self, package: Path, beside: Sources) -> None:
-        self._package = package
-        self._beside = beside
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
 
     # jsii passes the options as keywords only to a method that names one of them.
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002
         """Bundle or raise; never False, which would make the CDK turn to Docker."""
-        bundle(self._package, Path(output_dir), self._beside)
+        bundle(self._sources, Path(output_dir))
         return True

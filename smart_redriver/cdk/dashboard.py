@@ -27,7 +27,10 @@ _BANDS = (
 
 
 class QueueDashboard(Construct):
-    """Alarm states, circuit, depths, flow, what is stuck, and the function, of one queue."""
+    """Alarm states, circuit, depths, flow, what is stuck, and the function, of one queue.
+
+    ``custom`` is a widget that says it in words.
+    """
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class QueueDashboard(Construct):
         alarms: Sequence[cloudwatch.IAlarm],
         period: cdk.Duration,
         runbook_url: str,
+        custom: cloudwatch.IWidget | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._metrics = metrics[0]
@@ -52,6 +56,8 @@ class QueueDashboard(Construct):
             "`redrive status` tells the same as this page, `redrive letters` tells letter by letter."
         )
         self._text("## Is it healthy?", height=1)
+        if custom:
+            self._row(custom)
         self._row(
             cloudwatch.AlarmStatusWidget(
                 title="Alarms", alarms=list(alarms), width=12, height=_HEIGHT

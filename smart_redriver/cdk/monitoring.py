@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -22,7 +23,7 @@ _GRAPH_PERIOD_MINUTES = (5, 60)
 
 
 class QueueMonitoring(Construct):
-    """``alarms`` of one DLQ and its source queues, and its dashboard.
+    """``alarms`` of one DLQ and its source queues, and its dashboard, the ``widget`` on it if one is given.
 
     With ``alarms=paging`` there are only those that page and the metrics that they look at.
     """
@@ -41,6 +42,7 @@ class QueueMonitoring(Construct):
         monitoring: MonitoringSettings,
         topics: Topics,
         known_as: str,
+        widget: cloudwatch.IWidget | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         first, *further = source_queues
@@ -70,4 +72,5 @@ class QueueMonitoring(Construct):
             alarms=self.alarms,
             period=cdk.Duration.minutes(min(max(finest, settings.schedule_minutes), coarsest)),
             runbook_url=runbook_url,
+            custom=widget,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from redrive.kinds import Kind, number, setting, whole
+from redrive.kinds import YES_OR_NO, Kind, number, setting, whole
 
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")
@@ -107,7 +107,15 @@ class MonitoringSettings:
     paging_emails: tuple[str, ...] = setting((), _emails(), "told what can't wait")
     warning_topic_arn: str = setting("", _topic_arn(), "instead of a topic of the stack's own")
     paging_topic_arn: str = setting("", _topic_arn(), "instead of a topic of the stack's own")
+    dashboard_widget: bool = setting(
+        False, YES_OR_NO, "whether a function that only reads tells on the dashboard how it stands"
+    )
     runbook_url: str = setting("docs/runbook.md", _place(), "where alarms say the runbook is")
+
+    @property
+    def has_widget(self) -> bool:
+        """Whether there is a widget: with `alarms=paging` there is no dashboard for it."""
+        return self.dashboard_widget and self.alarms is Alarms.ALL
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

@@ -103,6 +103,8 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
     if described := _unique(iter([*letters, *keys, *_table_keys(redrivers)])):
         yield _allow(["kms:DescribeKey"], described)
+    if widgets := [one.widget.function.function_arn for one in redrivers if one.widget]:
+        yield _allow(["lambda:InvokeFunction"], widgets)
     if any(one.is_in_vpc for one in redrivers):
         yield _allow(_ASK_NETWORK, ["*"])
 

@@ -26,10 +26,12 @@ def python_function(
     removal_policy: cdk.RemovalPolicy,
     safeguards: Safeguards,
     beside: Sources = MappingProxyType({}),
+    place: str | None = None,
 ) -> lambda_.Function:
     """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
 
-    ``beside`` is code of ours that the package imports, by where it has to be in the bundle.
+    ``beside`` is other code of ours, by where it has to be in the bundle; ``place`` where the package
+    itself has to be, if that is not at the top.
 
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
@@ -51,8 +53,8 @@ def python_function(
         scope,
         "Function",
         description=description,
-        code=package_code(scope, package, beside),
-        handler=f"{package.name}.handler.lambda_handler",
+        code=package_code(scope, package, beside, place),
+        handler=f"{(place or package.name).replace('/', '.')}.handler.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,
         memory_size=memory_mib,

@@ -1,6 +1,7 @@
 """What is right by itself in a list of adopted queues, and wrong beside another entry."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,60 +15,96 @@ _QUEUES = ("dead_letter_arn", "source_arn")
 _KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
 
 
+#: As many as fit under the 500 resources of a stack, fifteen or sixteen each in a VPC with on-call policies. The next
+#: limit, 2,500 resources that one operation may touch with nested stacks, is far: a queue's alarms are nineteen.
+#: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+MAX_QUEUES = 30
+#: A queue's widget has five resources more.
+MAX_QUEUES_WITH_WIDGET = 23
+
+
 class _Named(NamedTuple):
-    """A value somewhere in the list."""
+    """A value somewhere in the list, of an entry that is at home in this Region and account."""
 
     place: str
     value: str
+    home: tuple[str, str]
 
 
-def clashes(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """Names and queues given twice, queues and keys of different places; ``list_name`` begins each place."""
+def clashes(
+    list_name: str, entries: Sequence[Mapping[str, Any]], default_stack: str = ""
+) -> Iterator[Fault]:
+    """Names and queues given twice, queues and keys of different places, more than a stack can hold.
+
+    ``list_name`` begins each place; ``default_stack`` has the queues that say no other.
+    """
     names = _values(list_name, entries, "name")
     queues = [named for key in _QUEUES for named in _values(list_name, entries, key)]
     keys = [named for key in _KEYS for named in _values(list_name, entries, key)]
     yield from _twice(names, _same_name, "a name that no other queue has")
     yield from _twice(
-        queues, str, "a queue that is listed once (sources that share a DLQ are one entry)"
+        queues, _same_queue, "a queue that is listed once (sources that share a DLQ are one entry)"
     )
     yield from _elsewhere(queues, keys)
+    yield from _too_many(list_name, entries, default_stack)
+
+
+def _home(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Region and account of its DLQ; nothing where that can't be read, which is told elsewhere."""
+    match = QUEUE_ARN.fullmatch(str(entry.get("dead_letter_arn")))
+    return (match["region"], match["account"]) if match else ("", "")
 
 
 def _values(list_name: str, entries: Sequence[Mapping[str, Any]], key: str) -> Iterator[_Named]:
     for index, entry in enumerate(entries):
-        value = entry.get(key)
+        value, home = entry.get(key), _home(entry)
         place = f"{list_name}[{index}].{key}"
         if isinstance(value, str):
-            yield _Named(place, value)
+            yield _Named(place, value, home)
         elif isinstance(value, list):
             for number, one in enumerate(value):
                 if isinstance(one, str):
-                    yield _Named(f"{place}[{number}]", one)
+                    yield _Named(f"{place}[{number}]", one, home)
 
 
-def _twice(values: Iterable[_Named], same: Callable[[str], str], accepted: str) -> Iterator[Fault]:
-    first: dict[str, str] = {}
+def _twice(
+    values: Iterable[_Named], same: Callable[[_Named], Any], accepted: str
+) -> Iterator[Fault]:
+    first: dict[Any, str] = {}
     for one in values:
-        place = first.setdefault(same(one.value), one.place)
+        place = first.setdefault(same(one), one.place)
         if place != one.place:
             yield Fault(setting=one.place, seen=one.value, accepted=f"{accepted}, see {place}")
 
 
-def _same_name(name: str) -> str:
-    return name.replace("-", "").lower()
+def _same_name(one: _Named) -> tuple[str, tuple[str, str]]:
+    """A name is one queue's in a home, whatever stack it is in: the command knows it by that alone."""
+    return one.value.replace("-", "").lower(), one.home
+
+
+def _same_queue(one: _Named) -> str:
+    return one.value
 
 
 def _elsewhere(queues: Iterable[_Named], keys: Iterable[_Named]) -> Iterator[Fault]:
-    """A stack, its function and its queues are of one account and Region, and keys of that Region."""
-    homes = [(one, match) for one in queues if (match := QUEUE_ARN.fullmatch(one.value))]
-    if not homes:
-        return
-    home = homes[0][1]
-    for one, match in homes:
-        if match.group("region", "account") != home.group("region", "account"):
-            where = f"{home['region']}/{home['account']}"
+    """A function and its queues are of one account and Region, and keys of that Region."""
+    for one in queues:
+        match = QUEUE_ARN.fullmatch(one.value)
+        if match and one.home[0] and match.group("region", "account") != one.home:
+            where = "/".join(one.home)
             yield Fault(setting=one.place, seen=one.value, accepted=f"a queue in {where}")
     for one in keys:
         key = KEY_ARN.fullmatch(one.value)
-        if key and key["region"] != home["region"]:
-            yield Fault(setting=one.place, seen=one.value, accepted=f"a key of {home['region']}")
+        if key and one.home[0] and key["region"] != one.home[0]:
+            yield Fault(setting=one.place, seen=one.value, accepted=f"a key of {one.home[0]}")
+
+
+def _too_many(
+    list_name: str, entries: Sequence[Mapping[str, Any]], default_stack: str
+) -> Iterator[Fault]:
+    counts = Counter((_home(one), str(one.get("stack", default_stack))) for one in entries)
+    for (_, stack), count in counts.items():
+        if count > MAX_QUEUES:
+            of = f" {stack!r}" if stack else ""
+            accepted = f"at most {MAX_QUEUES} in the stack{of}, since it may have 500 resources: give others another `stack`"
+            yield Fault(setting=list_name, seen=count, accepted=accepted)

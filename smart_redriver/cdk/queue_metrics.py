@@ -4,6 +4,7 @@ Those of our own are taken from the module that emits them, so that name, unit a
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -47,7 +48,7 @@ class QueueMetrics:
         self._outcome_queue = outcome_queue
         self._function = function
 
-    @property
+    @cached_property
     def queue_name(self) -> str:
         """The source queue's."""
         return self._source_queue.queue_name
@@ -86,13 +87,13 @@ class QueueMetrics:
         self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
     ) -> cloudwatch.Metric:
         """One of SQS's metrics of the source queue."""
-        return _of_sqs(self._source_queue, name, statistic, period, label)
+        return _of_sqs(self.queue_name, name, statistic, period, label)
 
     def dead_letters(
         self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
     ) -> cloudwatch.Metric:
         """One of SQS's metrics of the dead-letter queue."""
-        return _of_sqs(self._dead_letter_queue, name, statistic, period, label)
+        return _of_sqs(self._dead_letter_queue.queue_name, name, statistic, period, label)
 
     def depth(self, period: cdk.Duration) -> dict[str, cloudwatch.Metric]:
         """``visible`` and ``hidden``, whose sum is the DLQ's depth however long a pass hides letters.
@@ -109,11 +110,11 @@ class QueueMetrics:
         self, name: str, statistic: str, period: cdk.Duration, label: str | None = None
     ) -> cloudwatch.Metric:
         """One of SQS's metrics of the parking lot."""
-        return _of_sqs(self._parking_lot, name, statistic, period, label)
+        return _of_sqs(self._parking_lot.queue_name, name, statistic, period, label)
 
     def reports(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
         """One of SQS's metrics of the outcome queue."""
-        return _of_sqs(self._outcome_queue, name, statistic, period, None)
+        return _of_sqs(self._outcome_queue.queue_name, name, statistic, period, None)
 
     def redriver(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
         """One of Lambda's metrics of the re-driver."""
@@ -141,12 +142,12 @@ def math(
 
 
 def _of_sqs(
-    queue: sqs.IQueue, name: str, statistic: str, period: cdk.Duration, label: str | None
+    queue_name: str, name: str, statistic: str, period: cdk.Duration, label: str | None
 ) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace="AWS/SQS",
         metric_name=name,
-        dimensions_map={"QueueName": queue.queue_name},
+        dimensions_map={"QueueName": queue_name},
         statistic=statistic,
         period=period,
         label=label,

@@ -19,6 +19,7 @@ from constructs import Construct
 import redrive
 from redrive.errors import Fault, SettingsError
 from redrive.settings import Deployment, Settings
+from smart_redriver.cdk.dashboard_widget import DashboardWidget
 from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, KeyUse, together
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
@@ -146,11 +147,28 @@ class SmartRedriver(Construct):
             removal_policy=removal_policy,
             safeguards=safeguards,
         )
+        self.settings = settings
         self.encryption_key = own_key
         self.is_in_vpc = bool(safeguards.vpc_id)
         self._grant()
         self._schedule_ticks()
         self.topics = topics or _shared_topics(self, own_key)
+        monitoring = monitoring or MonitoringSettings()
+        self.widget = (
+            DashboardWidget(
+                self,
+                "Widget",
+                deployment=deployment,
+                settings=settings,
+                queues=(*self.source_queues, dead_letter_queue, self.parking_lot),
+                table=self.table,
+                safeguards=safeguards,
+                removal_policy=removal_policy,
+                key=own_key,
+            )
+            if monitoring.has_widget
+            else None
+        )
         QueueMonitoring(
             monitoring_scope or self,
             "Monitoring",
@@ -160,9 +178,10 @@ class SmartRedriver(Construct):
             outcome_queue=self.outcome_queue,
             function=self.function,
             settings=settings,
-            monitoring=monitoring or MonitoringSettings(),
+            monitoring=monitoring,
             topics=self.topics,
             known_as=known_as or source_queue.queue_name,
+            widget=self.widget.widget if self.widget else None,
         )
 
     @property

@@ -68,11 +68,15 @@ def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tupl
         # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
         listed = value if isinstance(value, list | tuple) else str(value).split(",")
         ids = tuple(str(one).strip() for one in listed if str(one).strip())
-        if len(ids) > at_most or not all(_fits(pattern, one) for one in ids):
+        if (
+            len(ids) > at_most
+            or len(set(ids)) < len(ids)
+            or not all(_fits(pattern, one) for one in ids)
+        ):
             raise ValueError
         return ids
 
-    return Kind(parse, f"at most {at_most} {accepted}, separated by commas")
+    return Kind(parse, f"at most {at_most} {accepted}, each once, separated by commas")
 
 
 def _fits(pattern: re.Pattern[str], value: Any) -> bool:

@@ -9,11 +9,12 @@ from botocore.exceptions import ClientError
 from playwright.sync_api import Page, expect
 
 from fakes.faults import Mishap, refuse
+from redrive.core.outcomes import Result
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.browser.axe import violations
 from tests.browser.conftest import Open, Seen
 from tests.oncall.desk import Desk
-from tests.oncall.reported import DECLINED, declined, report
+from tests.oncall.reported import BILLING, DECLINED, declined, failed, report
 
 Visit = Callable[[Page], None]
 
@@ -159,6 +160,38 @@ def test_what_a_letter_says_is_text_and_hides_nothing(
     assert page.locator("main img, main script").count() == 0
     assert "Redrive console" in page.title()
     assert seen.troubles == []
+
+
+@pytest.mark.parametrize("by_key", [True, False])
+def test_what_its_consumer_logged_is_read_when_asked_for_and_is_text(
+    desk: Desk, open_page: Open, seen: Seen, *, by_key: bool
+) -> None:
+    (message_id,) = failed(desk, "a body", result=Result.PERMANENT, parked_id="a-copy")
+    hostile = f"{message_id} <img src=x onerror='document.title=1'>\u202e"
+    assert BILLING.log_group is not None
+    assert BILLING.log_stream is not None
+    desk.logs.write(BILLING.log_group, hostile, stream=BILLING.log_stream)
+    page = open_page()
+
+    letters(page)
+    page.locator("[data-row]").first.click()
+    show = page.get_by_role("button", name="Show what its consumer logged")
+    expect(show).to_be_visible()
+    assert ("logs:FilterLogEvents", "/aws/lambda/billing") not in seen_logs(desk)
+    if by_key:
+        page.keyboard.press("g")
+    else:
+        show.click()
+
+    lines = page.get_by_role("region", name="Log lines")
+    expect(lines).to_contain_text(hostile.replace("\u202e", "⟦U+202E⟧"))
+    assert page.locator("main img").count() == 0
+    assert violations(page) == []
+    assert seen.troubles == []
+
+
+def seen_logs(desk: Desk) -> set[tuple[str, str]]:
+    return {one for one in desk.asked if one[0] == "logs:FilterLogEvents"}
 
 
 def test_a_long_number_is_shown_as_it_is(desk: Desk, open_page: Open) -> None:
@@ -360,7 +393,11 @@ def test_a_console_for_looking_offers_nothing_else(incident: Desk, open_page: Op
 
     expect(page.get_by_text("read-only")).to_be_visible()
     names = page.get_by_role("main").get_by_role("button").all_inner_texts()
-    assert set(names) <= {"Indented", "Copy the command that opens its log"}
+    assert set(names) <= {
+        "Indented",
+        "Copy the command that opens its log",
+        "Show what its consumer logged",
+    }
 
 
 def test_keys_can_be_turned_off(desk: Desk, open_page: Open) -> None:

@@ -60,5 +60,11 @@ def on_call() -> Iterator[OnCall]:
     with LocalAws() as aws:
         cdk.bootstrap(aws)
         yield OnCall(
-            deploy(aws, with_sample_consumer="true", max_attempts="1", last_chance_seconds="0")
+            deploy(
+                aws,
+                with_sample_consumer="true",
+                dashboard_widget="true",
+                max_attempts="1",
+                last_chance_seconds="0",
+            )
         )

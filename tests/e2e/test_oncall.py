@@ -38,6 +38,32 @@ def test_status_tells_of_the_parked_letters_and_the_last_pass(
     assert told["unknown"] == {}
 
 
+def test_the_dashboards_widget_says_so_too(on_call: OnCall, pills: list[str]) -> None:
+    stack = on_call.stack
+    cloudwatch = stack.aws.client("cloudwatch")
+    [dashboard] = cloudwatch.list_dashboards()["DashboardEntries"]
+    body = cloudwatch.get_dashboard(DashboardName=dashboard["DashboardName"])["DashboardBody"]
+    [widget] = [one for one in json.loads(body)["widgets"] if one["type"] == "custom"]
+    asked = {"widgetContext": {"dashboardName": dashboard["DashboardName"], "theme": "dark"}}
+
+    def answer(event: dict[str, object]) -> str:
+        """As CloudWatch asks the function that the dashboard names."""
+        done = stack.functions.invoke(
+            FunctionName=widget["properties"]["endpoint"], Payload=json.dumps(event)
+        )
+        told = json.loads(done["Payload"].read())
+        assert "FunctionError" not in done, told
+        return told
+
+    page = answer(asked)
+    parked = stack.depths().parked
+    assert answer({"describe": True}).startswith("### Smart re-driver")
+    assert "<th>Circuit</th>" in page
+    assert f"<th>Parking lot</th><td>{parked} message" in page
+    assert "Not read" not in page
+    assert f"<td>{parked}</td><td>" in page
+
+
 def test_parked_lists_the_pills_with_their_reason(on_call: OnCall, pills: list[str]) -> None:
     told = on_call("parked", "--list", "--json").json
 

@@ -15,6 +15,7 @@ from demo.stack import APP_DIR
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
+from smart_redriver.oncall.stack.outputs import read_outputs
 
 STACK = "SmartRedriver"
 STATEFUL = (
@@ -38,8 +39,8 @@ class Account:
         folder.mkdir()
         listed = folder / "queues.toml"
         listed.write_text("\n".join(_entry(queue) for queue in queues))
-        self.outputs[step] = cdk.deploy(
-            self.aws, APP_DIR, {"queues": str(listed), **context}, folder
+        self.outputs[step] = read_outputs(
+            cdk.deploy(self.aws, APP_DIR, {"queues": str(listed), **context}, folder)
         )
         self.stateful[step] = self.resources(STACK)
 

@@ -6,7 +6,8 @@ import pytest
 
 from redrive.errors import SettingsError
 from redrive.settings import Mode
-from smart_redriver.cdk.adopted_queues import MAX_QUEUES, MAX_SOURCES
+from smart_redriver.cdk.adopted_queues import MAX_SOURCES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES
 from stacks.settings import parse_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
 from tests.infrastructure.app_process import UNBUNDLED, run_app
@@ -180,9 +181,53 @@ def test_more_queues_than_a_stack_can_hold_are_refused_by_their_number():
     too_many = [entry(f"orders-{index}") for index in range(MAX_QUEUES + 1)]
 
     assert faults_of(too_many) == [
-        f"queues: saw {MAX_QUEUES + 1}, accepted is at most {MAX_QUEUES}, "
-        "since a stack has at most 200 outputs"
+        f"queues: saw {MAX_QUEUES + 1}, accepted is at most {MAX_QUEUES} in the stack, "
+        "since it may have 500 resources: give others another `stack`"
     ]
+
+
+def test_as_many_again_fit_into_another_stack_and_a_place_of_their_own():
+    full = [entry(f"orders-{index}") for index in range(MAX_QUEUES)]
+    beside = [entry(f"mails-{index}", stack="mails") for index in range(MAX_QUEUES)]
+    away = [abroad(f"orders-{index}") for index in range(MAX_QUEUES)]
+
+    queues = read(*full, *beside, *away)
+
+    assert len(queues) == 3 * MAX_QUEUES
+    assert {queue.stack for queue in queues} == {"", "mails"}
+    assert faults_of([*full, *beside, entry("one-more", stack="mails")]) == [
+        f"queues: saw {MAX_QUEUES + 1}, accepted is at most {MAX_QUEUES} in the stack 'mails', "
+        "since it may have 500 resources: give others another `stack`"
+    ]
+
+
+def test_a_stack_is_said_for_all_queues_and_by_one_of_them_otherwise():
+    first, second = read(entry("orders"), entry("mails", stack="post"), stack="shop")
+
+    assert (first.stack, second.stack) == ("shop", "post")
+
+
+@pytest.mark.parametrize("stack", ["", "-shop", "my_shop", 5, "a" * 42])
+def test_a_stack_that_cannot_be_named_so_is_refused(stack):
+    assert faults_of([entry("orders", stack=stack)])[0].startswith("queues[0].stack: saw")
+
+
+def test_a_name_is_one_queues_in_an_account_and_region_whatever_stack_it_is_in():
+    assert read(entry("orders"), abroad("orders"))
+    twice = [
+        entry("orders"),
+        entry("Orders", stack="shop", source_arn=queue_arn("o2"), dead_letter_arn=queue_arn("d2")),
+    ]
+
+    [fault] = faults_of(twice)
+
+    assert fault.startswith("queues[1].name: saw 'Orders'")
+
+
+def abroad(name: str) -> dict:
+    """A queue in another Region."""
+    arn = queue_arn(name).replace("eu-west-1", "us-east-1")
+    return entry(name, source_arn=arn, dead_letter_arn=f"{arn}-dlq")
 
 
 def test_more_sources_than_a_dlq_can_name_are_refused():

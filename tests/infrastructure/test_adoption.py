@@ -7,12 +7,15 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.settings import Deployment, Settings
-from smart_redriver.cdk.adopted_queues import MAX_QUEUES, MAX_SOURCES
+from smart_redriver.cdk.adopted_queues import MAX_SOURCES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
+from smart_redriver.oncall.stack.deployment import read_places
+from smart_redriver.oncall.stack.outputs import read_outputs
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
 from tests.infrastructure.app_process import UNBUNDLED, findings, run_app
-from tests.infrastructure.conftest import make_app
+from tests.infrastructure.conftest import STRICT, make_app
 
 SOURCE_KEY, DLQ_KEY, LOT_KEY = key_arn(1), key_arn(2), key_arn(3)
 FOREIGN_KEY = key_arn(4, account="444455556666")
@@ -38,8 +41,15 @@ def template(three) -> Template:
 
 
 def function_of(template: Template, prefix: str) -> dict:
-    logical_id = template.to_json()["Outputs"][f"{prefix}RedriveFunctionName"]["Value"]["Ref"]
-    return template.to_json()["Resources"][logical_id]["Properties"]
+    return template.to_json()["Resources"][told(template)[f"{prefix}RedriveFunctionName"]][
+        "Properties"
+    ]
+
+
+def told(template: Template) -> dict[str, str]:
+    """What a deployment's outputs say, as the command reads them; logical ids for what they refer to."""
+    outputs = template.to_json()["Outputs"]
+    return read_outputs({name: _joined(output["Value"]) for name, output in outputs.items()})
 
 
 def granted(template: Template, prefix: str) -> dict[str, set[str]]:
@@ -162,7 +172,7 @@ def _joined(value: object) -> str:
     return str(value["Ref"]) if isinstance(value, dict) and "Ref" in value else str(value)
 
 
-def test_outputs_are_per_queue_and_those_of_what_is_shared_have_no_prefix(template):
+def test_a_queue_has_one_output_and_what_is_shared_one_each(template):
     per_queue = (
         "SourceQueueUrl",
         "DeadLetterQueueUrl",
@@ -170,15 +180,39 @@ def test_outputs_are_per_queue_and_those_of_what_is_shared_have_no_prefix(templa
         "OutcomeQueueUrl",
         "ReportPolicyArn",
         "RedriveFunctionName",
+        "RedriveLogGroupName",
+        "RedriveMode",
     )
 
     assert set(template.to_json()["Outputs"]) == {
+        "OrdersRedriver",
+        "RefundsRedriver",
+        "MailsRedriver",
+        "StateTableName",
+        "WarningTopicArn",
+        "PagingTopicArn",
+    }
+    assert set(told(template)) == {
         *(f"{name}{output}" for name in ("Orders", "Refunds", "Mails") for output in per_queue),
         "RefundsFurtherSourceQueueUrls",
         "StateTableName",
         "WarningTopicArn",
         "PagingTopicArn",
     }
+
+
+def test_the_command_reads_the_outputs_of_this_stack(template):
+    mails, orders, refunds = read_places("SmartRedriver", told(template))
+
+    assert (mails.queue, orders.queue, refunds.sources) == (
+        "mails",
+        "orders",
+        ("refunds", "returns"),
+    )
+    assert orders.log_group == "AdoptedOrdersRedriverLogs4D890624"
+    assert {one.mode for one in (mails, orders, refunds)} == {"automatic"}
+    function = function_of(template, "Orders")
+    assert function["LoggingConfig"]["LogGroup"] == {"Ref": orders.log_group}
 
 
 def test_a_deployment_of_adopted_queues_is_tied_to_their_account_and_region(three):
@@ -254,8 +288,13 @@ MAX_RESOURCES, MAX_OUTPUTS, MAX_PARAMETERS, MAX_TEMPLATE_BYTES = 500, 200, 200, 
 MAX_ENVIRONMENT_BYTES = 4096
 
 
-def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path):
-    names = [f"a-queue-with-a-rather-long-name-{index}" for index in range(MAX_QUEUES)]
+@pytest.mark.parametrize(
+    ("most", "options"),
+    [(MAX_QUEUES, {}), (MAX_QUEUES_WITH_WIDGET, STRICT | {"dashboard_widget": "true"})],
+    ids=["as they are", "with widgets in a strict account"],
+)
+def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path, most, options):
+    names = [f"a-queue-with-a-rather-long-name-{index}" for index in range(most)]
     queues = [
         shared_entry(
             f"queue-{index}",
@@ -268,14 +307,14 @@ def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path):
         for index, name in enumerate(names)
     ]
 
-    done = run_app(tmp_path / "out", UNBUNDLED | {"queues": queues})
+    done = run_app(tmp_path / "out", UNBUNDLED | options | {"queues": queues})
 
     assert done.returncode == 0, done.stderr
     files = [
         tmp_path / "out" / "SmartRedriver.template.json",
         *(tmp_path / "out").glob("*.nested.template.json"),
     ]
-    assert len(files) == 1 + MAX_QUEUES > 25
+    assert len(files) == 1 + most > 20
     for file in files:
         template = json.loads(file.read_text())
         assert file.stat().st_size <= MAX_TEMPLATE_BYTES

@@ -31,7 +31,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory) -> dict[str, bytes]:
     output = tmp_path_factory.mktemp("bundle")
-    bundle(LAMBDAS / "redrive", output)
+    bundle({"redrive": LAMBDAS / "redrive"}, output)
     return contents(output)
 
 
@@ -61,7 +61,7 @@ def test_the_bundle_has_no_caches_and_no_notes_of_the_installer(bundled):
 def test_bundled_files_can_be_read_by_everyone_whatever_the_umask(tmp_path):
     before = os.umask(0o077)
     try:
-        bundle(LAMBDAS / "consumer", tmp_path)
+        bundle({"consumer": LAMBDAS / "consumer"}, tmp_path)
     finally:
         os.umask(before)
 
@@ -83,7 +83,7 @@ print(*{module.__file__ for module in sys.modules.values() if getattr(module, "_
 
 def test_the_example_consumer_starts_from_its_bundle_with_the_kit_in_it(tmp_path):
     bundled, runtime = tmp_path / "bundle", tmp_path / "runtime"
-    bundle(LAMBDAS / "consumer", bundled, KIT)
+    bundle({"consumer": LAMBDAS / "consumer", **KIT}, bundled)
     runtime.mkdir()
     for name in RUNTIME:
         (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
@@ -108,7 +108,7 @@ def test_the_example_consumer_starts_from_its_bundle_with_the_kit_in_it(tmp_path
 
 
 def test_the_kit_in_a_bundle_is_the_kit_and_what_it_imports_and_no_more(tmp_path):
-    bundle(LAMBDAS / "consumer", tmp_path, KIT)
+    bundle({"consumer": LAMBDAS / "consumer", **KIT}, tmp_path)
 
     ours = {name for name in contents(tmp_path) if name.startswith(("redrive/", "smart_redriver/"))}
     kit = {
@@ -127,7 +127,7 @@ def test_the_kit_in_a_bundle_is_the_kit_and_what_it_imports_and_no_more(tmp_path
 
 def synth_in_its_own_process(outdir: Path) -> dict[str, str]:
     """Templates and asset manifests by name, as one whole synth with bundling writes them."""
-    done = run_app(outdir, {"with_sample_consumer": "true"})
+    done = run_app(outdir, {"with_sample_consumer": "true", "dashboard_widget": "true"})
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_text() for path in outdir.glob("SmartRedriver.*.json")}
 
@@ -145,7 +145,7 @@ def test_two_synths_in_two_processes_and_places_give_the_same_template_and_asset
         for found in template["Resources"].values()
         if found["Type"] == "AWS::Lambda::Function"
     ]
-    assert len(set(keys)) == 2
+    assert len(set(keys)) == 3
     for key in keys:
         assert (tmp_path / "one" / "out" / f"asset.{Path(key).stem}").is_dir()
 

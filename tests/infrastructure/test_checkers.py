@@ -23,15 +23,21 @@ from tests.infrastructure.conftest import FLAGS, ROOT, STRICT
 CHECKOV = ROOT / ".venv-checkov" / "bin" / "checkov"
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "everything": {"with_sample_consumer": "true", "oncall_policies": "true"},
+    "everything": {
+        "with_sample_consumer": "true",
+        "oncall_policies": "true",
+        "dashboard_widget": "true",
+    },
     "adopted": {
         "oncall_policies": "true",
+        "dashboard_widget": "true",
         "queues": [
             entry("orders", source_key_arn=key_arn(1), dead_letter_key_arn=key_arn(2)),
             shared_entry("refunds", "refunds", "returns"),
         ],
     },
-    "strict": STRICT | {"with_sample_consumer": "true", "oncall_policies": "true"},
+    "strict": STRICT
+    | {"with_sample_consumer": "true", "oncall_policies": "true", "dashboard_widget": "true"},
 }
 #: Beside that of a key: what a rule says may differ by Region.
 REGIONS = ["us-east-1", "eu-west-1"]

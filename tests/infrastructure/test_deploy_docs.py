@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 
-from smart_redriver.cdk.adopted_queues import MAX_QUEUES
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import ROOT, UNBUNDLED, run_app
 from tests.infrastructure.test_adoption import adopt, told_to_owners
@@ -56,6 +56,19 @@ def test_the_pipeline_deploys_a_stack_to_each_home(tmp_path):
     stacks = [one.name for one in templates if "nested" not in one.name]
     assert len(stacks) == 2
     assert (tmp_path / "out" / "RedriverPipeline.template.json").exists()
+
+
+def test_the_list_of_many_queues_makes_two_stacks_of_which_the_first_tells(tmp_path):
+    path = tmp_path / "queues-many.toml"
+    path.write_text(re.findall(r"```toml\n(# queues-many.*?)```", DOCS, re.DOTALL)[0])
+
+    done = run_app(tmp_path / "out", UNBUNDLED | {"queues": str(path), "alarms": "paging"})
+
+    assert done.returncode == 0, done.stderr
+    first = json.loads((tmp_path / "out" / "SmartRedriver.template.json").read_text())
+    stacks = first["Outputs"]["RedriverStacks"]["Value"].split()
+    assert stacks == ["SmartRedriver", "SmartRedriver-shipping"]
+    assert (tmp_path / "out" / "SmartRedriver-shipping.template.json").exists()
 
 
 def test_the_limit_of_a_list_is_the_one_that_is_enforced():

@@ -1,6 +1,7 @@
 """One app for several accounts and Regions: a list is a home, with what stands above its queues for itself."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
@@ -9,7 +10,7 @@ from redrive.errors import SettingsError
 from redrive.settings import Mode
 from stacks.homes import make_stacks, parse_homes, read_homes
 from stacks.settings import parse_context
-from tests.infrastructure.adopted import key_arn, queue_arn
+from tests.infrastructure.adopted import entry, key_arn, queue_arn
 from tests.infrastructure.conftest import make_app
 
 
@@ -99,8 +100,78 @@ def test_a_home_has_one_list(tmp_path):
     [fault] = faults_of(queues=[one, str(again)])
 
     assert fault == (
-        f"queues: saw '{again}', accepted is a list for another account or Region than {one}"
+        f"queues: saw '{again}', accepted is a list for another account, Region or `stack` than {one}"
     )
+
+
+def test_lists_of_one_home_may_be_of_several_stacks(tmp_path):
+    one = a_list(tmp_path, "eu-west-1")
+    other = tmp_path / "mails.toml"
+    mails = Path(one).read_text().replace("orders", "mails")
+    other.write_text(f'stack = "mails"\nmax_attempts = 7\n{mails}')
+
+    first, second = parse_homes({"queues": [one, str(other)]})
+
+    assert (first.stack_name, second.stack_name) == ("SmartRedriver", "SmartRedriver-mails")
+    assert (first.settings.max_attempts, second.settings.max_attempts) == (5, 7)
+
+
+def test_a_name_or_a_queue_in_two_lists_of_one_home_is_refused(tmp_path):
+    one = a_list(tmp_path, "eu-west-1")
+    again = tmp_path / "again.toml"
+    again.write_text('stack = "again"\n' + Path(one).read_text())
+
+    assert faults_of(queues=[one, str(again)]) == [
+        f"{again}: queues: saw 'orders', accepted is a name and queues that {one} has not"
+    ]
+
+
+def test_one_list_may_have_several_homes_since_arns_say_where_each_is():
+    queues = [entry("orders"), elsewhere("orders"), entry("mails", stack="post")]
+    app = make_app(queues=queues, alarms="paging")
+
+    stacks = make_stacks(app, read_homes(app.node))
+
+    assert [(one.artifact_id, one.stack_name, one.region) for one in stacks] == [
+        ("SmartRedriver-eu-west-1-111122223333", "SmartRedriver", "eu-west-1"),
+        ("SmartRedriver-us-east-1-444455556666", "SmartRedriver", "us-east-1"),
+        ("SmartRedriver-post-eu-west-1-111122223333", "SmartRedriver-post", "eu-west-1"),
+    ]
+    told = [Template.from_stack(one).to_json()["Outputs"].get("RedriverStacks") for one in stacks]
+    assert told == [{"Value": "SmartRedriver SmartRedriver-post"}, None, None]
+
+
+def test_a_stack_keeps_its_template_when_its_queues_neighbours_go_into_stacks_of_their_own():
+    alone = make_app(queues=[entry("orders")])
+    together = make_app(queues=[entry("orders"), entry("mails", stack="post")])
+    stacks = [make_stacks(app, read_homes(app.node))[0] for app in (alone, together)]
+
+    before, after = (Template.from_stack(one).to_json() for one in stacks)
+
+    assert before["Resources"] == after["Resources"]
+    assert after["Outputs"].keys() - before["Outputs"].keys() == {"RedriverStacks"}
+
+
+def test_where_there_are_several_stacks_one_is_the_first():
+    one, other = entry("orders", stack="shop"), entry("mails", stack="post")
+
+    assert faults_of(queues=[one, other]) == [
+        "stack: saw ['shop', 'post'], accepted is some queues of eu-west-1/111122223333 without one, "
+        "since `redrive` finds the others by SmartRedriver"
+    ]
+    assert [home.stack_name for home in parse_homes({"queues": [one]})] == ["SmartRedriver-shop"]
+
+
+def test_a_stack_of_queues_of_its_own_may_be_called_otherwise():
+    [home] = parse_homes({"stack": "trial"})
+
+    assert home.stack_name == "SmartRedriver-trial"
+
+
+def elsewhere(name: str) -> dict[str, Any]:
+    """A queue in another account and Region."""
+    arn = f"arn:aws:sqs:us-east-1:444455556666:{name}"
+    return entry(name, source_arn=arn, dead_letter_arn=f"{arn}-dlq")
 
 
 def test_a_misspelt_key_above_the_queues_is_refused_in_one_list_too(tmp_path):
@@ -111,3 +182,14 @@ def test_a_misspelt_key_above_the_queues_is_refused_in_one_list_too(tmp_path):
 
     assert fault.startswith("modee: saw 'dry_run'")
     assert queue_arn("orders") in Path(path).read_text()
+
+
+def test_a_file_that_is_named_twice_is_refused(two):
+    here, there = two
+
+    assert faults_of(queues=f"{here},{here}") == [
+        f"queues: saw '{here}', accepted is each list once"
+    ]
+    assert faults_of(queues=[here, there, here]) == [
+        f"queues: saw '{here}', accepted is each list once"
+    ]

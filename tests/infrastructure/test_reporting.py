@@ -13,7 +13,7 @@ from smart_redriver.cdk import SmartRedriver
 from smart_redriver.consumer.reporter import OUTCOME_QUEUE_URL, PARKING_LOT_URL, Reporter
 from tests.infrastructure.adopted import entry, key_arn
 from tests.infrastructure.app_process import UNBUNDLED
-from tests.infrastructure.test_adoption import adopt
+from tests.infrastructure.test_adoption import adopt, told
 
 FOUR_DAYS = 4 * 24 * 3600
 Granted = dict[str, set[str]]
@@ -97,16 +97,16 @@ def test_each_adopted_queue_has_an_outcome_queue_and_a_policy_of_its_own() -> No
     template = Template.from_stack(
         adopt(entry("orders", parking_lot_key_arn=lot_key), entry("mails"))
     )
-    outputs = template.to_json()["Outputs"]
+    outputs = told(template)
     policies = template.find_resources("AWS::IAM::ManagedPolicy")
 
     for name, keys in (
         ("Orders", {lot_key: {"kms:Decrypt", "kms:GenerateDataKey"}}),
         ("Mails", {}),
     ):
-        policy = policies[outputs[f"{name}ReportPolicyArn"]["Value"]["Ref"]]
-        outcomes = outputs[f"{name}OutcomeQueueUrl"]["Value"]["Ref"]
-        lot = outputs[f"{name}ParkingLotQueueUrl"]["Value"]["Ref"]
+        policy = policies[outputs[f"{name}ReportPolicyArn"]]
+        outcomes = outputs[f"{name}OutcomeQueueUrl"]
+        lot = outputs[f"{name}ParkingLotQueueUrl"]
         assert granted(policy) == {outcomes: SEND, lot: SEND, **keys}
 
 

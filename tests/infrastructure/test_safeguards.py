@@ -233,6 +233,8 @@ def faults_of(**values: object) -> dict[str, str]:
         ("encryption_key_arn", f"arn:aws:kms:eu-west-1:{ACCOUNT}:alias/orders"),
         ("vpc_id", "orders"),
         ("vpc_subnet_ids", "subnet-1"),
+        ("vpc_subnet_ids", "subnet-0123456789abcdef0,subnet-0123456789abcdef0"),
+        ("vpc_security_group_ids", "sg-0123456789abcdef0, sg-0123456789abcdef0"),
         ("vpc_security_group_ids", "vpc-0123456789abcdef0"),
         ("permissions_boundary_arn", "boundary"),
         ("permissions_boundary_arn", f"arn:aws:iam::{ACCOUNT}:role/boundary"),
@@ -248,6 +250,14 @@ def faults_of(**values: object) -> dict[str, str]:
 )
 def test_a_wrong_value_is_refused_with_its_name(name, value):
     assert name in faults_of(**{name: value})
+
+
+def test_a_subnet_that_is_named_twice_is_refused_with_a_sentence():
+    twice = "subnet-0123456789abcdef0,subnet-0123456789abcdef0"
+
+    faults = faults_of(vpc_id=STRICT["vpc_id"], vpc_subnet_ids=twice)
+
+    assert "at most 16 ids of subnets, each once" in faults["vpc_subnet_ids"]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ OUTPUTS = {
     "ReportPolicyArn",
     "StateTableName",
     "RedriveFunctionName",
+    "RedriveLogGroupName",
+    "RedriveMode",
     "WarningTopicArn",
     "PagingTopicArn",
 }
@@ -35,8 +37,12 @@ SAMPLE_OUTPUTS = {
 
 
 def outputs(template: Template) -> dict[str, str]:
-    found = template.to_json()["Outputs"]
-    return {name: next(iter(output["Value"].values())) for name, output in found.items()}
+    """What each output refers to, or says by itself."""
+    values = {name: output["Value"] for name, output in template.to_json()["Outputs"].items()}
+    return {
+        name: next(iter(value.values())) if isinstance(value, dict) else value
+        for name, value in values.items()
+    }
 
 
 def resources(template: Template) -> dict:

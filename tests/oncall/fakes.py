@@ -196,7 +196,7 @@ class FakeAlarms:
     def describe_alarms(
         self,
         *,
-        AlarmNamePrefix: str,
+        AlarmNamePrefix: str = "",
         StateValue: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from smart_redriver.oncall.console.tasks import AT_ONCE
 from smart_redriver.oncall.terminal.exits import Misused
 from tests.oncall.browsing import HOST, Browsing, told
 from tests.oncall.desk import Desk
-from tests.oncall.reported import BILLING, DECLINED, declined, report
+from tests.oncall.reported import BILLING, DECLINED, declined, failed, report
 
 
 @pytest.fixture
@@ -683,3 +683,69 @@ def test_a_number_that_json_has_not_is_refused(number: float) -> None:
     """`1e999` is read as infinity, and the answer that repeats it could not be written: the list of orders with it."""
     with pytest.raises(Misused, match="is no number"):
         Field(name="rate", about="Letters a second.", kind=Kind.NUMBER).check(number)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "sentence"),
+    [
+        ("GET", "/api/nothing", 404, "There is no address /api/nothing"),
+        ("GET", f"{LETTERS}/a/b/c", 404, "There is no address"),
+        ("GET", "/static/nothing.js", 404, "There is no address /static/nothing.js"),
+        ("POST", "/api/status", 405, "/api/status takes no POST."),
+        ("DELETE", LETTERS, 405, "takes no DELETE."),
+    ],
+)
+def test_what_is_no_address_is_told_as_every_other_fault(
+    page: Browsing, method: str, path: str, status: int, sentence: str
+) -> None:
+    answer = page.web.request(method, path)
+
+    assert answer.status_code == status
+    assert answer.json()["kind"] == "usage"
+    assert sentence in answer.json()["error"]
+    assert (status == 405) == ("allow" in answer.headers)
+
+
+def test_a_reason_too_long_for_the_command_is_too_long_for_the_page(page: Browsing) -> None:
+    answer = page.web.post(f"/api/queues/{SOURCE}/pause", json={"reason": "x" * 501})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "reason has 501 characters, at most 500."
+
+
+def test_what_a_letters_consumer_logged_is_shown_and_nothing_is_received_for_it(
+    desk: Desk, page: Browsing, wire: Wire
+) -> None:
+    (message_id,) = failed(desk, "a body")
+    assert BILLING.log_group is not None
+    assert BILLING.log_stream is not None
+    for number in range(60):
+        text = f"{number} of {message_id} " + "x" * 10_000
+        desk.logs.write(BILLING.log_group, text, stream=BILLING.log_stream)
+
+    shown = page.get(f"{LETTERS}/{message_id}/log")
+
+    told_by_command = desk("show", message_id, "--logs", "--json").json["log"]
+    lines = shown["log"]["lines"]
+    assert (len(lines), shown["log"]["left_off"]) == (50, True)
+    assert [one["text"][:20] for one in lines] == [
+        one["text"][:20] for one in told_by_command["lines"]
+    ]
+    assert {len(one["text"]) for one in lines} == {4_000}
+    assert shown["log"]["command"] == told_by_command["command"]
+    assert count(wire, "ReceiveMessage") == 0
+
+
+def test_a_letter_whose_consumer_never_said_where_it_logs_is_searched_for_where_a_person_says(
+    desk: Desk, page: Browsing
+) -> None:
+    (message_id,) = desk.park("a body")
+    desk.logs.write("/ecs/orders", f"gave up on {message_id}")
+    desk.world.clock.advance(60)
+
+    unknown = page.get(f"{LETTERS}/{message_id}/log")
+    shown = page.get(f"{LETTERS}/{message_id}/log", log_group="/ecs/orders")
+
+    assert unknown["log"] is None
+    assert "No report says where its consumer logs" in unknown["warnings"][0]
+    assert [one["text"] for one in shown["log"]["lines"]] == [f"gave up on {message_id}"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.faults import Call
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.faults.scenes import SOME
@@ -292,3 +293,22 @@ def test_the_terminal_is_watched_where_both_its_ends_are_one(desk: Desk) -> None
     assert Terminal(out=Screen(), answers=Screen()).is_watched
     assert not Terminal(out=io.StringIO(), answers=Screen()).is_watched
     assert not Terminal(out=Screen(), answers=io.StringIO()).is_watched
+
+
+@pytest.mark.parametrize("verb", ["undo", "import"])
+def test_two_commands_of_one_person_never_hold_the_lease_together(
+    desk: Desk, verb: str, tmp_path: Path
+) -> None:
+    desk.park("a", "b")
+    owners: list[str] = []
+
+    def note(call: Call) -> None:
+        if call.operation == "PutItem":
+            owners.append(call.request["Item"]["Owner"]["S"])
+
+    for number in range(2):
+        file = str(tmp_path / f"gone-{number}.jsonl")
+        desk("delete", "--all", "--yes", "--export", file)
+        assert desk(verb, file, "--yes", script=note).code == 0
+
+    assert len(owners) == len(set(owners)) == 2

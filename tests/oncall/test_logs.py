@@ -77,6 +77,34 @@ def test_what_is_no_events_name_is_misuse(desk: Desk, name: str) -> None:
     assert "is no event's name" in ran.err
 
 
+NOISE = (
+    json.dumps({"_aws": {"CloudWatchMetrics": []}, "LettersParked": 1}),
+    json.dumps({"time": "2026", "type": "platform.report", "record": {"status": "success"}}),
+    "START RequestId: c6af9ac6 Version: $LATEST",
+    "END RequestId: c6af9ac6",
+    "REPORT RequestId: c6af9ac6\tDuration: 3.2 ms",
+    "INIT_START Runtime Version: python:3.14",
+)
+
+
+def test_metrics_and_lambdas_own_lines_are_left_out_unless_asked_for(desk: Desk) -> None:
+    for text in (*NOISE, event("letter.parked", original_id="a"), "[1]", "END of a traceback"):
+        desk.logs.write(LOG_GROUP, text)
+
+    told = desk("logs", "--json", "--limit", "3").json
+    everything = desk("logs", "--json", "--all").json
+
+    assert [one["text"] for one in told["lines"]][1:] == ["[1]", "END of a traceback"]
+    assert (told["lines"][0]["event"]["original_id"], told["left_off"]) == ("a", False)
+    assert len(everything["lines"]) == 3 + len(NOISE)
+
+
+def test_a_log_of_nothing_but_noise_says_so(desk: Desk) -> None:
+    desk.logs.write(LOG_GROUP, NOISE[0])
+
+    assert "It logged nothing but metrics and Lambda's own lines (--all) since" in desk("logs").out
+
+
 # What a consumer logged about a letter.
 
 
@@ -147,3 +175,15 @@ def test_an_id_that_is_no_id_is_no_part_of_a_query(desk: Desk) -> None:
     told = desk("show", message_id, "--logs", "--json").json["log"]
 
     assert shlex.split(told["command"])[-1] == f'?"{message_id}"'
+
+
+def test_a_log_group_without_a_name_is_misuse(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (message_id,) = desk.dead_letters("a body")
+
+    ran = desk("show", message_id, "--log-group", " ")
+
+    assert ran.code == 2
+    assert "It is empty: leave it out, or name one." in capsys.readouterr().err
+    assert desk.calls == []

@@ -25,6 +25,7 @@ VALUE_ERROR = {"ErrorType": {"DataType": "String", "StringValue": "ValueError"}}
 
 LOOKS = (
     ("status",),
+    ("status", "--overview"),
     ("causes",),
     ("watch", "--times", "2"),
     ("letters", "--body"),

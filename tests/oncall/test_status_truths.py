@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import on, refuse
-from redrive.core.batch import Judged, Verdict
+from redrive.core.batch import Batch, Heard, Judged, Verdict
 from redrive.core.breaker import new_circuit
 from redrive.core.by_hand import force
 from redrive.core.circuit import Circuit, State
@@ -206,3 +206,37 @@ def test_links_lead_to_the_aws_console_when_asked_for(desk: Desk) -> None:
     assert set(told(desk)["links"]) == {  # type: ignore[call-overload]
         "DLQ", "parking lot", "alarms", "stack", "function and log",
     }  # fmt: skip
+
+
+def test_letters_whose_fate_is_known_await_no_verdict(desk: Desk) -> None:
+    now = desk.world.clock.now()
+    heard = Heard(succeeded=3, parked=1, failed=2)
+    old = Batch(
+        id=4, generation=0, sent_at=now, first_try_at=now, due_at=now, size=10, returned=1,
+        heard=heard,
+    )  # fmt: skip
+    new = replace(old, id=5, size=2, returned=0, heard=Heard())
+    circuit = new_circuit(SOURCE, desk.redriver.settings, now)
+    desk.store.save_circuit(replace(circuit, window=2, pending=(old, new)))
+
+    out = desk("status").out
+
+    assert "Window:      2 letters may await a verdict, 6 do; of 6 beside them it is known" in out
+    assert "batch 4: 10 letters, 1 returned, 4 reported as done with" in out
+    pending = told(desk)["circuit"]["awaiting_verdict"]  # type: ignore[index]
+    assert [(one["batch"], one["letters"], one["fate_unknown"]) for one in pending] == [
+        (4, 10, 4),
+        (5, 2, 2),
+    ]
+
+
+def test_letters_of_failed_batches_that_the_consumer_still_has_are_told(desk: Desk) -> None:
+    now = desk.world.clock.now()
+    failed = Judged(
+        id=4, generation=0, verdict=Verdict.FAILURE, is_strike=False, sent_at=now, size=10,
+        returned=6,
+    )  # fmt: skip
+    circuit = new_circuit(SOURCE, desk.redriver.settings, now)
+    desk.store.save_circuit(replace(circuit, failure_count=1, judged=(failed,)))
+
+    assert "0 do; 4 letters of failed batches are still with the consumer" in desk("status").out

@@ -219,3 +219,14 @@ def test_a_duration_that_is_none_is_misuse(desk: Desk) -> None:
 
     assert ran.code == 2
     assert "'two hours' is no duration. Write for example 90s, 20m, 2h, 1d or 1h30m." in ran.err
+
+
+def test_a_reason_longer_than_anybody_reads_is_refused_before_anything_is_asked(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = desk("pause", "--reason", "x" * 20_000, "--yes")
+    longest = desk("pause", "--reason", "x" * 500, "--yes")
+
+    assert ran.code == 2
+    assert "It has 20,000 characters: say it in 500." in capsys.readouterr().err
+    assert longest.code == 0

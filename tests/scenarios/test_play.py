@@ -174,6 +174,7 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--flapping 10", "not a number"),
         ("--consumer-delay 30", "needs a visibility timeout above that"),
         ("--schedule-minutes 0", "schedule_minutes: saw '0'"),
+        ("--mode dry_run", "--mode dry_run: nothing goes back in it"),
         ("--max-attempts x --canary-size y", "canary_size: saw 'y'"),
         ("--policy somebody", "invalid choice: 'somebody'"),
         ("--policy native-move --max-attempts 3", "--max-attempts is a setting of ours"),

@@ -168,8 +168,12 @@ def test_a_circuit_that_cannot_be_read_stops_the_pass_by_name(
 ) -> None:
     dynamodb.put_item(TableName=TABLE, Item=circuit_to_item(NEW) | damage)
 
-    with pytest.raises(CallFailed, match="GetItem: UnreadableCircuit"):
+    with pytest.raises(CallFailed, match="GetItem: UnreadableCircuit") as caught:
         store.load_circuit()
+
+    item = circuit_to_item(NEW)["PK"]["S"]
+    assert caught.value.detail.startswith(f"{item}: ")
+    assert "delete this item of the state table" in caught.value.detail
 
 
 # A table that is not there.

@@ -12,7 +12,7 @@ from redrive.aws.codecs import Codec, Item, Record, to_iso
 from redrive.core.batch import JUDGED_KEPT, Judged, Verdict
 from redrive.core.circuit import Circuit
 from redrive.core.hearing import Told
-from redrive.core.ledger import Entry
+from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Trail
 from redrive.core.outcomes import DeliveryOutcome
 
@@ -51,13 +51,27 @@ def circuit_from_item(queue: str, item: Item) -> Circuit:
     return _CIRCUIT.decode(item, queue=queue)
 
 
+#: What the first edition does not know, and what it would call it: one word that it can't read ends its pass.
+_FIRST_CALLED: dict[Status, Item] = {
+    Status.FAILED: {"Status": {"S": Status.RETURNED.value}},
+    Status.SUCCEEDED: {"Status": {"S": Status.REDRIVEN.value}},
+}
+#: Where the word is that stands behind it.
+_REPORTED = "ReportedStatus"
+
+
 def entry_to_item(entry: Entry, now: datetime) -> Item:
     """The state table's item of `entry`, to be forgotten some time after the letter can have expired."""
-    return _ENTRY.encode(entry) | _forgotten(now) | message_key(entry.original_id)
+    item = _ENTRY.encode(entry) | _forgotten(now) | message_key(entry.original_id)
+    if entry.status in _FIRST_CALLED:
+        item |= {_REPORTED: item["Status"]} | _FIRST_CALLED[entry.status]
+    return item
 
 
 def entry_from_item(item: Item) -> Entry:
     """The ledger entry in `item`. Raises KeyError or ValueError for an item that no version wrote."""
+    if _REPORTED in item:
+        item = item | {"Status": item[_REPORTED]}
     return _ENTRY.decode(item, original_id=item["PK"]["S"].partition("#")[2])
 
 
@@ -92,21 +106,29 @@ def _forgotten(now: datetime) -> Item:
 _VERDICTS = {one.value[0]: one for one in Verdict}
 
 
+#: Between what later versions keep of a judged batch, within its verdict.
+_MORE = "~"
+
+
 def _judged_to_text(judged: Judged) -> str:
-    marks = ("!" if judged.is_strike else "") + ("?" if judged.was_alone else "")
-    marks += "+" if judged.is_whole else ""
-    numbers = [judged.returned, judged.overturned_at, judged.size, int(judged.sent_at.timestamp())]
-    numbers += [judged.unaccounted] if judged.unaccounted else []
-    return ":".join(
-        map(str, (judged.id, judged.generation, judged.verdict.value[0] + marks, *numbers))
-    )
+    """`id:generation:verdict:returned:overturned_at`, as the first edition has it, which looks at its verdict's first letter and whether it ends
+    with `!`: all that was added since stands between the two, so that a table of this version is read by that one.
+    """
+    more: list[object] = [judged.size, int(judged.sent_at.timestamp()), judged.unaccounted]
+    kept = _MORE.join(map(str, (judged.verdict.value[0], *more)))
+    marks = ("+" if judged.is_whole else "") + ("?" if judged.was_alone else "")
+    verdict = kept + marks + ("!" if judged.is_strike else "")
+    fields = (judged.id, judged.generation, verdict, judged.returned, judged.overturned_at)
+    return ":".join(map(str, fields))
 
 
 # Two hundred of them are read with every circuit, most of them again and again.
 @lru_cache(maxsize=4 * JUDGED_KEPT)
 def _judged_from_text(text: str) -> Judged:
-    batch, generation, verdict, returned, overturned_at, *more = text.split(":")
-    size, sent_at, *rest = more or ("0", "0")  # the first edition did not keep them
+    batch, generation, verdict, returned, overturned_at, *behind = text.split(":")
+    within = verdict.rstrip("+?!").split(_MORE)[1:]
+    # The first edition kept none of these; one between it and this wrote them behind the rest.
+    size, sent_at, *rest = within or behind or ("0", "0")
     (unaccounted,) = rest or ("0",)
     return Judged(
         id=int(batch),

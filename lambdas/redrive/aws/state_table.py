@@ -24,6 +24,12 @@ from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
 from redrive.errors import CallFailed
 
+#: What a pass that stops for it says in its log.
+_UNREADABLE = (
+    "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
+    "the next pass begins a circuit. Until then letters stay in the DLQ"
+)
+
 
 class DynamoDbClient(BatchClient, Protocol):
     """The calls of a boto3 DynamoDB client that a pass makes."""
@@ -124,7 +130,8 @@ class StateStore:
         try:
             return items.circuit_from_item(self._queue, item)
         except (KeyError, ValueError, TypeError) as fault:
-            raise CallFailed("GetItem", "UnreadableCircuit", str(fault)) from fault
+            detail = f"{item['PK']['S']}: {fault!r}. {_UNREADABLE}"
+            raise CallFailed("GetItem", "UnreadableCircuit", detail) from fault
 
     def save_circuit(self, circuit: Circuit) -> Circuit | None:
         """Write `circuit` over the version that it was read as; None when another got there first.

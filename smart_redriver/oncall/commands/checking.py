@@ -1,7 +1,5 @@
 """`doctor`: whether the deployment itself is well."""
 
-from __future__ import annotations
-
 import typer
 
 from smart_redriver.oncall.commands.command import Looking, examples

@@ -1,7 +1,5 @@
 """`park`, `delete`, `export`, `import`: letters set aside, taken out, written to a file and read from one."""
 
-from __future__ import annotations
-
 from enum import Enum
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`status`, `watch`, `causes`, `letters`, `parked`, `show`, `logs`, `history`: nothing here changes anything."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
@@ -13,7 +11,7 @@ from smart_redriver.oncall.commands.command import (
     examples,
     filter_of,
 )
-from smart_redriver.oncall.commands.options import Cause, Contains, Id, Since, Until, Where
+from smart_redriver.oncall.commands.options import Cause, Contains, Id, Since, Until, Where, named
 from smart_redriver.oncall.terminal.exits import Exit
 
 app = typer.Typer()
@@ -21,13 +19,39 @@ app = typer.Typer()
 Links = Annotated[bool, typer.Option("--links", help="Where the AWS console shows it.")]
 
 
-@app.command(cls=Looking, epilog=examples("redrive status", "redrive status --queue orders --json"))
-def status(context: typer.Context, links: Links = False) -> Exit:
+@app.command(
+    cls=Looking,
+    epilog=examples(
+        "redrive status",
+        "redrive status --queue orders --json",
+        "redrive status --home shop-eu --home shop-us/us-east-1",
+    ),
+)
+def status(
+    context: typer.Context,
+    links: Links = False,
+    overview: Annotated[
+        bool, typer.Option("--overview", help="A line for each queue that is not quiet.")
+    ] = False,
+    home: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PROFILE[/REGION]",
+            help="Overview of another account or Region, or of several: say it again for each.",
+        ),
+    ] = None,
+) -> Exit:
     """What is wrong, and what happens next: circuit, depths, last pass, alarms. Of all queues unless one is named."""
     from smart_redriver.oncall.verbs.status import Shown
     from smart_redriver.oncall.verbs.status import status as tell
 
-    return tell(context.obj, Shown(links=links, full_names=context.meta[FULL_NAMES]))
+    shown = Shown(
+        links=links,
+        full_names=context.meta[FULL_NAMES],
+        overview=overview,
+        homes=tuple(home or ()),
+    )
+    return tell(context.obj, shown)
 
 
 @app.command(cls=Looking, epilog=examples("redrive watch", "redrive watch --every 2"))
@@ -115,7 +139,9 @@ def show(
     ] = False,
     log_group: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Search this log group, where no report names one."),
+        typer.Option(
+            metavar="NAME", parser=named, help="Search this log group, where no report names one."
+        ),
     ] = None,
 ) -> Exit:
     """One letter, by any id it ever had: where it is, its history attempt by attempt, its attributes and body."""
@@ -138,11 +164,14 @@ def logs(
         typer.Option(metavar="NAME", help="Only these events, such as letter.parked."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="The newest so many at most.")] = 100,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Its metrics and Lambda's own lines, too.")
+    ] = False,
 ) -> Exit:
     """What the re-driver's own function logged: its events, one a line, and its tracebacks."""
     from smart_redriver.oncall.verbs.logs import logs as tell
 
-    return tell(context.obj, since=since, event=event, limit=limit)
+    return tell(context.obj, since=since, event=event, limit=limit, with_all=all_)
 
 
 @app.command(cls=Looking, epilog=examples("redrive history", "redrive history --days 7"))

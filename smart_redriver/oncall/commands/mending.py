@@ -1,7 +1,5 @@
 """`replay`, `edit`, `undo`: letters on their way back, as they are or mended."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

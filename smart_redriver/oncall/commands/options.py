@@ -1,10 +1,10 @@
 """Arguments and options that several commands have."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
+
+from smart_redriver.oncall.terminal.exits import LONGEST_REASON
 
 Contains = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only letters whose body contains this.")
@@ -62,6 +62,17 @@ def said(text: str) -> str:
     """The text of a `--reason`; an empty one is misuse."""
     if not text.strip():
         raise typer.BadParameter("It is empty: say why, for whoever comes after you.")
+    if len(text.strip()) > LONGEST_REASON:
+        raise typer.BadParameter(
+            f"It has {len(text.strip()):,} characters: say it in {LONGEST_REASON:,}."
+        )
+    return text.strip()
+
+
+def named(text: str) -> str:
+    """The name of something that is looked for; an empty one is misuse."""
+    if not text.strip():
+        raise typer.BadParameter("It is empty: leave it out, or name one.")
     return text.strip()
 
 

@@ -1,7 +1,5 @@
 """`console`: the same as a web page, on this machine."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Annotated
 

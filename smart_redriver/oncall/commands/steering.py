@@ -1,7 +1,5 @@
 """`pause`, `resume`, `open`, `close`, `drain`, `run`: what the re-driver itself is told."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -182,6 +182,12 @@ def _looking(console: Console) -> tuple[Address, ...]:
             looks.LOOK_FIELDS,
         ),
         get(
+            "/api/queues/{queue}/letters/{id}/log",
+            "What a letter's consumer logged about it: the last 50 lines that hold one of its ids.",
+            lambda asked: looks.consumer_log(session(asked), asked.path["id"], asked.said),
+            looks.LOG_FIELDS,
+        ),
+        get(
             "/api/queues/{queue}/history",
             "Who changed what, by command or by console.",
             lambda asked: looks.changes(session(asked), asked.said),

@@ -7,11 +7,13 @@ import hashlib
 import json
 import re
 from collections.abc import Collection
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -51,7 +53,8 @@ def make_app(console: Console, *, token: str, hosts: Collection[str]) -> ASGIApp
     ]
     inline = _INLINE.findall((STATIC / "index.html").read_text(encoding="utf-8"))
     policy = policy_of([_sha256(one) for one in inline])
-    return Guard(Starlette(routes=routes), token=token, hosts=hosts, policy=policy)
+    served = Starlette(routes=routes, exception_handlers={HTTPException: _no_address})
+    return Guard(served, token=token, hosts=hosts, policy=policy)
 
 
 def _route(console: Console, address: Address) -> Route:
@@ -94,6 +97,16 @@ def _refusal(fault: Exception) -> Response:
     elif isinstance(fault, CallFailed):
         status, kind = 503, "credentials" if fault.code in LOGIN_HELPS else "aws"
     return JSONResponse({"error": sentence, "kind": kind}, status)
+
+
+async def _no_address(request: Request, fault: Exception) -> Response:
+    """There is nothing, or nothing by this method: told as all other faults are."""
+    assert isinstance(fault, HTTPException)  # noqa: S101 - what it is registered for
+    sentence = f"There is no address {request.url.path}: /api/openapi.json lists all."
+    if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        sentence = f"{request.url.path} takes no {request.method}."
+    told = {"error": sentence, "kind": "usage"}
+    return JSONResponse(told, fault.status_code, headers=fault.headers)
 
 
 def _sha256(script: str) -> str:

@@ -32,10 +32,11 @@ class Field:
     is_needed: bool = False
     least: float | None = None
     most: float | None = None
+    longest: int | None = None
 
     def schema(self) -> dict[str, Any]:
         """As JSON Schema has it."""
-        limits = {"minimum": self.least, "maximum": self.most}
+        limits = {"minimum": self.least, "maximum": self.most, "maxLength": self.longest}
         return {
             "type": self.kind.value,
             "description": self.about,
@@ -49,6 +50,8 @@ class Field:
             raise Misused(f"{self.name} {value!r} is no {self.kind.value}.")
         if self.kind is Kind.TEXT and self.is_needed and not value.strip():
             raise Misused(f"{self.name} is empty: {self.about}")
+        if self.longest is not None and len(value) > self.longest:
+            raise Misused(f"{self.name} has {len(value):,} characters, at most {self.longest:,}.")
         is_less = self.least is not None and value < self.least
         if is_less or (self.most is not None and value > self.most):
             raise Misused(f"{self.name} {value} is out of range.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from smart_redriver.oncall.letters.choice import read_filter
 from smart_redriver.oncall.letters.failures import log_place
 from smart_redriver.oncall.letters.fingerprints import fingerprint_of_json
 from smart_redriver.oncall.letters.presentation import entry_to_json, why_held, why_parked
-from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.gathering import AT_ONCE, take_snapshot
 from smart_redriver.oncall.stack.links import log_link
 from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
@@ -34,6 +35,8 @@ from smart_redriver.oncall.verbs.show import Wanted, show
 
 MOST_LETTERS = 1_000
 MOST_PEEKED = 200
+#: Of a consumer's log, in characters: a page of 50 lines of a megabyte each helps nobody.
+_LONGEST_LINE = 4_000
 _TREND = timedelta(hours=6)
 _TREND_PARTS = 24
 #: What `delete`, `edit`, `undo` and `export` write.
@@ -57,6 +60,13 @@ LOOK_FIELDS = (
         kind=Kind.WHOLE,
         least=0,
         most=10_000,
+    ),
+)
+LOG_FIELDS = (
+    Field(
+        name="log_group",
+        about="Search this log group, where no report names one.",
+        longest=512,
     ),
 )
 DAYS_FIELDS = (Field(name="days", about="So many days back.", kind=Kind.WHOLE, least=1, most=400),)
@@ -200,6 +210,20 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
     return told
 
 
+def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What its consumer logged about a letter, as `redrive show --logs` has it. Nothing is received for it."""
+    wanted = Wanted(look=0, logs=True, log_group=given.get("log_group"))
+    told = _told(session, lambda: show(session, message_id, wanted))
+    if log := told["log"]:
+        for line in log["lines"]:
+            line["text"] = _cut(line["text"])
+    return {"log": told["log"], "warnings": told["warnings"]}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
+
+
 def changes(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
     """Who changed what."""
     return _told(session, lambda: history(session, days=given.get("days", 30)))
@@ -233,6 +257,7 @@ def _notepad(session: Session) -> Notepad:
     return session.terminal
 
 
-def each(sessions: Iterable[Session]) -> list[dict[str, Any]]:
-    """The status of each queue."""
-    return [status(one) for one in sessions]
+def each(sessions: Sequence[Session]) -> list[dict[str, Any]]:
+    """The status of each queue, some at once. Raises CallFailed and Refused."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(status, sessions))

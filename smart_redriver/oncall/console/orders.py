@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from smart_redriver.oncall.letters.choice import Choice, choose, read_filter
 from smart_redriver.oncall.letters.edit_form import form_of
 from smart_redriver.oncall.letters.fingerprints import fingerprint_of_form
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
+from smart_redriver.oncall.terminal.exits import LONGEST_REASON, Exit, Misused, Refused
 from smart_redriver.oncall.terminal.words import parse_lasting
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
 from smart_redriver.oncall.verbs.drain import DrainRequest, drain
@@ -58,10 +58,8 @@ _ALL = Field(name="all", about="Every letter.", kind=Kind.FLAG)
 _FROM_DLQ = Field(
     name="from_dlq", about="Letters of the DLQ instead of the parking lot.", kind=Kind.FLAG
 )
-_WHY = Field(name="reason", about="Why, for the audit trail.")
-_NEEDED_WHY = Field(
-    name="reason", about="Why: the status shows it to the next person.", is_needed=True
-)
+_WHY = Field(name="reason", about="Why, for the audit trail.", longest=LONGEST_REASON)
+_NEEDED_WHY = replace(_WHY, about="Why: the status shows it to the next person.", is_needed=True)
 _CHOICE = (_IDS, _ALL, *FILTERS)
 _FILE = Field(
     name="file",

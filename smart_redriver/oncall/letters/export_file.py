@@ -25,6 +25,7 @@ class ExportFile:
         self._path = path
         self._name_of = name_of
         self._lock = Lock()
+        self._written = 0
         self._file: IO[str] | None = None
 
     def __enter__(self) -> ExportFile:
@@ -58,6 +59,11 @@ class ExportFile:
                 self._file.writelines(lines)
                 self._file.flush()
                 os.fsync(self._file.fileno())
+                self._written += len(lines)
         except OSError as fault:
             raise Refused(f"{self._path} could not be written: {fault.strerror}.") from fault
         return len(lines)
+
+    def told(self) -> list[str]:
+        """Where letters are kept now, in words; nothing where none was written."""
+        return [f"kept in {self._path}"] if self._written else []

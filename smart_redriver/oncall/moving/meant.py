@@ -15,7 +15,8 @@ from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from redrive.core.queue_facts import QueueFacts
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.ledger_scan import parked_entries
+from smart_redriver.oncall.letters.hiding import TRY_AGAIN, belongs, hidden_in_words
+from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import label
 from smart_redriver.oncall.letters.shapes import cause_in_hand
@@ -91,7 +92,7 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
     else:
         meant = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq)
     if not meant.count and not meant.left_over:
-        raise nothing_matches(choice, facts, from_dlq=from_dlq)
+        raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
     return meant
 
 
@@ -186,10 +187,14 @@ def _label(entry: Entry) -> str:
     return " · ".join(label(entry))
 
 
-def nothing_matches(choice: Choice, facts: QueueFacts, *, from_dlq: bool) -> Refused:
+def nothing_matches(
+    session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
+) -> Refused:
     """That no letter is meant, and where to look."""
     if choice.ids:
-        return Refused("None of these is there. `redrive show ID` tells where one is.")
+        hidden = list(_hidden(session, choice, facts, from_dlq=from_dlq))
+        none = "None of these is there. `redrive show ID` tells where one is."
+        return Refused(" ".join(hidden) or none)
     if from_dlq and facts.in_flight:
         return Refused(
             f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} are hidden until their time: "
@@ -198,7 +203,20 @@ def nothing_matches(choice: Choice, facts: QueueFacts, *, from_dlq: bool) -> Ref
     if facts.in_flight:
         return Refused(
             f"No parked letter that can be taken now matches; {facts.in_flight:,} are in somebody's hands, "
-            "such as a pass's that looks through the parking lot: try again in five minutes."
+            f"such as a pass's that looks through the parking lot: {TRY_AGAIN}."
         )
     listing = "redrive letters" if from_dlq else "redrive parked --list"
     return Refused(f"No letter matches: nothing to do. `{listing}` shows what there is.")
+
+
+def _hidden(
+    session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
+) -> Iterator[str]:
+    """Those named letters that the ledger knows to be there, as `show` tells of them."""
+    where = "in the DLQ" if from_dlq else "in the parking lot"
+    for message_id in sorted(choice.ids):
+        entry = find_entry(session, message_id)
+        if entry and belongs(entry, to_dlq=from_dlq):
+            words = hidden_in_words(entry, facts, session.clock())
+            if words:
+                yield f"{message_id} is {where}, {words}."

@@ -6,6 +6,7 @@ queue to others when its shift would have ended.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -21,6 +22,11 @@ STOPPING_TIME = timedelta(seconds=30)
 #: A pass lasts four minutes at most.
 PATIENCE = timedelta(minutes=5)
 _ASK_AGAIN_SECONDS = 2.0
+
+
+def new_owner() -> str:
+    """Whom the lease belongs to while one command runs: of two of one person's commands, too, one waits for the other."""
+    return f"oncall-{uuid.uuid4()}"
 
 
 @contextmanager

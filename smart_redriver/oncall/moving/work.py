@@ -9,7 +9,6 @@ released.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,7 @@ from redrive.passes.send_back import Forwarded, delete
 from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.look import handle_only
-from smart_redriver.oncall.moving.shift import shift
+from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Advance
@@ -105,7 +104,7 @@ class Work:
     def run(self, advance: Advance = lambda _: None) -> Tally:
         """Work until the queue shows no more, the limit is reached, or Ctrl-C. Raises CallFailed and Refused."""
         self._advance = advance
-        owner = f"oncall-{uuid.uuid4()}"
+        owner = new_owner()
         with self._session.terminal.interrupts() as self._interrupts:
             try:
                 while not self._has_to_stop():

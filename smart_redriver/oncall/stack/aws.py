@@ -6,6 +6,7 @@ Botocore's clients and not boto3's, which are the same at twice the start-up tim
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,17 +19,22 @@ from smart_redriver.oncall.terminal.exits import Misused
 if TYPE_CHECKING:
     from botocore.session import Session
 
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 #: Opens the client of one service, by botocore's name for it.
 Connect = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whose credentials, which region and which endpoint; None leaves it to the caller's environment."""
+    """Whose credentials, which region and which endpoint; None leaves it to the caller's environment.
+
+    Of a home among several, the Region that its profile has goes before that of the environment, which is one for all.
+    """
 
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
+    is_home: bool = False
 
 
 class Aws:
@@ -66,6 +72,13 @@ class Aws:
         """Clients whose credentials are looked for once more: whose had expired may have logged in since."""
         again = getattr(self._connect, "again", None)
         return Aws(again() if again else self._connect)
+
+    def elsewhere(self, home: str) -> Aws:
+        """Clients for another home, named by profile, /Region or both. Raises Misused where nobody can go there."""
+        go = getattr(self._connect, "elsewhere", None)
+        if go is None:
+            raise Misused("There is no other home from here.")
+        return Aws(go(home))
 
     @property
     def region(self) -> str | None:
@@ -133,6 +146,27 @@ class _Connecting:
         """The same, with credentials that are looked for anew."""
         return _Connecting(self.caller)
 
+    def elsewhere(self, home: str) -> _Connecting:
+        """The same for PROFILE, PROFILE/REGION or /REGION: what a home's name does not say of these stays as it is."""
+        profile, _, region = home.rpartition("/")
+        if not _REGION.fullmatch(region):  # a profile's own name may have slashes in it
+            profile, region = home, ""
+        if not profile and not region:
+            raise Misused(f"{home!r} is no home. Write PROFILE, PROFILE/REGION or /REGION.")
+        caller = Caller(
+            profile=profile or self.caller.profile,
+            region=region or (None if profile else self.caller.region),
+            endpoint_url=self.caller.endpoint_url,
+            is_home=True,
+        )
+        return _Connecting(caller)
+
+    @property
+    def _region(self) -> str | None:
+        """Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes."""
+        own = self._session.get_scoped_config().get("region") if self.caller.is_home else None
+        return self.caller.region or own or os.environ.get("AWS_REGION") or None
+
     def __call__(self, service: str) -> Any:
         from botocore.config import Config
 
@@ -150,8 +184,7 @@ class _Connecting:
         try:
             return self._session.create_client(
                 service,
-                # Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes.
-                region_name=self.caller.region or os.environ.get("AWS_REGION") or None,
+                region_name=self._region,
                 endpoint_url=self.caller.endpoint_url,
                 config=config,
             )

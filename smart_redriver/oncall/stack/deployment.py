@@ -1,19 +1,20 @@
-"""Finds queues and table through the stack's outputs. The one place that knows how outputs are named.
-
-A stack of several queues prefixes the outputs of each; what the queues share, like the table, has no prefix.
-"""
+"""The re-drivers of a stack, by its outputs, and which of them is meant."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from redrive.errors import CallFailed
 from redrive.settings import Deployment
+from smart_redriver.oncall.stack.asking import Asking
+from smart_redriver.oncall.stack.outputs import beside, find_outputs, read_outputs
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.names import shortened
 
+#: A sentence with two hundred names in it is read by nobody.
+_NAMES_TOLD = 20
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"
@@ -33,6 +34,8 @@ class Place:
     deployment: Deployment
     prefix: str = ""
     function: str | None = None
+    log_group: str | None = None
+    mode: str | None = None
     warning_topic: str | None = None
     paging_topic: str | None = None
 
@@ -53,27 +56,30 @@ class Place:
         return (first if self.prefix else self.stack, *further)
 
 
-def find_places(cloudformation: Any, stack: str, where: Callable[[], str]) -> tuple[Place, ...]:
-    """The re-driver of each queue of `stack`, by name. Raises Refused, saying `where` there is none, and CallFailed."""
-    try:
-        found = cloudformation.describe_stacks(StackName=stack).get("Stacks")
-    except CallFailed as failed:
-        if failed.code != "ValidationError":
-            raise
-        found = []
-    if found is None:
-        raise Refused("What answers there is no AWS. Check --endpoint-url and AWS_ENDPOINT_URL.")
-    if not found:
-        raise Refused(
-            f"There is no stack {stack!r} in {where()}. Name yours with --stack, and check --region and --profile."
-        )
-    (described,) = found
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in described.get("Outputs", ())}
-    return read_places(stack, outputs)
+def find_places(
+    cloudformation: Any, stack: str, where: Callable[[], str], warn: Callable[[str], None]
+) -> tuple[Place, ...]:
+    """The re-driver of each queue of `stack`, and of the stacks that it tells of, by name.
+
+    What can't be read of the others is told by `warn`. Raises Refused, saying `where` there is no such stack, and CallFailed.
+    """
+    outputs = find_outputs(cloudformation, stack, where)
+    others = beside(stack, outputs)
+    with Asking() as ask:
+        asked = [ask(partial(find_outputs, cloudformation, one, where)) for one in others]
+        answers = dict(zip(others, [wait() for wait in asked], strict=True))
+    places = list(read_places(stack, outputs))
+    for other, answer in answers.items():
+        if answer.value is None:
+            warn(f"The queues of stack {other!r} are left out. {answer.fault}")
+        else:
+            places += read_places(other, answer.value)
+    return tuple(sorted(places, key=lambda one: one.prefix))
 
 
 def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
     """The places that `outputs` describe, at least one, by name. Raises Refused."""
+    outputs = read_outputs(outputs)
     prefixes = sorted(key.removesuffix(_SOURCE) for key in outputs if key.endswith(_SOURCE))
     if not prefixes:
         raise Refused(
@@ -137,7 +143,9 @@ def _plain(name: str) -> str:
 
 
 def _names(places: Sequence[Place]) -> str:
-    return ", ".join(place.prefix or place.queue for place in places)
+    names = [place.prefix or place.queue for place in places]
+    more = len(names) - _NAMES_TOLD
+    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
@@ -163,6 +171,8 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
         ),
         prefix=prefix,
         function=output("RedriveFunctionName"),
+        log_group=output("RedriveLogGroupName"),
+        mode=output("RedriveMode"),
         warning_topic=output("WarningTopicArn"),
         paging_topic=output("PagingTopicArn"),
     )

@@ -1,8 +1,12 @@
-"""Gathers what `redrive status` shows, all at once. Whatever can't be read is told, not fatal."""
+"""Gathers what `redrive status` shows, all at once. Whatever can't be read is told, not fatal.
+
+The dashboard's widget shows a part of it: what queues and table say, the only things that its function may read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
@@ -21,9 +25,19 @@ from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow
 
+#: Each asks a dozen things at a time by itself, of clients with 32 connections.
+AT_ONCE = 4
 #: So far back the last change is looked for, in one call.
 _DAYS_SEARCHED = 7
+#: Why a glance does not know what it does not ask for.
+NOT_ASKED = "not asked"
 _OFF = "nothing by itself: the schedule is off; `redrive run` makes a pass"
+
+
+def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
+    """One of each, some at once. Raises CallFailed and Refused."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(take_snapshot, sessions))
 
 
 def take_snapshot(session: Session) -> Snapshot:
@@ -33,7 +47,19 @@ def take_snapshot(session: Session) -> Snapshot:
     for service in ("dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
         session.aws.client(service)
     now = session.clock()
-    answers = _ask_everything(session, now)
+    answers = _ask(_of_queues_and_table(session, now) | _of_all_else(session, now))
+    return _snapshot(session, answers, now)
+
+
+def glance(session: Session, settings: Settings) -> Snapshot:
+    """What queues and table say, for whoever may read nothing else; the rest is `unknown`, as NOT_ASKED."""
+    now = session.clock()
+    answers = _ask(_of_queues_and_table(session, now))
+    answers |= {what: Answer(fault=NOT_ASKED) for what in _of_all_else(session, now)}
+    return _snapshot(session, answers | {"settings": Answer(settings)}, now)
+
+
+def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) -> Snapshot:
     settings, dlq = answers["settings"].value, answers["DLQ"].value
     schedule = answers["schedule"]
     runs = schedule.value == ENABLED or schedule.fault is not None
@@ -58,23 +84,33 @@ def take_snapshot(session: Session) -> Snapshot:
     )
 
 
-def _ask_everything(session: Session, now: datetime) -> dict[str, Answer[Any]]:
+def _ask(questions: dict[str, Callable[[], Any]]) -> dict[str, Answer[Any]]:
     """Each answer, or why there is none, by what was asked for."""
     with Asking() as ask:
-        asked: dict[str, Callable[[], Answer[Any]]] = {
-            "settings": ask(lambda: session.settings),
-            "DLQ": ask(session.dead_letters.facts),
-            "parking lot": ask(session.parking_lot.facts),
-            "oldest letter": ask(lambda: age_of_oldest(session, now)),
-            "last pass": ask(lambda: last_pass(session)),
-            "alarms": ask(lambda: ringing_alarms(session)),
-            "schedule": ask(lambda: schedule_state(session)),
-            "last change": ask(lambda: _last_change(session, now)),
-        }
-        for source in session.sources:
-            asked[_circuit_of(source.name)] = ask(session.store.of(source.name).load_circuit)
-            asked[_queue_of(source.name)] = ask(source.facts)
+        asked = {what: ask(question) for what, question in questions.items()}
         return {what: wait() for what, wait in asked.items()}
+
+
+def _of_queues_and_table(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
+    questions: dict[str, Callable[[], Any]] = {
+        "DLQ": session.dead_letters.facts,
+        "parking lot": session.parking_lot.facts,
+        "last change": lambda: _last_change(session, now),
+    }
+    for source in session.sources:
+        questions[_circuit_of(source.name)] = session.store.of(source.name).load_circuit
+        questions[_queue_of(source.name)] = source.facts
+    return questions
+
+
+def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
+    return {
+        "settings": lambda: session.settings,
+        "oldest letter": lambda: age_of_oldest(session, now),
+        "last pass": lambda: last_pass(session),
+        "alarms": lambda: ringing_alarms(session),
+        "schedule": lambda: schedule_state(session),
+    }
 
 
 def _last_change(session: Session, now: datetime) -> Change | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from redrive.core.batch import Judged
+from redrive.core.batch import Batch, Judged
 from redrive.core.circuit import Circuit, Orders, State
 from redrive.core.permit import allow, cools_until
 from redrive.core.queue_facts import QueueFacts
@@ -55,6 +55,13 @@ def looks_every(
         for circuit in circuits
     )
     return min(idle, timedelta(seconds=BUSY_SECONDS)) if is_busy else idle
+
+
+def fate_unknown(batch: Batch) -> int:
+    """Letters of a batch that are neither back nor reported as done with, or as failed."""
+    heard = batch.heard
+    back = max(batch.seen_again, heard.failed + heard.suspects_failed)
+    return max(0, batch.size - back - heard.succeeded - heard.parked)
 
 
 def last_canary(circuit: Circuit) -> Judged | None:

@@ -11,7 +11,7 @@ from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Mode
 from smart_redriver.oncall.stack.causes import causes_in_words
 from smart_redriver.oncall.stack.changes import short_name
-from smart_redriver.oncall.stack.outlook import last_canary
+from smart_redriver.oncall.stack.outlook import fate_unknown, last_canary
 from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow
 from smart_redriver.oncall.terminal.terminal import Tone
 from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
@@ -61,16 +61,28 @@ def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fac
     if source.draining_until:
         by = short_name(circuit.orders.by)
         yield Fact("Draining", f"until {stamp(source.draining_until)}, by {by}")
-    awaiting = f"{letters(circuit.window)} may await a verdict, {circuit.outstanding:,} do"
-    yield Fact("Window", awaiting)
+    yield Fact("Window", _window(circuit))
     for batch in circuit.pending:
         line = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
+        if done := batch.heard.succeeded + batch.heard.parked:
+            line += f", {done:,} reported as done with"
         if batch.due_at > now.at:
             line += f"; were all to fail, they would be back {ago(batch.due_at, now.at)}"
         yield Fact("", line)
     if canary := last_canary(circuit):
         sent = f"{canary.verdict.value}, sent {ago(canary.sent_at, now.at)}"
         yield Fact("Last canary", f"{sent} as batch {canary.id} ({letters(canary.size)})")
+
+
+def _window(circuit: Circuit) -> str:
+    """Letters that await a verdict, as far as nothing is known of them; those that are out and no window counts, too."""
+    unknown = sum(map(fate_unknown, circuit.pending))
+    told = f"{letters(circuit.window)} may await a verdict, {unknown:,} do"
+    if settled := circuit.outstanding - unknown:
+        told += f"; of {settled:,} beside them it is known what became"
+    if failing := circuit.left_failing:
+        told += f"; {letters(failing)} of failed batches are still with the consumer"
+    return told
 
 
 def _held(now: Snapshot) -> str:

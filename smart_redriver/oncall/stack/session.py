@@ -71,7 +71,8 @@ class Session:
     def _places(self) -> tuple[Place, ...]:
         from smart_redriver.oncall.stack.deployment import find_places
 
-        return find_places(self.aws.client("cloudformation"), self.stack, self._where)
+        cloudformation = self.aws.client("cloudformation")
+        return find_places(cloudformation, self.stack, self._where, self.terminal.warn)
 
     def signed(self, done: str, reason: str) -> str:
         """What was done, by whom and why: a note in a letter's history, or a circuit's reason."""
@@ -136,7 +137,9 @@ class Session:
 
     @cached_property
     def log_group(self) -> str:
-        """The log group that the function writes to. Raises as `function_configuration` does."""
+        """The log group that the function writes to. Raises as `function_configuration` does, which a stack of today is not asked."""
+        if self.place.log_group is not None:
+            return self.place.log_group
         logging = self.function_configuration.get("LoggingConfig", {})
         return str(logging.get("LogGroup") or f"/aws/lambda/{self.place.function}")
 

@@ -13,7 +13,7 @@ from redrive.settings import Mode
 from smart_redriver.oncall.stack.alarms import Alarm
 from smart_redriver.oncall.stack.causes import cause_to_json
 from smart_redriver.oncall.stack.changes import Change
-from smart_redriver.oncall.stack.outlook import last_canary
+from smart_redriver.oncall.stack.outlook import fate_unknown, last_canary
 from smart_redriver.oncall.stack.passes import EndedPass
 from smart_redriver.oncall.stack.schedule import ENABLED
 from smart_redriver.oncall.terminal.words import stamp
@@ -41,7 +41,12 @@ class SourceNow:
                 "reason": circuit.reason,
                 "window": circuit.window,
                 "awaiting_verdict": [
-                    {"batch": one.id, "letters": one.size, "due_at": stamp(one.due_at)}
+                    {
+                        "batch": one.id,
+                        "letters": one.size,
+                        "fate_unknown": fate_unknown(one),
+                        "due_at": stamp(one.due_at),
+                    }
                     for one in circuit.pending
                 ],
             }

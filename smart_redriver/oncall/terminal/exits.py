@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+#: Of what a person gives as a reason, in characters: it is kept with the circuit, which every pass reads.
+LONGEST_REASON = 500
+
 
 class Exit(IntEnum):
     """Exit codes, as docs/oncall.md promises them."""

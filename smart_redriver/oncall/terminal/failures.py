@@ -33,8 +33,8 @@ _ADVICE = {
     "QueueDoesNotExist": "The stack names a queue that is gone. Deploy the stack anew.",
     "NonExistentQueue": "The stack names a queue that is gone. Deploy the stack anew.",
     "ResourceNotFoundException": "The stack names something that is gone. Deploy the stack anew.",
-    "UnreadableCircuit": "The circuit's item in the state table was damaged. Mend or delete it by hand; "
-    "without it the next pass starts with a new circuit.",
+    "UnreadableCircuit": "The circuit's item in the state table was damaged, or written by a version that this one does not know. Deploy that "
+    "version, or delete the item (docs/deploy.md, Rollback): without it the next pass starts with a new circuit. Until then letters stay in the DLQ.",
     "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
     "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
 }

@@ -63,8 +63,8 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
             session.terminal.progress("Deleting", count) as advance,
         ):
             tally = work.run(advance)
-            ended += [*tally_in_words(tally, "deleted"), f"kept in {request.file}"]
-    return finish(session, tally, request.choice, "deleted")
+            ended += [*tally_in_words(tally, "deleted"), *file.told()]
+    return finish(session, tally, request.choice, "deleted", planned=count, out_of=out_of)
 
 
 class WriteAndDelete:

@@ -103,10 +103,7 @@ def _send(
         )
         with recorded(session, what, request.reason) as ended:
             tally = Work(session, out_of, exactly, mended, limit=1).run()
-            ended += [
-                *tally_in_words(tally, "sent the edited copy of"),
-                f"kept in {request.file}",
-            ]
+            ended += [*tally_in_words(tally, "sent the edited copy of"), *file.told()]
     return finish(session, tally, exactly, "sent the edited copy of")
 
 

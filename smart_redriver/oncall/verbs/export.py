@@ -38,7 +38,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
                     count += export_file.write([case])
     if not count and not look.is_cut_short:
         session.terminal.warn(look.cost())
-        raise nothing_matches(choice, facts, from_dlq=from_dlq)
+        raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
     if look.is_cut_short:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -25,8 +26,19 @@ _OF_EVERY_LINE = frozenset(
 _EVENT = re.compile(r"[A-Za-z_.]{1,60}")
 
 
-def logs(session: Session, *, since: str, event: str | None, limit: int) -> Exit:
-    """Print the newest lines, oldest first. Raises CallFailed, Misused and Refused."""
+#: Lambda's own words on an invocation.
+_OF_LAMBDA = re.compile(r"(START|END|REPORT) RequestId: |INIT_START |EXTENSION\t")
+#: What makes a line metrics, in CloudWatch's embedded format; and, as JSON, one of Lambda's own.
+_METRICS, _PLATFORM = "_aws", "platform."
+
+
+def logs(
+    session: Session, *, since: str, event: str | None, limit: int, with_all: bool = False
+) -> Exit:
+    """Print the newest lines, oldest first. Raises CallFailed, Misused and Refused.
+
+    `with_all`: the function's metrics and Lambda's own lines, too.
+    """
     if event is not None and not _EVENT.fullmatch(event):
         raise Misused(f"{event!r} is no event's name. One is for example letter.parked.")
     now = session.clock()
@@ -37,9 +49,16 @@ def logs(session: Session, *, since: str, event: str | None, limit: int) -> Exit
         pattern=f'"{event}"' if event else "",
     )
 
+    left_out: deque[LogLine] = deque(maxlen=1)
+
     def is_meant(line: LogLine) -> bool:
         """The pattern also finds the name in other events."""
-        return event is None or (_event(line) or {}).get("message") == event
+        if event is not None:
+            return (_event(line) or {}).get("message") == event
+        if with_all or not _is_noise(line):
+            return True
+        left_out.append(line)
+        return False
 
     found = read_log(session, query, most=limit, meant=is_meant)
     read = [(line, _event(line)) for line in found.lines]
@@ -56,7 +75,8 @@ def logs(session: Session, *, since: str, event: str | None, limit: int) -> Exit
     for line, fields in read:
         session.terminal.say(_told(line, fields))
     if not found.lines:
-        session.terminal.say(f"It logged nothing since {stamp(query.start)}.")
+        what = "nothing but metrics and Lambda's own lines (--all)" if left_out else "nothing"
+        session.terminal.say(f"It logged {what} since {stamp(query.start)}.")
     if found.left_off:
         session.terminal.warn("There is more: --limit N or a later --since shows other parts.")
     session.terminal.say(f"The query was: {query.command()}")
@@ -76,14 +96,27 @@ def _told(line: LogLine, fields: Mapping[str, Any] | None) -> str:
     return f"{stamp(line.at)}  {printable(fields['message'])}  {printable(shown)}"
 
 
+def _is_noise(line: LogLine) -> bool:
+    if _OF_LAMBDA.match(line.text):
+        return True
+    fields = _object(line)
+    return _METRICS in fields or str(fields.get("type", "")).startswith(_PLATFORM)
+
+
 def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _event(line: LogLine) -> Mapping[str, Any] | None:
     """The fields of a structured event; None for another line, such as Lambda's own or a traceback."""
+    fields = _object(line)
+    return fields if isinstance(fields.get("message"), str) else None
+
+
+def _object(line: LogLine) -> Mapping[str, Any]:
+    """The JSON object that a line is; none for another."""
     try:
         fields = json.loads(line.text)
-    except ValueError:
-        return None
-    return fields if isinstance(fields, dict) and isinstance(fields.get("message"), str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}

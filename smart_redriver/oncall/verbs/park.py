@@ -46,4 +46,4 @@ def park(session: Session, request: ParkRequest) -> Exit:
     ):
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "parked"))
-    return finish(session, tally, request.choice, "parked")
+    return finish(session, tally, request.choice, "parked", planned=meant.count, out_of=out_of)

@@ -10,6 +10,7 @@ from typing import Any
 from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from smart_redriver.oncall.letters.choice import Choice, Filter
+from smart_redriver.oncall.letters.hiding import TRY_AGAIN
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label, why_parked
@@ -62,6 +63,8 @@ def group(entries: Iterable[Entry]) -> list[Group]:
 def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Exit:
     """List or group the parked letters. Raises CallFailed and Refused."""
     entries = matching(session, parked_entries(session), wanted)
+    if not entries:
+        _warn_of_strangers(session)
     entries.sort(key=lambda entry: entry.parked_at or entry.first_seen)
     groups = group(entries)
     shown = entries[:limit] if as_list else []
@@ -90,14 +93,32 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     """Those whose body passes, which only receiving them can tell."""
     left = {entry.current_id: entry for entry in entries}
     found: list[Entry] = []
+    met: set[str] = set()
     with Look(
         session=session,
         out_of=session.parking_lot,
         limit=session.parking_lot.facts().depth,
     ) as look:
-        found = [left[case.message_id] for case in _known(look, left) if choice.takes(case)]
+        for case in _known(look, left):
+            met.add(case.message_id)
+            if choice.takes(case):
+                found.append(left[case.message_id])
     session.terminal.warn("The ledger keeps no bodies. " + look.cost())
+    if missed := len(left.keys() - met):
+        _warn_of_hidden(session, f"{letters(missed)} could not be looked at")
     return found
+
+
+def _warn_of_strangers(session: Session) -> None:
+    """Where the ledger has no match, letters that it does not know, or of which it told nothing, may be hidden."""
+    if hidden := session.parking_lot.facts().in_flight:
+        _warn_of_hidden(session, f"Of the parking lot {letters(hidden)} can't be looked at now")
+
+
+def _warn_of_hidden(session: Session, what: str) -> None:
+    session.terminal.warn(
+        f"{what}: in somebody's hands, such as a pass's that looks through the parking lot; {TRY_AGAIN}."
+    )
 
 
 def _known(look: Iterable[Case], left: dict[str, Entry]) -> Iterator[Case]:

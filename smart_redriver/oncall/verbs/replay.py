@@ -68,7 +68,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     ):
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "replayed"))
-    return finish(session, tally, request.choice, "replayed")
+    return finish(session, tally, request.choice, "replayed", planned=meant.count, out_of=out_of)
 
 
 def _tell_plan(session: Session, request: ReplayRequest, meant: Meant, rate: float) -> None:

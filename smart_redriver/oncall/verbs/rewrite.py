@@ -111,7 +111,7 @@ def _try(
     if look.is_cut_short:
         raise Refused("There are too many to try it on in one look. Narrow the choice.")
     if not trial.count and not trial.left_over:
-        raise nothing_matches(request.choice, facts, from_dlq=request.from_dlq)
+        raise nothing_matches(session, request.choice, facts, from_dlq=request.from_dlq)
     if not trial.changed and not trial.left_over:
         why = "; ".join(f"{count:,}: {one}" for one, count in trial.staying.most_common())
         raise Refused(f"The command changes no letter: nothing to do ({why}).")
@@ -169,5 +169,5 @@ def _send(
         ):
             tally = work.run(advance)
             tally.skipped.update(trial.staying)
-            ended += [*tally_in_words(tally, "sent edited copies of"), f"kept in {request.file}"]
+            ended += [*tally_in_words(tally, "sent edited copies of"), *file.told()]
     return finish(session, tally, agreed, "sent edited copies of")

@@ -17,6 +17,7 @@ from smart_redriver.oncall.letters.failures import (
     last_failure,
     traceback_lines,
 )
+from smart_redriver.oncall.letters.hiding import belongs, hidden_in_words
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find
@@ -64,7 +65,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Tell where a letter is, its history, and its content where it can be looked at. Raises CallFailed, Refused."""
     entry = find_entry(session, message_id)
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
-    found = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
+    found, hidden = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
     if entry is None and found is None:
         raise Refused(
             f"Nobody knows {message_id}: it is not in the ledger, and not among the first {wanted.look} letters of the "
@@ -76,7 +77,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     log = _log_of(session, entry, failure, letter, wanted)
     session.terminal.result(
         {
-            "where": _where(entry),
+            "where": _where(entry, hidden),
             "ledger": entry_to_json(entry) if entry else None,
             "failure": failure_to_json(failure),
             "message": {
@@ -91,37 +92,50 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
         }
         | ({"log": _log_to_json(log)} if wanted.logs else {})
     )
-    _tell(session, entry, failure, letter)
+    _tell(session, entry, hidden, failure, letter)
     if wanted.logs:
         _tell_log(session, log)
     return Exit.DONE
 
 
-def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Case | None:
-    """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it."""
+def _look_for(
+    session: Session, choice: Choice, entry: Entry | None, limit: int
+) -> tuple[Case | None, str | None]:
+    """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it.
+
+    Beside it how it is hidden, where it is there and was not met although all that can be was looked at.
+    """
     if entry is not None and entry.status not in _LOOKED_FOR:
-        return None
+        return None, None
     in_lot = entry is not None and entry.status is Status.PARKED
     out_of = session.letters_in(dlq=not in_lot)
-    depth = out_of.facts().depth
-    if not depth or not limit:
-        return None
-    found, look = find(session, out_of, choice.takes, min(limit, depth))
+    facts = out_of.facts()
+    if not facts.depth or not limit:
+        return None, None
+    found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
     session.terminal.say(look.cost())
     session.terminal.say()
-    return found
+    is_missed = found is None and look.seen < limit and not look.is_cut_short
+    if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
+        return None, hidden_in_words(entry, facts, session.clock())
+    return found, None
 
 
-def _where(entry: Entry | None) -> str:
-    return _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
+def _where(entry: Entry | None, hidden: str | None = None) -> str:
+    where = _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
+    return f"{where}, {hidden}" if hidden else where
 
 
 def _tell(
-    session: Session, entry: Entry | None, failure: Told | None, letter: Letter | None
+    session: Session,
+    entry: Entry | None,
+    hidden: str | None,
+    failure: Told | None,
+    letter: Letter | None,
 ) -> None:
     say, now = session.terminal.say, session.clock()
     if entry:
-        say(f"{entry.original_id} is {_where(entry)}.")
+        say(f"{entry.original_id} is {_where(entry, hidden)}.")
         until = held_until(entry)
         facts = {
             "Current id": entry.current_id,
@@ -145,9 +159,8 @@ def _tell(
     elif letter:
         say(f"{letter.message_id} is {_where(None)}.")
     if letter is None:
-        say(
-            "Its body is not at hand: it was not looked for there, or not found. --look N looks further."
-        )
+        why = "it was not looked for there, or not found. --look N looks further"
+        say(f"Its body is not at hand: {'it is hidden' if hidden else why}.")
         return
     say(f"  Attributes ({len(letter.attributes)}):")
     for name, attribute in attributes_to_json(letter.attributes).items():

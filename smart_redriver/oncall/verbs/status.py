@@ -7,8 +7,12 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from smart_redriver.oncall.stack.gathering import take_snapshot
+from smart_redriver.oncall.stack.gathering import take_snapshots
+from smart_redriver.oncall.stack.homes import look_around, look_here
+from smart_redriver.oncall.stack.overview import overview_screen
 from smart_redriver.oncall.stack.page import facts_of
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.snapshot import Snapshot
@@ -18,25 +22,44 @@ from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
 
 _WIDTH = 12
+#: Of so many queues people are shown a page each.
+MOST_PAGES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a person wants to see beside the facts."""
+    """What a person wants to see beside the facts. `homes` name accounts and Regions, of which there is an overview only."""
 
     links: bool = False
     full_names: bool = False
+    overview: bool = False
+    homes: tuple[str, ...] = ()
 
 
 def status(session: Session, shown: Shown) -> Exit:
-    """Print one snapshot of each queue. Raises CallFailed and Refused."""
-    _tell(session, [take_snapshot(one) for one in session.each_queue()], shown)
+    """Print one snapshot of each queue, or all at a glance where they fill more than a screen. Raises CallFailed and Refused."""
+    if shown.overview or shown.homes:
+        return overview(session, shown.homes)
+    queues = session.each_queue()
+    if len(queues) > MOST_PAGES and not session.terminal.is_json:
+        return overview(session)
+    snapshots = take_snapshots(queues)
+    _tell(session.terminal, _pages(session.terminal, snapshots, shown), _to_json(snapshots))
     return Exit.DONE
 
 
-def _tell(session: Session, snapshots: Sequence[Snapshot], shown: Shown) -> None:
-    session.terminal.result({"queues": [one.to_json() for one in snapshots]})
-    session.terminal.say(_pages(session.terminal, snapshots, shown))
+def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
+    """Print all queues at a glance, of several homes if they are named. Raises CallFailed, Refused and Misused.
+
+    A home that can't be reached is told in one line, and keeps no other from being looked at.
+    """
+    found = look_around(session, homes) if homes else [look_here(session)]
+    told = {"homes": [one.to_json() for one in found]}
+    _tell(session.terminal, overview_screen(session.terminal, found), told)
+    faults = [one for one in found if one.fault]
+    if not faults:
+        return Exit.DONE
+    return Exit.PARTLY if len(faults) < len(found) else Exit.REFUSED
 
 
 def watch(
@@ -44,9 +67,14 @@ def watch(
 ) -> Exit:
     """The same, again and again until Ctrl-C, or `times` times. Raises CallFailed and Refused."""
     queues = session.each_queue()
-    with suppress(KeyboardInterrupt), _show(session, shown) as show:
+    at_a_glance = len(queues) > MOST_PAGES and not session.terminal.is_json
+    with suppress(KeyboardInterrupt), _show(session.terminal) as show:
         for count in itertools.count(1):
-            show([take_snapshot(one) for one in queues])
+            if at_a_glance:
+                show(overview_screen(session.terminal, [look_here(session)]), None)
+            else:
+                snapshots = take_snapshots(queues)
+                show(_pages(session.terminal, snapshots, shown), _to_json(snapshots))
             if count == times:
                 break
             session.sleep(every_seconds)
@@ -54,21 +82,27 @@ def watch(
 
 
 @contextmanager
-def _show(session: Session, shown: Shown) -> Iterator[Callable[[Sequence[Snapshot]], None]]:
+def _show(terminal: Terminal) -> Iterator[Callable[[str, Any], None]]:
     """On a terminal each screen takes the last one's place; elsewhere one follows the other."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    terminal = session.terminal
     console = Console(file=terminal.out)
     if terminal.is_json or not console.is_terminal:
-        yield lambda snapshots: _tell(session, snapshots, shown)
+        yield partial(_tell, terminal)
         return
     with Live(console=console, auto_refresh=False, screen=True) as live:
-        yield lambda snapshots: live.update(
-            Text.from_ansi(terminal.spare(_pages(terminal, snapshots, shown))), refresh=True
-        )
+        yield lambda screen, _: live.update(Text.from_ansi(terminal.spare(screen)), refresh=True)
+
+
+def _tell(terminal: Terminal, screen: str, value: Any) -> None:
+    terminal.result(value)
+    terminal.say(screen)
+
+
+def _to_json(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    return {"queues": [one.to_json() for one in snapshots]}
 
 
 def _pages(terminal: Terminal, snapshots: Sequence[Snapshot], shown: Shown) -> str:

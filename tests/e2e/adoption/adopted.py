@@ -11,6 +11,7 @@ from demo.stack import APP_DIR, DeployedStack, Depths
 from demo.story import Played, Snapshot
 from emulator import cdk
 from emulator.process import LocalAws
+from smart_redriver.oncall.stack.outputs import read_outputs
 
 SHOP_DIR = Path(__file__).resolve().parent / "existing_app"
 
@@ -180,7 +181,8 @@ def deploy_redriver(aws: LocalAws, shop: Mapping[str, str], **context: str) -> d
     """Our app, with the shop's queues in a TOML file."""
     listed = aws.work_dir / "queues.toml"
     listed.write_text(QUEUE_LIST.format(**shop))
-    return cdk.deploy(aws, APP_DIR, {"queues": str(listed), **context}, aws.work_dir / "redriver")
+    told = cdk.deploy(aws, APP_DIR, {"queues": str(listed), **context}, aws.work_dir / "redriver")
+    return read_outputs(told)
 
 
 def let_report(

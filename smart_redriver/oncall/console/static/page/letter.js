@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { useLook } from "./api.js";
 import { html } from "./html.js";
+import { ConsumerLog } from "./log.js";
 import { Badge, Copied, Trouble, useKeys, Waiting } from "./parts.js";
 import { count, pretty, visible } from "./words.js";
 
@@ -174,6 +175,7 @@ export function Letter({ queue, id, isReadOnly, onOrder }) {
         onClose=${() => setEditing(false)}
       />`}
       ${value.failure && html`<${Failure} failure=${value.failure} />`}
+      ${value.ledger && html`<${ConsumerLog} key=${id} queue=${queue} id=${id} />`}
       ${value.message && html`<${Body} body=${value.message.body} /><h2>Attributes</h2><${Attributes} attributes=${value.message.attributes} />`}
       ${value.ledger && html`<h2>In the ledger</h2><${Journey} ledger=${value.ledger} why=${value.why} />`}`}
   </section>`;

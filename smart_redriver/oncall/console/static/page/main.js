@@ -22,6 +22,7 @@ const KEYS = [
   ["x, a", "choose the letter; all that are shown"],
   ["/", "search letters"],
   ["r, e, d", "replay, edit, delete what is chosen or open"],
+  ["g", "what the open letter's consumer logged"],
   ["Escape", "close a dialog; a question is then answered with no"],
 ];
 

@@ -1,0 +1,42 @@
+"""The Lambda shell of the widget: environment and clients at cold start, one look per invocation.
+
+CloudWatch invokes it with the rights of whoever looks at the dashboard, and shows the HTML that it answers with.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/add_custom_widget_dashboard.html
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from redrive.environment import read_environment
+from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.stack.deployment import Place
+from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.widget.page import page_of
+
+#: What the console of AWS shows when somebody asks what a widget is for.
+DESCRIPTION = """\
+### Smart re-driver
+
+How one dead-letter queue stands: its circuits and why, letters waiting, what is parked and by what cause. It takes no
+parameters and changes nothing; `redrive` on your machine does.
+"""
+
+settings, deployment = read_environment(os.environ)
+place = Place(stack=os.environ["STACK_NAME"], deployment=deployment)
+aws = Aws(connect_as(Caller()))
+
+
+def lambda_handler(event: object, context: object) -> str:  # noqa: ARG001 - Lambda gives it
+    """The page as HTML, or what the widget is for, as Markdown. Whatever can't be read is told on the page."""
+    if isinstance(event, Mapping) and event.get("describe"):
+        return DESCRIPTION
+    return page_of(_session(), settings)
+
+
+def _session() -> Session:
+    options: dict[str, Any] = {"aws": aws, "stack": place.stack, "known_place": place}
+    return Session(terminal=Terminal(spared_stack=place.stack), **options)

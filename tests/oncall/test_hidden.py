@@ -1,0 +1,161 @@
+"""Letters that are there and can't be taken now: every command says so, and alike."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from fakes.faults import meanwhile, nth
+from redrive.core.ledger import Entry, Status
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.oncall.desk import Desk
+
+IN_HAND = "hidden: in somebody's hands, such as a pass's; try again in five minutes"
+
+
+def hide(desk: Desk, queue: str) -> None:
+    """What a pass does that looks through a queue."""
+    url = desk.world.url(queue)
+    while desk.world.sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=300
+    ).get("Messages"):
+        pass
+
+
+def returned(desk: Desk, *, held_for: timedelta) -> str:
+    """A letter of the DLQ that waits hidden, as a pass leaves it; its id."""
+    (message_id,) = desk.dead_letters("a")
+    now = desk.world.clock.now()
+    entry = Entry(
+        original_id=message_id,
+        current_id=message_id,
+        queue=SOURCE,
+        status=Status.RETURNED,
+        first_seen=now,
+        not_before=now + held_for,
+    )
+    desk.store.write_ledger([entry], [], now)
+    hide(desk, DLQ)
+    return message_id
+
+
+@pytest.mark.parametrize(
+    ("held_for", "words"),
+    [
+        (timedelta(minutes=9), "hidden until 2026-01-01T00:11:04Z (in 9 min)"),
+        (timedelta(), IN_HAND),
+    ],
+)
+def test_show_says_of_a_hidden_letter_what_park_says(
+    desk: Desk, held_for: timedelta, words: str
+) -> None:
+    message_id = returned(desk, held_for=held_for)
+
+    shown, parked = desk("show", message_id), desk("park", message_id, "--yes")
+
+    sentence = f"{message_id} is in the DLQ, {words}."
+    assert sentence in shown.out
+    assert sentence in parked.err
+    assert (parked.code, "it is hidden" in shown.out) == (1, True)
+    assert desk("show", message_id, "--json").json["where"] == f"in the DLQ, {words}"
+
+
+def test_a_parked_letter_in_a_passs_hands_is_said_to_be_there_by_show_replay_and_delete(
+    desk: Desk,
+) -> None:
+    (message_id,) = desk.park("a")
+    hide(desk, PARKING_LOT)
+
+    sentence = f"{message_id} is in the parking lot, {IN_HAND}."
+    assert sentence in desk("show", message_id).out
+    for verb in ("replay", "delete"):
+        ran = desk(verb, message_id, "--contains", "a", "--yes")
+        assert (ran.code, sentence in ran.err) == (1, True)
+
+
+def test_a_letter_that_is_visible_is_called_nothing_else(desk: Desk) -> None:
+    (message_id,) = desk.park("a")
+
+    assert f"{message_id} is in the parking lot.\n" in desk("show", message_id).out
+    assert desk("show", "--look", "0", message_id, "--json").json["where"] == "in the parking lot"
+
+
+def test_a_letter_that_is_not_there_is_not_said_to_be_hidden(desk: Desk) -> None:
+    (gone,) = desk.park("a")
+    desk("delete", "--all", "--yes")
+    desk.park("b")
+    hide(desk, PARKING_LOT)
+
+    ran = desk("replay", gone, "--yes")
+
+    assert ran.code == 1
+    assert "None of these is there." in ran.err
+
+
+def test_parked_says_that_letters_could_not_be_searched_while_a_pass_has_them(desk: Desk) -> None:
+    desk.park("a", "b")
+    hide(desk, PARKING_LOT)
+
+    during = desk("parked", "--contains", "a")
+    desk.world.clock.advance(301)
+    after = desk("parked", "--contains", "a")
+
+    assert "No parked letters match." in during.out
+    assert "2 letters could not be looked at: in somebody's hands" in during.err
+    assert "try again in five minutes" in during.err
+    assert "1 letter parked" in after.out
+    assert "could not be looked at" not in after.err
+
+
+def test_parked_says_so_too_where_the_ledger_knows_none_of_them(desk: Desk) -> None:
+    desk.world.sqs.send_message(QueueUrl=desk.world.url(PARKING_LOT), MessageBody="by hand")
+    nothing_hidden = desk("parked")
+    hide(desk, PARKING_LOT)
+
+    hidden = desk("parked")
+
+    assert nothing_hidden.err == ""
+    assert "Of the parking lot 1 letter can't be looked at now: in somebody's hands" in hidden.err
+
+
+@pytest.mark.parametrize("verb", ["replay", "delete", "park"])
+def test_a_plan_whose_letters_are_hidden_before_its_work_is_not_called_done(
+    desk: Desk, verb: str
+) -> None:
+    if verb == "park":
+        desk.dead_letters("a", "b")
+    else:
+        desk.park("a", "b")
+    queue = DLQ if verb == "park" else PARKING_LOT
+    pass_comes = meanwhile(lambda: hide(desk, queue))
+
+    ran = desk(verb, "--all", "--yes", "--json", script=nth("PutItem", 0, pass_comes))
+
+    assert ran.code == 1
+    assert (ran.json["done"], ran.json["not_met"]) == (0, 2)
+    assert "Not met: 2 letters." in ran.err
+    assert len(desk.bodies(queue)) == 2
+
+
+def test_what_somebody_else_took_meanwhile_is_not_missed(desk: Desk) -> None:
+    desk.park("a", "b")
+
+    def another() -> None:
+        assert desk("delete", "--all", "--yes").code == 0
+
+    ran = desk("replay", "--all", "--yes", "--json", script=nth("PutItem", 0, meanwhile(another)))
+
+    assert (ran.code, ran.json["done"], ran.json["not_met"]) == (0, 0, 0)
+
+
+def test_history_names_no_file_where_no_letter_was_kept(desk: Desk) -> None:
+    desk.park("a")
+    hidden = nth("PutItem", 0, meanwhile(lambda: hide(desk, PARKING_LOT)))
+    desk("delete", "--all", "--yes", "--export", "gone.jsonl", script=hidden)
+    before = desk.history()
+    desk.world.clock.advance(301)
+    desk("delete", "--all", "--yes", "--export", "gone.jsonl")
+
+    assert before[-1] == "delete all: deleted 0 letters"
+    assert desk.history()[-1] == "delete all: deleted 1 letter; kept in gone.jsonl"
