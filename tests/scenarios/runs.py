@@ -45,8 +45,6 @@ CELLS = {
 #: As many as one scenario has, and some: those of others need not be kept, nor looked through for garbage.
 RUNS_KEPT = 32
 
-#: No limit is known not to be reached.
-
 
 PLAYED = (
     *(scenario for scenario in ROWS if scenario.name not in FOR_THE_BENCH),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -106,7 +107,8 @@ def test_the_matrix_is_whole() -> None:
 @pytest.mark.parametrize("setting", Settings.names())
 def test_every_setting_is_an_option_by_its_name(setting: str) -> None:
     usual = getattr(Settings(), setting)
-    value = "paused" if setting == "mode" else "true" if usual is False else str(usual)
+    text = str(usual.value) if isinstance(usual, Enum) else str(usual)
+    value = "paused" if setting == "mode" else "true" if usual is False else text
 
     asked = parse([f"--{setting.replace('_', '-')}", value])
 
@@ -154,6 +156,14 @@ def test_options_change_the_scenario(capsys) -> None:
     )
 
 
+def test_of_fifo_queues_it_says_what_became_of_the_order(capsys) -> None:
+    figures = played(capsys, "--fifo", "--groups", "4", "--letters", "12", "--down-hours", "0.2")
+
+    assert (figures["lost"], figures["repeated"], figures["at_large"]) == (0, 0, 0)
+    assert figures["overtakings"] == figures["tried_past"] == figures["repeated_within_window"] == 0
+    assert figures["drained_after_minutes"] > 12
+
+
 def test_a_scenario_without_options_is_the_designs_own() -> None:
     assert parse(["--scenario", "14"]).scenario is named("14")
 
@@ -181,8 +191,8 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--seeds 0", "not a whole number from 1"),
         ("--reports --policy native-move", "--reports: a consumer reports to ours; native-move"),
         ("--permanent --policy no-breaker", "--permanent: a consumer reports to ours; no-breaker"),
-        ("--fifo", "can't be simulated yet"),
-        ("--groups 4", "can't be simulated yet"),
+        ("--groups 4", "--groups are of FIFO queues: add --fifo"),
+        ("--fifo --policy published-pattern", "sends without a message group"),
         ("--origin sns", "only DLQs that SQS fills"),
         ("--scen 1", "unrecognized arguments"),
     ],

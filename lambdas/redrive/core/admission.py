@@ -103,7 +103,8 @@ class Admission:
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
         in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
-        controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_end)
+        is_last = is_end and not _are_followed(due, decided)
+        controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_last)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
             if case.message_id in controls:
@@ -213,6 +214,17 @@ class Admission:
         if terms.is_fifo:
             return decision
         return decision if slot == decision.delay else replace(decision, delay=slot)
+
+
+def _are_followed(
+    due: Sequence[tuple[Case, Redrive]], decided: Sequence[tuple[Case, Decision]]
+) -> bool:
+    """Whether letters follow in the groups of those without strikes: they can be compared with later."""
+    ahead = {case.letter.group_id for case, decision in due if decision.is_unblemished}
+    return any(
+        isinstance(what, Hold) and what.reason is HoldReason.GROUP and case.letter.group_id in ahead
+        for case, what in decided
+    )
 
 
 def _came_back_from_a_success(case: Case, circuit: Circuit) -> bool:
