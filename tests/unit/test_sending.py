@@ -1,13 +1,15 @@
 """What is sent, how it is cut into calls, and what is made of the answers."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outgoing import BYTES_PER_CALL
+from redrive.core.outgoing import BYTES_PER_CALL, Outgoing, send_entry
 from redrive.errors import CONTENT_FAULTS, EntryFault
 from tests.unit.examples import QUEUE, a_letter, a_trail
 from tests.unit.sqs_client import ATTRIBUTES, MIB, RecordingSqs, denial, numbered, outgoing
@@ -229,3 +231,32 @@ def test_a_redrive_replaces_a_foreign_trail_by_its_own(sqs: RecordingSqs, queue:
 
     sent = sqs.entries[0]["MessageAttributes"][TRAIL_ATTRIBUTE]["StringValue"]
     assert Trail.decode(sent).queue == QUEUE
+
+
+def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_often_it_is_sent() -> (
+    None
+):
+    letter = a_letter(message_id="m1", group_id="customer-7")
+
+    def entry(**changes: Any) -> dict[str, Any]:
+        usual = {"letter": letter, "trail": a_trail(redrive_count=2), "size_limit": 1_000}
+        return send_entry(Outgoing(**usual | changes), is_fifo=True)
+
+    first = entry(delay=timedelta(seconds=30))
+    assert "DelaySeconds" not in first
+    assert first["MessageGroupId"] == "customer-7"
+    assert first["MessageDeduplicationId"] == entry()["MessageDeduplicationId"]
+    others = [
+        entry(trail=a_trail(redrive_count=3)),
+        entry(letter=replace(letter, message_id="m2")),
+        entry(letter=replace(letter, body="edited")),
+    ]
+    assert first["MessageDeduplicationId"] not in {one["MessageDeduplicationId"] for one in others}
+
+
+def test_a_letter_of_no_group_is_a_group_by_itself() -> None:
+    letter = a_letter(message_id="m1")
+    outgoing = Outgoing(letter=letter, trail=a_trail(), size_limit=1_000)
+
+    assert send_entry(outgoing, is_fifo=True)["MessageGroupId"] == "m1"
+    assert "MessageGroupId" not in send_entry(outgoing, is_fifo=False)
