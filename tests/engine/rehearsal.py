@@ -151,7 +151,9 @@ def contents(policy: RehearsingPolicy) -> dict[str, Any]:
     world = policy.world
     items = world.dynamodb.scan(TableName=TABLE, ConsistentRead=True)["Items"]
     queues = {
-        queue: {one.message_id: one.rest for one in world.sqs.inspect.messages(queue)}
+        queue: {
+            one.message_id: one.rest for one in world.sqs.inspect.messages(world.queue_name(queue))
+        }
         for queue in (*world.source_names, DLQ, PARKING_LOT)
     }
     return {"table": {item["PK"]["S"]: item for item in items}} | queues

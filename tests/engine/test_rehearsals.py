@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.scenarios import ROWS, Scenario
+from simulator.scenarios import ROWS, Scenario, named
 from simulator.world import hours
 from tests.engine.rehearsal import RehearsingPolicy
 
@@ -13,6 +13,16 @@ MOST_LETTERS = 1_000
 
 #: What befalls a pass its dry run can't foresee.
 PLAYED = [one for one in ROWS if one.letters <= MOST_LETTERS and one.mishaps is None]
+
+#: Rows whose queues keep groups of five letters in order.
+IN_ORDER = [
+    replace(
+        named(row),
+        name=f"{row} in order",
+        conditions=replace(named(row).conditions, fifo=True, groups=named(row).letters // 5),
+    )
+    for row in ("2", "6", "13")
+]
 
 
 def first_hours(scenario: Scenario) -> RehearsingPolicy:
@@ -24,7 +34,7 @@ def first_hours(scenario: Scenario) -> RehearsingPolicy:
     return policy
 
 
-@pytest.mark.parametrize("scenario", PLAYED, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*PLAYED, *IN_ORDER], ids=lambda scenario: scenario.name)
 def test_a_dry_run_says_what_the_pass_does_and_changes_nothing(scenario: Scenario) -> None:
     policy = first_hours(scenario)
 

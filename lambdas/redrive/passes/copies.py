@@ -19,4 +19,8 @@ def discard_copies(state: PassState, hands: Hands, marked: Sequence[Case]) -> li
     copies = copies_among(marked)
     if copies:
         state.did(hands.discard([(case, Discard(reason="RETURNED_COPY")) for case in copies]))
+    if copies and state.is_dry:
+        state.did(
+            hands.release(copies)
+        )  # nobody receives them again: what is before them in their group is hidden
     return without_copies(marked, copies)
