@@ -29,7 +29,8 @@ class RedriverStack(cdk.Stack):
     """Re-drivers that share one state table and two topics.
 
     With a list of ``queues``, one for each; without it the stack makes queues of its own.
-    ``retain`` lets queues, table and logs outlive the stack. ``safeguards`` are for all that it makes.
+    ``retain`` lets queues, table and logs outlive the stack. ``safeguards`` are for all that it makes. With ``fifo``
+    the queues of its own keep message groups in order.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class RedriverStack(cdk.Stack):
         deletion_protection: bool | None = None,
         queues: tuple[AdoptedQueue, ...] = (),
         safeguards: Safeguards | None = None,
+        fifo: bool = False,
     ) -> None:
         super().__init__(
             scope,
@@ -74,14 +76,14 @@ class RedriverStack(cdk.Stack):
             for queue in queues:
                 self._adopt(adopted, queue)
         else:
-            self._make_queues()
+            self._make_queues(fifo=fifo)
         self._publish(
             StateTableName=self._table.table_name,
             WarningTopicArn=self._topics.warning.topic_arn,
             PagingTopicArn=self._topics.paging.topic_arn,
         )
 
-    def _make_queues(self) -> None:
+    def _make_queues(self, *, fifo: bool) -> None:
         visibility_timeout = cdk.Duration.seconds(self._settings.source_visibility_timeout_seconds)
         queues = NewQueues(
             self,
@@ -90,6 +92,7 @@ class RedriverStack(cdk.Stack):
             max_receive_count=self._settings.max_receive_count,
             removal_policy=self._removal_policy,
             key=self._key,
+            fifo=fifo,
         )
         acknowledge_queues(queues)
         redriver = SmartRedriver(
@@ -198,6 +201,7 @@ def make_stack(scope: Construct, context: Context, *, construct_id: str = NAME) 
         deletion_protection=context.deletion_protection,
         queues=context.queues,
         safeguards=context.safeguards,
+        fifo=context.fifo,
     )
     context.rules.apply(stack)
     if context.oncall_policies:

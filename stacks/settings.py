@@ -28,6 +28,8 @@ RETAIN = "retain"
 DELETION_PROTECTION = "deletion_protection"
 #: Whether there are managed policies for the people who run the `redrive` command.
 ONCALL_POLICIES = "oncall_policies"
+#: Whether the queues that the stack makes are FIFO. Those that it adopts say so by their names.
+FIFO = "fifo"
 
 #: Every key of the app. The CDK's own are in `context_keys`.
 KNOWN = (
@@ -38,6 +40,7 @@ KNOWN = (
     RETAIN,
     DELETION_PROTECTION,
     ONCALL_POLICIES,
+    FIFO,
     QUEUES,
 )
 
@@ -53,6 +56,7 @@ class Context:
     rules: AccountRules = AccountRules()
     deletion_protection: bool | None = None
     oncall_policies: bool = False
+    fifo: bool = False
     queues: tuple[AdoptedQueue, ...] = ()
 
 
@@ -74,7 +78,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     except SettingsError as error:
         faults += error.faults
     switches: dict[str, bool] = {}
-    for name in (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES):
+    for name in (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES, FIFO):
         try:
             if name in values:
                 switches[name] = YES_OR_NO.parse(values[name])
@@ -89,6 +93,9 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     if QUEUES in values and settings.with_sample_consumer:
         accepted = "false, since queues that exist have consumers of their own"
         faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
+    if QUEUES in values and switches.get(FIFO):
+        accepted = "false, since the names of queues that exist say whether they are FIFO"
+        faults.append(Fault(setting=FIFO, seen=True, accepted=accepted))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
     safeguards = Safeguards()
@@ -110,6 +117,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         rules=AccountRules(**rules),
         deletion_protection=switches.get(DELETION_PROTECTION),
         oncall_policies=switches.get(ONCALL_POLICIES, False),
+        fifo=switches.get(FIFO, False),
         queues=queues,
     )
 
