@@ -90,12 +90,8 @@ def parse_context(values: Mapping[str, Any]) -> Context:
             queues = read_adopted_queues(values[QUEUES], values)
     except SettingsError as error:
         faults += error.faults
-    if QUEUES in values and settings.with_sample_consumer:
-        accepted = "false, since queues that exist have consumers of their own"
-        faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
-    if QUEUES in values and switches.get(FIFO):
-        accepted = "false, since the names of queues that exist say whether they are FIFO"
-        faults.append(Fault(setting=FIFO, seen=True, accepted=accepted))
+    if QUEUES in values:
+        faults += _only_for_made_queues(settings, is_fifo=switches.get(FIFO, False))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
     safeguards = Safeguards()
@@ -120,6 +116,15 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         fifo=switches.get(FIFO, False),
         queues=queues,
     )
+
+
+def _only_for_made_queues(settings: Settings, *, is_fifo: bool) -> Iterator[Fault]:
+    if settings.with_sample_consumer:
+        accepted = "false, since queues that exist have consumers of their own"
+        yield Fault(setting="with_sample_consumer", seen=True, accepted=accepted)
+    if is_fifo:
+        accepted = "false, since the names of queues that exist say whether they are FIFO"
+        yield Fault(setting=FIFO, seen=True, accepted=accepted)
 
 
 def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:

@@ -86,7 +86,8 @@ def test_alarms_and_metrics_name_a_fifo_queue_in_full():
     }
     assert named == {"bookings.fifo", "bookings-dlq.fifo"}
     names = [alarm["Properties"]["AlarmName"] for alarm in alarms.values()]
-    assert names and all(name.startswith("bookings.fifo ") for name in names)
+    assert names
+    assert all(name.startswith("bookings.fifo ") for name in names)
 
 
 def test_a_list_may_have_fifo_pairs():
