@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -28,6 +28,7 @@ from redrive.passes.send_back import Forwarded, delete
 from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.look import handle_only
+from smart_redriver.oncall.letters.reach import COPY, out_of_reach
 from smart_redriver.oncall.moving.shift import shift
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.stack.session import Session
@@ -71,7 +72,10 @@ class Act(Protocol):
 
 
 class Work:
-    """One command's way through one queue. With `once_each` a letter that comes back to it meanwhile stays."""
+    """One command's way through one queue. With `once_each` a letter that comes back to it meanwhile stays.
+
+    `is_sent`: whether letters go to their source queues, where those of a FIFO queue may not overtake each other.
+    """
 
     def __init__(
         self,
@@ -84,6 +88,7 @@ class Work:
         workers: int = 1,
         throttle: Throttle | None = None,
         once_each: bool = False,
+        is_sent: bool = False,
     ) -> None:
         self._session = session
         self._out_of = out_of
@@ -94,6 +99,7 @@ class Work:
         self._workers = 1 if limit is not None else workers
         self._throttle = throttle
         self._once_each = once_each
+        self._is_sent = is_sent
         self._had: set[str] = set()
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
@@ -144,11 +150,14 @@ class Work:
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced = [case for case in fresh if case.is_replaced]
         here = [case for case in fresh if not case.is_replaced]
-        chosen = self._within_limit([case for case in here if self._is_meant(case)])
+        why = out_of_reach(here, is_sent=self._is_sent)
+        meant = [case for case in here if self._is_meant(case)]
+        chosen = self._within_limit([case for case in meant if case.message_id not in why])
         discarded = delete([case.letter for case in replaced], self._out_of)
         if self._throttle:
             self._throttle.take(len(chosen))
         acted = self._act(chosen, until=ends_at) if chosen else Acted()
+        acted.skipped += [(one, why[one.message_id]) for one in meant if self._is_told(one, why)]
         gone = {case.message_id for case in (*acted.done, *acted.postponed)}
         with self._lock:
             self._left |= {
@@ -164,6 +173,11 @@ class Work:
 
     def _is_meant(self, case: Case) -> bool:
         return self._choice.takes(case) and not (self._once_each and case.original_id in self._had)
+
+    def _is_told(self, case: Case, why: Mapping[str, str]) -> bool:
+        """Whether it is worth telling that it is left out. A copy that came back is, where somebody named it."""
+        reason = why.get(case.message_id)
+        return reason is not None and (reason != COPY or case.message_id in self._choice.ids)
 
     def _within_limit(self, chosen: list[Case]) -> list[Case]:
         if self._limit is None:

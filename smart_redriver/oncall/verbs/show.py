@@ -42,6 +42,9 @@ _WHERE = {
     Status.DELETED: "deleted by a person, who kept a file of it",
 }
 
+#: Of a FIFO queue.
+_KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, what became of it is not known yet"
+
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
 
 
@@ -64,6 +67,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Tell where a letter is, its history, and its content where it can be looked at. Raises CallFailed, Refused."""
     entry = find_entry(session, message_id)
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
+    ids |= {entry.kept_id} if entry and entry.kept_id else set()
     found = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
     if entry is None and found is None:
         raise Refused(
@@ -113,6 +117,8 @@ def _look_for(session: Session, choice: Choice, entry: Entry | None, limit: int)
 
 
 def _where(entry: Entry | None) -> str:
+    if entry is not None and entry.status is Status.REDRIVEN and entry.kept_id:
+        return _KEPT
     return _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
 
 
@@ -149,6 +155,8 @@ def _tell(
             "Its body is not at hand: it was not looked for there, or not found. --look N looks further."
         )
         return
+    if letter.group_id is not None:
+        say(f"  Message group: {printable(letter.group_id)}")
     say(f"  Attributes ({len(letter.attributes)}):")
     for name, attribute in attributes_to_json(letter.attributes).items():
         value = attribute.get("StringValue", attribute.get("BinaryBase64", ""))
