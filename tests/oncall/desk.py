@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
@@ -119,6 +120,7 @@ class Desk:
             "sns": FakeSns(),
         }
         self.store = StateStore(self.world.dynamodb, TABLE, self.world.queue_name(SOURCE))
+        self._numbers = count()
         self.calls: list[str] = []
         #: All that was asked of AWS so far, and of which resource.
         self.asked: set[tuple[str, str]] = set()
@@ -187,7 +189,7 @@ class Desk:
             return {}
         return {
             "MessageGroupId": body.partition("-")[0],
-            "MessageDeduplicationId": f"{body} {self.world.elapsed}",
+            "MessageDeduplicationId": str(next(self._numbers)),
         }
 
     def fail_again(self, of: str = SOURCE) -> None:
