@@ -51,9 +51,9 @@ idempotency_table, control_table = _read_environment("IDEMPOTENCY_TABLE_NAME", "
 logger = Logger(service="consumer")
 dynamodb = boto3.client("dynamodb")
 # A batch of nothing but failures is still answered in full: raising would hide which they were.
-standard = ReportingProcessor(raise_on_entire_batch_failure=False)
+processor = ReportingProcessor(raise_on_entire_batch_failure=False)
 # Of a group nothing is tried behind what failed; the other groups of the batch go on.
-fifo = ReportingFifoProcessor(skip_group_on_error=True)
+fifo_processor = ReportingFifoProcessor(skip_group_on_error=True)
 idempotency = IdempotencyConfig(
     event_key_jmespath="original_id",
     # A redrive keeps the body. A known id over another body is a trail that was copied on to a new
@@ -99,9 +99,9 @@ def read_outage() -> Outage:
     )
 
 
-def choose_processor(event: dict[str, Any]) -> ReportingProcessor | ReportingFifoProcessor:
+def processor_for(event: dict[str, Any]) -> ReportingProcessor | ReportingFifoProcessor:
     is_fifo = any(one["eventSourceARN"].endswith(".fifo") for one in event["Records"])
-    return fifo if is_fifo else standard
+    return fifo_processor if is_fifo else processor
 
 
 @logger.inject_lambda_context
@@ -111,6 +111,6 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> PartialItem
     return process_partial_response(
         event=event,
         record_handler=partial(handle_record, outage=read_outage()),
-        processor=choose_processor(event),
+        processor=processor_for(event),
         context=context,
     )
