@@ -181,9 +181,9 @@ def test_a_letter_whose_copy_came_back_is_replayed_from_its_place_and_is_there_o
 
     assert desk.in_order(SOURCE) == ["a-1", "a-2"]
     assert desk.entry(out).status is Status.REPLAYED
-    desk("replay", "--all", "--from-dlq", "--yes")  # whoever meets the copy removes it
     assert ran.code == 0, ran.said
-    assert (desk.in_order(DLQ), desk.in_order(SOURCE)) == ([], ["a-1", "a-2"])
+    assert desk.in_order(DLQ) == []
+    assert "removed 1 left-over copies" in ran.said.lower()
 
 
 def test_show_says_that_a_letter_is_out_and_of_which_group(desk: Desk, out: str) -> None:

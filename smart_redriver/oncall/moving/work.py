@@ -158,7 +158,9 @@ class Work:
             self._throttle.take(len(chosen))
         acted = self._act(chosen, until=ends_at) if chosen else Acted()
         acted.skipped += [(one, why[one.message_id]) for one in meant if self._is_told(one, why)]
-        gone = {case.message_id for case in (*acted.done, *acted.postponed)}
+        copies = _copies_of_done(here, why, acted)
+        discarded_copies = delete([case.letter for case in copies], self._out_of)
+        gone = {case.message_id for case in (*acted.done, *acted.postponed, *copies)}
         with self._lock:
             self._left |= {
                 case.message_id: handle_only(case.letter)
@@ -167,6 +169,7 @@ class Work:
             }
             self._had.update(case.original_id for case in acted.done)
             self._count(acted, replaced, discarded)
+            self._count(Acted(), copies, discarded_copies)
         if acted.postponed:
             self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
@@ -201,3 +204,16 @@ class Work:
     def _release(self) -> None:
         if self._left:
             self._out_of.hide((letter, timedelta()) for letter in self._left.values())
+
+
+def _copies_of_done(here: Sequence[Case], why: Mapping[str, str], acted: Acted) -> list[Case]:
+    """Copies that came back of what is done now: the ledger names them as replaced since."""
+    done = {case.original_id for case in acted.done}
+    return [
+        case
+        for case in here
+        if why.get(case.message_id) == COPY
+        and case.original_id in done
+        and case.entry is not None
+        and case.entry.current_id == case.message_id
+    ]
