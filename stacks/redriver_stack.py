@@ -35,6 +35,7 @@ class RedriverStack(cdk.Stack):
     With a list of ``queues``, one for each; without it the stack makes queues of its own.
     ``retain`` lets queues, table and logs outlive the stack. ``safeguards`` are for all that it makes.
     ``beside`` names the stacks of the same app, account and Region, where there are several.
+    With ``fifo`` the queues of its own keep message groups in order.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class RedriverStack(cdk.Stack):
         safeguards: Safeguards | None = None,
         stack_name: str = NAME,
         beside: Sequence[str] = (),
+        fifo: bool = False,
     ) -> None:
         super().__init__(
             scope,
@@ -81,7 +83,7 @@ class RedriverStack(cdk.Stack):
             for queue in queues:
                 self._adopt(adopted, queue)
         else:
-            self._make_queues()
+            self._make_queues(fifo=fifo)
         self._publish(
             StateTableName=self._table.table_name,
             WarningTopicArn=self._topics.warning.topic_arn,
@@ -90,7 +92,7 @@ class RedriverStack(cdk.Stack):
         if len(beside) > 1 and stack_name == NAME:
             self._publish(**{STACKS: " ".join(beside)})
 
-    def _make_queues(self) -> None:
+    def _make_queues(self, *, fifo: bool) -> None:
         visibility_timeout = cdk.Duration.seconds(self._settings.source_visibility_timeout_seconds)
         queues = NewQueues(
             self,
@@ -99,6 +101,7 @@ class RedriverStack(cdk.Stack):
             max_receive_count=self._settings.max_receive_count,
             removal_policy=self._removal_policy,
             key=self._key,
+            fifo=fifo,
         )
         acknowledge_queues(queues)
         redriver = SmartRedriver(
@@ -220,6 +223,7 @@ def make_stack(
         safeguards=context.safeguards,
         stack_name=context.stack_name,
         beside=beside,
+        fifo=context.fifo,
     )
     context.rules.apply(stack)
     if context.oncall_policies:

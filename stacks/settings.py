@@ -35,6 +35,8 @@ RETAIN = "retain"
 DELETION_PROTECTION = "deletion_protection"
 #: Whether there are managed policies for the people who run the `redrive` command.
 ONCALL_POLICIES = "oncall_policies"
+#: Whether the queues that the stack makes are FIFO. Those that it adopts say so by their names.
+FIFO = "fifo"
 
 #: Every key of the app. The CDK's own are in `context_keys`.
 KNOWN = (
@@ -45,6 +47,7 @@ KNOWN = (
     RETAIN,
     DELETION_PROTECTION,
     ONCALL_POLICIES,
+    FIFO,
     QUEUES,
     STACK,
 )
@@ -61,6 +64,7 @@ class Context:
     rules: AccountRules = AccountRules()
     deletion_protection: bool | None = None
     oncall_policies: bool = False
+    fifo: bool = False
     queues: tuple[AdoptedQueue, ...] = ()
     stack: str = ""
 
@@ -88,7 +92,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     except SettingsError as error:
         faults += error.faults
     switches: dict[str, bool] = {}
-    for name in (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES):
+    for name in (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES, FIFO):
         try:
             if name in values:
                 switches[name] = YES_OR_NO.parse(values[name])
@@ -100,9 +104,8 @@ def parse_context(values: Mapping[str, Any]) -> Context:
             queues = read_adopted_queues(values[QUEUES], values)
     except SettingsError as error:
         faults += error.faults
-    if QUEUES in values and settings.with_sample_consumer:
-        accepted = "false, since queues that exist have consumers of their own"
-        faults.append(Fault(setting="with_sample_consumer", seen=True, accepted=accepted))
+    if QUEUES in values:
+        faults += _only_for_made_queues(settings, is_fifo=switches.get(FIFO, False))
     watched, unread = read_fields(MonitoringSettings, values)
     faults += unread
     faults += _widget_without_dashboard(watched)
@@ -127,6 +130,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         rules=AccountRules(**rules),
         deletion_protection=switches.get(DELETION_PROTECTION),
         oncall_policies=switches.get(ONCALL_POLICIES, False),
+        fifo=switches.get(FIFO, False),
         queues=queues,
         stack=values.get(STACK, ""),
     )
@@ -151,6 +155,15 @@ def _too_many_widgets(
     if watched["dashboard_widget"] and most > MAX_QUEUES_WITH_WIDGET:
         accepted = f"false in a stack of more than {MAX_QUEUES_WITH_WIDGET} queues, since it may have 500 resources: give others another `stack`"
         yield Fault(setting="dashboard_widget", seen=f"{most} queues", accepted=accepted)
+
+
+def _only_for_made_queues(settings: Settings, *, is_fifo: bool) -> Iterator[Fault]:
+    if settings.with_sample_consumer:
+        accepted = "false, since queues that exist have consumers of their own"
+        yield Fault(setting="with_sample_consumer", seen=True, accepted=accepted)
+    if is_fifo:
+        accepted = "false, since the names of queues that exist say whether they are FIFO"
+        yield Fault(setting=FIFO, seen=True, accepted=accepted)
 
 
 def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:

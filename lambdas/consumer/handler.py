@@ -24,7 +24,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from consumer.work import Message, Outage, work
 from smart_redriver.consumer import idempotency_key
-from smart_redriver.consumer.powertools import ReportingProcessor
+from smart_redriver.consumer.powertools import ReportingFifoProcessor, ReportingProcessor
 
 MESSAGE_PROCESSED = "message.processed"
 MESSAGE_ALREADY_PROCESSED = "message.already_processed"
@@ -52,6 +52,8 @@ logger = Logger(service="consumer")
 dynamodb = boto3.client("dynamodb")
 # A batch of nothing but failures is still answered in full: raising would hide which they were.
 processor = ReportingProcessor(raise_on_entire_batch_failure=False)
+# Of a group nothing is tried behind what failed; the other groups of the batch go on.
+fifo_processor = ReportingFifoProcessor(skip_group_on_error=True)
 idempotency = IdempotencyConfig(
     event_key_jmespath="original_id",
     # A redrive keeps the body. A known id over another body is a trail that was copied on to a new
@@ -97,6 +99,11 @@ def read_outage() -> Outage:
     )
 
 
+def processor_for(event: dict[str, Any]) -> ReportingProcessor | ReportingFifoProcessor:
+    is_fifo = any(one["eventSourceARN"].endswith(".fifo") for one in event["Records"])
+    return fifo_processor if is_fifo else processor
+
+
 @logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
     # Lets a record in progress expire with the invocation, should Lambda kill it half-way.
@@ -104,6 +111,6 @@ def lambda_handler(event: dict[str, Any], context: LambdaContext) -> PartialItem
     return process_partial_response(
         event=event,
         record_handler=partial(handle_record, outage=read_outage()),
-        processor=processor,
+        processor=processor_for(event),
         context=context,
     )

@@ -214,7 +214,7 @@ class Deployment:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self:
-        """Read the variables. Raises SettingsError listing all that are missing or empty, and queues in two roles.
+        """Read the variables. Raises SettingsError listing all that are missing or empty, and queues that don't fit.
 
         Only ``SOURCE_QUEUE_URLS`` may be missing, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``.
         """
@@ -228,8 +228,8 @@ class Deployment:
             raise SettingsError(faults)
         places = {name: env[variable] for name, variable in variables.items()}
         further = tuple(env.get(_FURTHER_SOURCES, "").split())
-        if doubles := list(_in_two_roles(env, further)):
-            raise SettingsError(doubles)
+        if unfit := [*_in_two_roles(env, further), *_of_two_kinds(env, further)]:
+            raise SettingsError(unfit)
         return cls(**places, further_source_urls=further, outcome_queue_url=env.get(_OUTCOMES, ""))
 
     def to_env(self) -> dict[str, str]:
@@ -248,16 +248,37 @@ _OUTCOMES = "OUTCOME_QUEUE_URL"
 
 def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
     """A fault for each queue that is given again: a DLQ that is its own source would have live messages redriven."""
-    one_each = ("SOURCE_QUEUE_URL", "DLQ_URL", "PARKING_LOT_URL")
-    urls = [
-        *((role, env[role]) for role in one_each),
-        *((_FURTHER_SOURCES, url) for url in further),
-    ]
+    urls = _urls(env, further)
     if reports := env.get(_OUTCOMES):
         urls.append((_OUTCOMES, reports))
     for place, (role, url) in enumerate(urls):
         if other := next((one for one, earlier in urls[:place] if earlier == url), None):
             yield Fault(setting=role, seen=url, accepted=f"another queue than {other}")
+
+
+def _of_two_kinds(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
+    """A fault for each queue that is not FIFO where the first is, or the other way round; reports are never in order."""
+    (first, first_url), *others = _urls(env, further)
+    in_order = _is_fifo(first_url)
+    kind = "a FIFO queue" if in_order else "a standard queue"
+    for role, url in others:
+        if _is_fifo(url) != in_order:
+            yield Fault(setting=role, seen=url, accepted=f"{kind}, as {first} is")
+    if _is_fifo(env.get(_OUTCOMES, "")):
+        yield Fault(setting=_OUTCOMES, seen=env[_OUTCOMES], accepted="a standard queue")
+
+
+def _urls(env: Mapping[str, str], further: Sequence[str]) -> list[tuple[str, str]]:
+    """The queues that letters are in, each by its variable."""
+    one_each = ("SOURCE_QUEUE_URL", "DLQ_URL", "PARKING_LOT_URL")
+    return [
+        *((role, env[role]) for role in one_each),
+        *((_FURTHER_SOURCES, url) for url in further),
+    ]
+
+
+def _is_fifo(url: str) -> bool:
+    return url.endswith(".fifo")
 
 
 def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:

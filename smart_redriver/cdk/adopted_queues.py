@@ -137,7 +137,7 @@ class _Entry:
         self._refuse_unknown_keys()
         name = self._one("name", _NAME, "a name of letters and digits, with single hyphens between")
         stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
-        queue_arn = "the ARN of a standard SQS queue"
+        queue_arn = "the ARN of an SQS queue"
         key_arn = "the ARN of a KMS key (not of an alias)"
         sources = self._several("source_arn", QUEUE_ARN, queue_arn, is_needed=True)
         dead_letters = self._one("dead_letter_arn", QUEUE_ARN, queue_arn)

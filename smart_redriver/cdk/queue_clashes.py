@@ -1,14 +1,17 @@
-"""What is right by itself in a list of adopted queues, and wrong beside another entry."""
+"""What is right by itself in a list of adopted queues, and wrong beside another queue."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from redrive.core.queue_facts import is_fifo
 from redrive.errors import Fault
 
 _PLACE = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
-QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}[A-Za-z0-9_-]{{1,80}}")
+#: A FIFO queue's suffix counts towards the 80 characters of a name.
+_NAME = r"(?:[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
+QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}{_NAME}")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{_PLACE}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
 
 _QUEUES = ("dead_letter_arn", "source_arn")
@@ -34,7 +37,8 @@ class _Named(NamedTuple):
 def clashes(
     list_name: str, entries: Sequence[Mapping[str, Any]], default_stack: str = ""
 ) -> Iterator[Fault]:
-    """Names and queues given twice, queues and keys of different places, more than a stack can hold.
+    """Names and queues given twice, queues and keys of different places, FIFO queues beside others in an entry, more
+    queues than a stack can hold.
 
     ``list_name`` begins each place; ``default_stack`` has the queues that say no other.
     """
@@ -46,6 +50,8 @@ def clashes(
         queues, _same_queue, "a queue that is listed once (sources that share a DLQ are one entry)"
     )
     yield from _elsewhere(queues, keys)
+    for index, entry in enumerate(entries):
+        yield from _of_two_kinds(f"{list_name}[{index}]", entry)
     yield from _too_many(list_name, entries, default_stack)
 
 
@@ -57,14 +63,27 @@ def _home(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def _values(list_name: str, entries: Sequence[Mapping[str, Any]], key: str) -> Iterator[_Named]:
     for index, entry in enumerate(entries):
-        value, home = entry.get(key), _home(entry)
-        place = f"{list_name}[{index}].{key}"
-        if isinstance(value, str):
-            yield _Named(place, value, home)
-        elif isinstance(value, list):
-            for number, one in enumerate(value):
-                if isinstance(one, str):
-                    yield _Named(f"{place}[{number}]", one, home)
+        yield from _values_of(f"{list_name}[{index}]", entry, key)
+
+
+def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator[_Named]:
+    value, home, place = entry.get(key), _home(entry), f"{entry_place}.{key}"
+    if isinstance(value, str):
+        yield _Named(place, value, home)
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            if isinstance(one, str):
+                yield _Named(f"{place}[{number}]", one, home)
+
+
+def _of_two_kinds(place: str, entry: Mapping[str, Any]) -> Iterator[Fault]:
+    """SQS moves messages from a FIFO queue to a FIFO queue only, and order is kept from end to end or not at all."""
+    dead_letters = list(_values_of(place, entry, "dead_letter_arn"))
+    for one in _values_of(place, entry, "source_arn"):
+        if dead_letters and is_fifo(one.value) != is_fifo(dead_letters[0].value):
+            kind = "a FIFO queue" if is_fifo(dead_letters[0].value) else "a standard queue"
+            accepted = f"{kind}, as its dead_letter_arn is"
+            yield Fault(setting=one.place, seen=one.value, accepted=accepted)
 
 
 def _twice(

@@ -13,19 +13,22 @@ _Home = tuple[str, str]
 
 
 def role_faults(queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
-    """Queues given in two roles, FIFO queues, and queues of different places; by the name of each queue's role.
+    """Queues given in two roles, of two kinds, and of different places; by the name of each queue's role.
 
     What is known only when the stack is deployed can't be compared, and is let through.
     """
     first: dict[str, str] = {}
+    sample_role, sample = next(iter(queues.items()))
     home: _Home | None = None
     for role, queue in queues.items():
         arn = queue.queue_arn
         seen = queue.node.path if cdk.Token.is_unresolved(arn) else arn
         if (other := first.setdefault(arn, role)) != role:
             yield Fault(setting=role, seen=seen, accepted=f"another queue than {other}")
-        if queue.fifo:
-            yield Fault(setting=role, seen=seen, accepted="a standard queue")
+        if queue.fifo != sample.fifo:
+            kind = "a FIFO queue" if sample.fifo else "a standard queue"
+            accepted = f"{kind}, as {sample_role} is (order is kept from end to end)"
+            yield Fault(setting=role, seen=seen, accepted=accepted)
         here = _home(arn)
         home = home or here
         if home and here and here != home:

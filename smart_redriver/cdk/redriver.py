@@ -70,7 +70,7 @@ class SmartRedriver(Construct):
 
     The queues may be anyone's, and encrypted: a queue imported with its key's ARN brings the
     grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
-    its own. Without a ``parking_lot`` one is made, encrypted as the dead-letter queue is unless
+    its own. All of them are FIFO queues, or none is. Without a ``parking_lot`` one is made, of their kind and encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
     share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
     SettingsError listing all that is wrong with settings and queues. ``known_as`` begins the
@@ -122,7 +122,10 @@ class SmartRedriver(Construct):
         self.source_queues = (source_queue, *further_sources)
         self.dead_letter_queue = dead_letter_queue
         self.parking_lot = parking_lot or make_parking_lot(
-            self, key=lot_key, removal_policy=removal_policy
+            self,
+            key=lot_key,
+            removal_policy=removal_policy,
+            fifo=dead_letter_queue.fifo,
         )
         self.outcome_queue = make_outcome_queue(
             self, key=own_key or lot_key, removal_policy=removal_policy

@@ -20,6 +20,14 @@ def entry(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, **arns, **more}
 
 
+def fifo_entry(name: str, *sources: str, **more: Any) -> dict[str, Any]:
+    """The same, all of them FIFO."""
+    dead_letters = queue_arn(f"{name}-dlq.fifo")
+    return shared_entry(
+        name, *(f"{one}.fifo" for one in sources), dead_letter_arn=dead_letters, **more
+    )
+
+
 def shared_entry(name: str, *sources: str, **more: Any) -> dict[str, Any]:
     """Several sources of one DLQ."""
     return entry(name, **{"source_arn": [queue_arn(one) for one in sources], **more})

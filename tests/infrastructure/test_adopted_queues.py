@@ -90,7 +90,7 @@ def test_every_fault_is_told_at_once_with_its_place():
         [
             {"name": "1st", "source_arn": "orders", "max_atempts": 3, "colour": "red"},
             entry("mails", max_attempts=0, source_key_arn="alias/mails"),
-            shared_entry("refunds", "refunds", "returns.fifo", max_receive_count=3),
+            shared_entry("refunds", "refunds", "returns.fif", max_receive_count=3),
         ],
         max_window="many",
     )
@@ -247,5 +247,5 @@ def test_faults_in_a_file_end_the_app_with_one_message(tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "1 fault(s) in the settings:",
-        "  queues[0].dead_letter_arn: not given, accepted is the ARN of a standard SQS queue",
+        "  queues[0].dead_letter_arn: not given, accepted is the ARN of an SQS queue",
     ]

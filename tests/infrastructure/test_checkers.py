@@ -1,6 +1,6 @@
 """What a reviewer's checkers say of the templates: nothing that is not accepted with a reason, and nothing accepted for nothing.
 
-cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of four kinds.
+cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of five kinds.
 """
 
 import json
@@ -16,7 +16,7 @@ import pytest
 from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
-from tests.infrastructure.adopted import entry, key_arn, shared_entry
+from tests.infrastructure.adopted import entry, fifo_entry, key_arn, shared_entry
 from tests.infrastructure.app_process import findings
 from tests.infrastructure.conftest import FLAGS, ROOT, STRICT
 
@@ -28,12 +28,14 @@ KINDS: dict[str, dict[str, Any]] = {
         "oncall_policies": "true",
         "dashboard_widget": "true",
     },
+    "fifo": {"fifo": "true", "with_sample_consumer": "true", "oncall_policies": "true"},
     "adopted": {
         "oncall_policies": "true",
         "dashboard_widget": "true",
         "queues": [
             entry("orders", source_key_arn=key_arn(1), dead_letter_key_arn=key_arn(2)),
             shared_entry("refunds", "refunds", "returns"),
+            fifo_entry("bookings", "bookings", "cancellations"),
         ],
     },
     "strict": STRICT

@@ -149,17 +149,40 @@ def test_a_further_source_is_another_one(stack):
     assert faults == {"further_sources[1]": "another queue than source_queue"}
 
 
-def test_fifo_queues_are_refused(stack):
-    faults = faults_of(
+LIKE_A_FIFO_SOURCE = "a FIFO queue, as source_queue is (order is kept from end to end)"
+
+
+@pytest.mark.parametrize(("role", "name"), [("dead_letter_queue", "dlq"), ("parking_lot", "lot")])
+def test_a_standard_queue_beside_fifo_ones_is_refused(stack, role, name):
+    fifo = {
+        "source_queue": imported(stack, "orders.fifo"),
+        "dead_letter_queue": imported(stack, "dlq.fifo"),
+    }
+
+    assert faults_of(stack, **{**fifo, role: imported(stack, name)}) == {role: LIKE_A_FIFO_SOURCE}
+
+
+def test_a_fifo_queue_beside_standard_ones_is_refused(stack):
+    further = [imported(stack, name) for name in ("mails", "refunds.fifo")]
+
+    assert faults_of(stack, further_sources=further) == {
+        "further_sources[1]": "a standard queue, as source_queue is (order is kept from end to end)"
+    }
+
+
+def test_the_parking_lot_of_fifo_queues_is_fifo_and_reports_come_in_no_order(stack):
+    SmartRedriver(
         stack,
+        "Redriver",
         source_queue=imported(stack, "orders.fifo"),
+        further_sources=[imported(stack, "mails.fifo")],
         dead_letter_queue=imported(stack, "dlq.fifo"),
     )
 
-    assert faults == {
-        "source_queue": "a standard queue",
-        "dead_letter_queue": "a standard queue",
-    }
+    queues = Template.from_stack(stack).find_resources("AWS::SQS::Queue")
+    in_order = {name: queue["Properties"].get("FifoQueue") for name, queue in queues.items()}
+    assert sorted(in_order.values(), key=str) == [None, True]
+    assert [name for name, is_fifo in in_order.items() if is_fifo and "ParkingLot" in name]
 
 
 @pytest.mark.parametrize("place", ["us-east-1:111122223333", "eu-west-1:444455556666"])

@@ -199,6 +199,7 @@ def test_the_function_reads_changed_settings_from_its_environment(synth):
         "verdict_grace_seconds": "31",
         "last_chance_seconds": "7200",
         "give_up_seconds": "7200",
+        "fifo_poison": "block",
         "memory_mib": "256",
         "source_visibility_timeout_seconds": "120",
         "max_receive_count": "8",
@@ -215,13 +216,18 @@ def test_the_function_reads_changed_settings_from_its_environment(synth):
 
 
 def test_the_function_reads_where_its_queues_and_table_are(template):
-    variables = environment(template)
+    variables = {name: as_text(value) for name, value in environment(template).items()}
 
     assert Deployment.from_env(variables) == Deployment(
-        queue_name={"Fn::GetAtt": [SOURCE, "QueueName"]},
-        table_name={"Ref": TABLE},
-        dlq_url={"Ref": DEAD_LETTER},
-        source_queue_url={"Ref": SOURCE},
-        parking_lot_url={"Ref": PARKING_LOT},
-        outcome_queue_url={"Ref": OUTCOMES},
+        queue_name=as_text({"Fn::GetAtt": [SOURCE, "QueueName"]}),
+        table_name=as_text({"Ref": TABLE}),
+        dlq_url=as_text({"Ref": DEAD_LETTER}),
+        source_queue_url=as_text({"Ref": SOURCE}),
+        parking_lot_url=as_text({"Ref": PARKING_LOT}),
+        outcome_queue_url=as_text({"Ref": OUTCOMES}),
     )
+
+
+def as_text(value: str | dict) -> str:
+    """What a deployment makes of a reference is text, too."""
+    return json.dumps(value)

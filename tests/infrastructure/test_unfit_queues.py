@@ -90,7 +90,9 @@ def test_a_pair_of_which_one_is_fifo_is_refused(stack, fifo):
 
     faults = refused(stack, source_queue=queues["source"], dead_letter_queue=queues["dead"])
 
-    assert list(faults.values()) == ["a standard queue"]
+    kind = "FIFO" if fifo == "source" else "standard"
+    assert list(faults) == ["dead_letter_queue"]
+    assert faults["dead_letter_queue"].startswith(f"a {kind} queue, as source_queue is")
 
 
 def consumer(stack: cdk.Stack, queue: sqs.IQueue, timeout: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
@@ -75,7 +76,8 @@ class _Nobody:
 class Desk:
     """A deployment of one DLQ in virtual time: of `orders`, and of the neighbours that share it.
 
-    Its stack is of the first edition, without an outcome queue, unless the `consumer` reports.
+    Its stack is of the first edition, without an outcome queue, unless the `consumer` reports. With `fifo` its queues
+    are FIFO queues, and a message is of the group that its body begins with, up to a hyphen.
     """
 
     def __init__(
@@ -84,16 +86,17 @@ class Desk:
         *,
         neighbours: Sequence[Source] = (),
         consumer: Consumer | None = None,
+        fifo: bool = False,
     ) -> None:
         self.world = World(
             seed=1,
             consumer=consumer or Consumer(),
-            conditions=Conditions(count_lag_seconds=0),
+            conditions=Conditions(count_lag_seconds=0, fifo=fifo),
             neighbours=neighbours,
         )
         self.redriver = WatchedRedriver(self.world, settings)
         self.deployment = Deployment(
-            queue_name=SOURCE,
+            queue_name=self.world.queue_name(SOURCE),
             table_name=TABLE,
             dlq_url=self.world.url(DLQ),
             source_queue_url=self.world.url(SOURCE),
@@ -116,7 +119,8 @@ class Desk:
             "kms": FakeKms(),
             "sns": FakeSns(),
         }
-        self.store = StateStore(self.world.dynamodb, TABLE, SOURCE)
+        self.store = StateStore(self.world.dynamodb, TABLE, self.world.queue_name(SOURCE))
+        self._numbers = count()
         self.calls: list[str] = []
         #: All that was asked of AWS so far, and of which resource.
         self.asked: set[tuple[str, str]] = set()
@@ -173,12 +177,20 @@ class Desk:
         ids = []
         for body in bodies:
             sent = self.world.sqs.send_message(
-                QueueUrl=self.world.url(of), MessageBody=body, **fields
+                QueueUrl=self.world.url(of), MessageBody=body, **self._in_group(body), **fields
             )
             ids.append(sent["MessageId"])
             self.world.sent.add(body)
         self.fail_again(of)
         return ids
+
+    def _in_group(self, body: str) -> dict[str, str]:
+        if not self.world.conditions.fifo:
+            return {}
+        return {
+            "MessageGroupId": body.partition("-")[0],
+            "MessageDeduplicationId": str(next(self._numbers)),
+        }
 
     def fail_again(self, of: str = SOURCE) -> None:
         """Let what is in a source queue fail until SQS has moved it to the DLQ."""
@@ -219,10 +231,17 @@ class Desk:
 
     def bodies(self, queue: str) -> list[str]:
         """Every body in a queue, sorted."""
-        return sorted(message.body for message in self.world.sqs.inspect.messages(queue))
+        name = self.world.queue_name(queue)
+        return sorted(message.body for message in self.world.sqs.inspect.messages(name))
+
+    def in_order(self, queue: str) -> list[str]:
+        """Every body in a FIFO queue, in the order of sending."""
+        messages = self.world.sqs.inspect.messages(self.world.queue_name(queue))
+        return [one.body for one in sorted(messages, key=lambda one: one.sequence_number)]
 
     def visible(self, queue: str) -> int:
-        return len(self.world.sqs.inspect.messages(queue, Rest.VISIBLE))
+        name = self.world.queue_name(queue)
+        return len(self.world.sqs.inspect.messages(name, Rest.VISIBLE))
 
     def entry(self, original_id: str) -> Entry:
         return self.store.read_ledger([original_id]).entries[original_id]

@@ -13,7 +13,12 @@ from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.doctor.alarms import judge_topic, lets_publish
 from smart_redriver.oncall.doctor.findings import Level
 from smart_redriver.oncall.doctor.passes import judge_report
-from smart_redriver.oncall.doctor.queues import judge_consumer, judge_source
+from smart_redriver.oncall.doctor.queues import (
+    judge_consumer,
+    judge_dead_letters,
+    judge_reports,
+    judge_source,
+)
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, TOPIC
@@ -223,13 +228,66 @@ def test_the_redrive_allow_policy_has_to_name_the_source(
     assert bool(wrong) is not is_allowed
 
 
-def test_a_fifo_queue_is_none_for_a_redriver() -> None:
-    retention = {"MessageRetentionPeriod": "1209600"}
-    source = {"QueueArn": arn("orders.fifo")} | retention
+KEPT = {"MessageRetentionPeriod": "1209600"}
 
-    findings = list(judge_source(source, {"QueueArn": arn(DLQ)} | retention))
 
-    assert "is a FIFO queue" in findings[0].what
+@pytest.mark.parametrize(
+    ("queue", "dlq"), [("orders.fifo", "orders-dlq"), ("orders", "orders-dlq.fifo")]
+)
+def test_a_source_of_another_kind_than_its_dlq_is_wrong(queue: str, dlq: str) -> None:
+    first, *_ = judge_source({"QueueArn": arn(queue)} | KEPT, {"QueueArn": arn(dlq)} | KEPT)
+
+    assert first.level is Level.WRONG
+    assert "no letter can go from one to the other in order" in first.what
+    assert f"take the place of {queue}" in first.remedy
+
+
+def test_a_parking_lot_of_another_kind_than_the_dlq_is_wrong() -> None:
+    dlq, lot = ({"QueueArn": arn(one)} | KEPT for one in ("orders-dlq.fifo", "lot"))
+
+    first, *_ = judge_dead_letters(dlq, lot)
+
+    assert first.level is Level.WRONG
+    assert "lot is a standard queue, orders-dlq.fifo a FIFO one" in first.what
+
+
+def test_reports_that_a_fifo_queue_would_refuse_are_found() -> None:
+    (finding,) = judge_reports({"QueueArn": arn("outcomes.fifo")})
+
+    assert finding.level is Level.WRONG
+    assert list(judge_reports({"QueueArn": arn("outcomes")})) == []
+
+
+@pytest.mark.parametrize(
+    ("attributes", "what"),
+    [
+        ({}, "orders.fifo takes 300 calls a second of a kind"),
+        ({"FifoThroughputLimit": "perMessageGroupId"}, "orders.fifo has high throughput."),
+    ],
+)
+def test_whether_a_fifo_queue_has_high_throughput_is_told_and_no_fault(
+    attributes: dict[str, str], what: str
+) -> None:
+    source = {"QueueArn": arn("orders.fifo")} | KEPT | attributes
+
+    told = [
+        one
+        for one in judge_source(source, {"QueueArn": arn("dlq.fifo")} | KEPT)
+        if what in one.what
+    ]
+
+    assert [one.level for one in told] == [Level.GOOD]
+
+
+def test_a_fifo_deployment_that_is_well_has_nothing_to_mend() -> None:
+    desk = Desk(fifo=True)
+    desk("run", "--yes")
+
+    ran = desk("doctor")
+
+    assert ran.code == 0, ran.out
+    assert "Nothing to mend." in ran.out
+    assert "orders.fifo is a FIFO queue, as orders-dlq.fifo is." in ran.out
 
 
 @pytest.mark.parametrize(("visibility", "level"), [(29, Level.WRONG), (30, Level.GOOD)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -99,13 +100,24 @@ class Rehearsal:
         witness = self.desk.redriver.witness
         # The witness knows letters by their bodies: a mended one is new to it, and its second copy unrecorded.
         recorded = set(witness.recorded_repeats) - set(self.edited.values()) - self.restored
+        if self.desk.world.conditions.fifo:
+            recorded = (
+                set()
+            )  # nor does it know the queues by their FIFO names; all repeats are counted below
         told = [
-            ("repeated", witness.repeats - len(self.edited) > repeats_allowed),
+            ("repeated", self._repeats() - len(self.edited) > repeats_allowed),
             (f"repeated although recorded: {recorded}", recorded),
             (f"altered: {witness.altered}", witness.altered),
         ]
         found += [what for what, is_wrong in told if is_wrong]
         return found + self._lost() + self._wrongly_done()
+
+    def _repeats(self) -> int:
+        """Copies beyond the one that each letter should have come to, as the witness counts them on standard queues."""
+        copies = Counter(self.desk.world.deliveries.done)
+        for queue in (SOURCE, DLQ, PARKING_LOT):
+            copies.update(self.desk.bodies(queue))
+        return sum((copies - Counter(self.desk.world.sent)).values())
 
     def _is_replay_recorded(self) -> bool:
         entries = self.desk.redriver.witness.ledger().values()
@@ -162,6 +174,36 @@ def a_replay_from_the_dlq(_: Path) -> Rehearsal:
     desk.dead_letters("a", "b", "c", MessageAttributes=SOME)
     request = ReplayRequest(choice=ALL, from_dlq=True, workers=1)
     return Rehearsal(desk, lambda session: replay(session, request))
+
+
+def a_replay_of_groups(_: Path) -> Rehearsal:
+    desk = Desk(fifo=True)
+    desk.park("a-1", "a-2", "a-3", "b-1", "b-2", MessageAttributes=SOME)
+    return Rehearsal(desk, lambda session: replay(session, ReplayRequest(choice=ALL, workers=1)))
+
+
+def groups_whose_copies_came_back() -> Desk:
+    """Two passes have redriven what is first in each group, and it failed again: it is at its place, its copy behind."""
+    desk = Desk(fifo=True)
+    desk.dead_letters("a-1", "a-2", "b-1", MessageAttributes=SOME)
+    for _ in range(2):
+        desk("run", "--yes")
+        desk.sleep(120)
+    desk.fail_again()
+    assert sorted(desk.in_order(DLQ)) == ["a-1", "a-1", "a-2", "b-1", "b-1"]
+    return desk
+
+
+def a_replay_from_the_dlq_of_groups(_: Path) -> Rehearsal:
+    desk = groups_whose_copies_came_back()
+    request = ReplayRequest(choice=ALL, from_dlq=True, workers=1)
+    return Rehearsal(desk, lambda session: replay(session, request))
+
+
+def a_park_of_groups(_: Path) -> Rehearsal:
+    desk = groups_whose_copies_came_back()
+    stays = {"a-1", "a-2", "b-1"}
+    return Rehearsal(desk, lambda session: park(session, ParkRequest(choice=ALL)), stays=stays)
 
 
 def an_edit(tmp_path: Path) -> Rehearsal:
@@ -260,11 +302,14 @@ REHEARSALS = (
     a_replay_of_more_than_a_call,
     a_replay_by_filter,
     a_replay_from_the_dlq,
+    a_replay_of_groups,
+    a_replay_from_the_dlq_of_groups,
     an_edit,
     an_edit_of_a_letter_without_room,
     an_edit_by_command,
     an_undo,
     a_park,
+    a_park_of_groups,
     a_delete,
     a_delete_by_filter,
 )

@@ -185,6 +185,19 @@ def test_only_a_json_object_that_says_so_is_poison(consumer: Consumer, body: str
     assert consumer.failures(message("a", body)) == []
 
 
+def test_of_a_fifo_queue_nothing_is_tried_behind_what_failed_in_its_group(
+    consumer: Consumer,
+) -> None:
+    group = {"m1": "a", "m2": "a", "m3": "b", "m4": "a"}
+    records = [message(one, '{"poison": true}' if one == "m1" else "{}") for one in group]
+    for record in records:
+        record["eventSourceARN"] += ".fifo"
+        record["attributes"]["MessageGroupId"] = group[record["messageId"]]
+
+    assert consumer.failures(*records) == ["m1", "m2", "m4"]
+    assert consumer.processed() == ["m3"]
+
+
 def test_while_the_dependency_is_down_every_message_fails_and_none_is_remembered(
     consumer: Consumer,
 ) -> None:

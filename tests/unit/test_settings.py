@@ -312,6 +312,51 @@ def test_further_source_queues_are_one_variable_that_may_be_missing():
     assert deployment.to_env() == env
 
 
+FIFO = {
+    "SOURCE_QUEUE_URL": "https://sqs/orders.fifo",
+    "DLQ_URL": "https://sqs/orders-dlq.fifo",
+    "PARKING_LOT_URL": "https://sqs/lot.fifo",
+}
+
+
+def test_fifo_queues_are_taken_together():
+    deployment = Deployment.from_env(DEPLOYMENT | FIFO)
+
+    assert deployment.dlq_url == "https://sqs/orders-dlq.fifo"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"DLQ_URL": "https://sqs/dlq"}, [("DLQ_URL", "a FIFO queue, as SOURCE_QUEUE_URL is")]),
+        (
+            {"PARKING_LOT_URL": "https://sqs/lot"},
+            [("PARKING_LOT_URL", "a FIFO queue, as SOURCE_QUEUE_URL is")],
+        ),
+        (
+            {"SOURCE_QUEUE_URLS": "https://sqs/a.fifo https://sqs/b"},
+            [("SOURCE_QUEUE_URLS", "a FIFO queue, as SOURCE_QUEUE_URL is")],
+        ),
+        (
+            {"SOURCE_QUEUE_URL": "https://sqs/orders"},
+            [
+                ("DLQ_URL", "a standard queue, as SOURCE_QUEUE_URL is"),
+                ("PARKING_LOT_URL", "a standard queue, as SOURCE_QUEUE_URL is"),
+            ],
+        ),
+        (
+            {"OUTCOME_QUEUE_URL": "https://sqs/outcomes.fifo"},
+            [("OUTCOME_QUEUE_URL", "a standard queue")],
+        ),
+    ],
+)
+def test_queues_of_two_kinds_are_refused_at_cold_start(given, expected):
+    with pytest.raises(SettingsError) as caught:
+        Deployment.from_env(DEPLOYMENT | FIFO | given)
+
+    assert [(fault.setting, fault.accepted) for fault in caught.value.faults] == expected
+
+
 @pytest.mark.parametrize("reports", [{}, {"OUTCOME_QUEUE_URL": "https://sqs/outcomes"}])
 def test_where_consumers_report_is_a_variable_that_may_be_missing(reports):
     env = {**DEPLOYMENT, **reports}

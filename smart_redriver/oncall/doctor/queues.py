@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redrive.core.queue_facts import queue_name
+from redrive.core.queue_facts import is_fifo, queue_name
 from redrive.errors import CallFailed
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.stack.session import Session
@@ -15,7 +15,7 @@ Attributes = Mapping[str, Any]
 
 
 def check_queues(session: Session) -> Iterator[Finding]:
-    """Look at source queues, DLQ and parking lot. Raises CallFailed."""
+    """Look at source queues, DLQ, parking lot and outcome queue. Raises CallFailed."""
     deployment = session.place.deployment
     dlq = attributes_of(session, deployment.dlq_url)
     lot = attributes_of(session, deployment.parking_lot_url)
@@ -24,6 +24,8 @@ def check_queues(session: Session) -> Iterator[Finding]:
         yield from judge_source(source, dlq)
         yield from _check_consumer(session, source)
     yield from judge_dead_letters(dlq, lot)
+    if url := deployment.outcome_queue_url:
+        yield from judge_reports(attributes_of(session, url))
     yield from _check_strangers(session, dlq)
 
 
@@ -31,12 +33,9 @@ def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
     """A source queue and its DLQ, as far as they must fit each other."""
     name, dlq_name = _name(source), _name(dlq)
     policy = json.loads(source.get("RedrivePolicy") or "{}")
-    yield check(
-        not _is_fifo(source),
-        f"{name} is a standard queue.",
-        f"{name} is a FIFO queue, whose order a redrive would break.",
-        "Use the re-driver for standard queues only.",
-    )
+    yield from _of_one_kind(source, dlq)
+    if _is_fifo(source):
+        yield _throughput(source)
     yield check(
         policy.get("deadLetterTargetArn") == dlq["QueueArn"],
         f"The failed messages of {name} go to {dlq_name}.",
@@ -66,6 +65,9 @@ def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
 def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
     """DLQ and parking lot."""
     name, lot_name = _name(dlq), _name(lot)
+    yield from _of_one_kind(lot, dlq)
+    if _is_fifo(dlq):
+        yield _throughput(dlq)
     yield check(
         not dlq.get("RedrivePolicy"),
         f"{name} has no DLQ of its own.",
@@ -77,6 +79,40 @@ def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
         f"{lot_name} keeps letters as long as {name}, or longer.",
         f"{lot_name} keeps letters for a shorter time than {name}.",
         f"Set MessageRetentionPeriod of {lot_name} to 1209600, the most there is.",
+    )
+
+
+def judge_reports(outcomes: Attributes) -> Iterator[Finding]:
+    """The outcome queue; what is good is told by the check of the reports themselves."""
+    if _is_fifo(outcomes):
+        yield wrong(
+            f"{_name(outcomes)} is a FIFO queue, which refuses reports: they have no message group.",
+            "Let a standard queue take its place.",
+        )
+
+
+def _of_one_kind(queue: Attributes, dlq: Attributes) -> Iterator[Finding]:
+    """Order is kept from end to end or not at all; and SQS moves messages only between queues of one kind."""
+    name, kind, needed = _name(queue), _kind(queue), _kind(dlq)
+    yield check(
+        kind == needed,
+        f"{name} is a {kind} queue, as {_name(dlq)} is.",
+        f"{name} is a {kind} queue, {_name(dlq)} a {needed} one: no letter can go from one to the other in order.",
+        f"Let a {needed} queue take the place of {name}; what a queue is can't be changed.",
+    )
+
+
+def _throughput(queue: Attributes) -> Finding:
+    """What is off is no fault: it is enough for most.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
+    """
+    name = _name(queue)
+    if queue.get("FifoThroughputLimit") == "perMessageGroupId":
+        return good(f"{name} has high throughput.")
+    return good(
+        f"{name} takes 300 calls a second of a kind, ten messages each. Should that be too few: DeduplicationScope "
+        "messageGroup and FifoThroughputLimit perMessageGroupId are its high throughput."
     )
 
 
@@ -144,7 +180,11 @@ def _name(attributes: Attributes) -> str:
 
 
 def _is_fifo(attributes: Attributes) -> bool:
-    return bool(attributes["QueueArn"].endswith(".fifo"))
+    return is_fifo(attributes["QueueArn"])
+
+
+def _kind(attributes: Attributes) -> str:
+    return "FIFO" if _is_fifo(attributes) else "standard"
 
 
 def attributes_of(session: Session, queue_url: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from redrive.core.letter import Letter
 from redrive.passes.ports import DeadLetters
 from redrive.passes.read import LETTERS_A_RECEIVE, read_letters
 from smart_redriver.oncall.letters.by_copy import ledger_for
+from smart_redriver.oncall.letters.reach import COPY, is_cut, out_of_reach
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import letters
 
@@ -32,7 +33,14 @@ LONGEST_OF_ALL = timedelta(minutes=9)
 
 @dataclass(kw_only=True)
 class Look:
-    """One look through a queue. Iterate within `with`; on leaving, everything is visible again."""
+    """One look through a queue. Iterate within `with`; on leaving, everything is visible again.
+
+    Attributes:
+        is_sent: whether the letters are looked for to be sent to their source queues.
+        out_of_reach: why letters that were met can't be taken, by message id, see `reach`.
+        is_cut: whether it met groups of a FIFO queue of which no more than the first ten letters can be seen.
+
+    """
 
     session: Session
     out_of: DeadLetters
@@ -41,6 +49,9 @@ class Look:
     longest: timedelta = LONGEST_LOOK
     seen: int = 0
     is_cut_short: bool = False
+    is_sent: bool = False
+    out_of_reach: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
     _held: list[Letter] = field(default_factory=list)
     _receives: int = 0
 
@@ -69,6 +80,9 @@ class Look:
             fresh = [case for case in read.cases if case.message_id not in ids]
             ids |= {case.message_id for case in fresh}
             self.seen += len(fresh)
+            here = [case for case in read.cases if not case.is_replaced]
+            self.out_of_reach |= out_of_reach(here, is_sent=self.is_sent)
+            self.is_cut |= self.out_of.is_fifo and any(is_cut(case) for case in read.cases)
             yield from fresh
             if read.is_end or not fresh:
                 return
@@ -86,7 +100,9 @@ class Look:
         return f"{receives}; the receive count of {letters(self.seen)} rose by one. All are visible again."
 
 
-def look_through(session: Session, out_of: DeadLetters, depth: int) -> Look:
+def look_through(
+    session: Session, out_of: DeadLetters, depth: int, *, is_sent: bool = False
+) -> Look:
     """A look through the whole of a queue, of about `depth` letters."""
     is_short = depth <= SHORT_LOOK_LETTERS
     return Look(
@@ -95,6 +111,7 @@ def look_through(session: Session, out_of: DeadLetters, depth: int) -> Look:
         limit=sys.maxsize,
         hidden_for=HIDDEN_FOR if is_short else HIDDEN_FOR_LONG,
         longest=LONGEST_LOOK if is_short else LONGEST_OF_ALL,
+        is_sent=is_sent,
     )
 
 
@@ -109,9 +126,24 @@ def handle_only(letter: Letter) -> Letter:
 
 
 def find(
-    session: Session, out_of: DeadLetters, is_meant: Callable[[Case], bool], limit: int
+    session: Session,
+    out_of: DeadLetters,
+    is_meant: Callable[[Case], bool],
+    limit: int,
+    *,
+    is_sent: bool = False,
 ) -> tuple[Case | None, Look]:
-    """The first letter that is meant among at most `limit`, and the look that found it, already over."""
-    with Look(session=session, out_of=out_of, limit=limit) as look:
-        found = next((case for case in look if is_meant(case)), None)
+    """The first letter that is meant among at most `limit`, and the look that found it, already over.
+
+    Of a FIFO queue the letter at its place, and not a copy of it that came back.
+    """
+    with Look(session=session, out_of=out_of, limit=limit, is_sent=is_sent) as look:
+        found = next(
+            (
+                case
+                for case in look
+                if is_meant(case) and look.out_of_reach.get(case.message_id) != COPY
+            ),
+            None,
+        )
     return found, look

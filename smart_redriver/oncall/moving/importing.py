@@ -12,6 +12,7 @@ from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
 from redrive.core.outgoing import Outgoing, Sent
 from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.sending import Destinations, why_not_served
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.session import Session
@@ -32,6 +33,8 @@ class Importing(ABC):
         self._session = session
         self._reasons: dict[str, str | None] = {}
         self._note = session.signed("imported", reason)
+        #: Of FIFO queues the groups that wait for a letter that was refused.
+        self._stopped: set[str | None] = set()
 
     def take(self, few: Sequence[Kept]) -> None:
         """Import a few letters."""
@@ -60,10 +63,32 @@ class Importing(ABC):
         record: Record,
         now: datetime,
     ) -> None:
-        sent = send(outgoing)
+        """Send, and record what was accepted. Of a FIFO queue's groups one after the other, and none past one refused."""
+        pairs = list(zip(cases, outgoing, strict=True))
+        if not self._session.dead_letters.is_fifo:
+            self._send_together(pairs, send, record, now)
+            return
+        for rank in in_ranks(pairs, lambda pair: pair[0].letter.group_id):
+            going = [pair for pair in rank if pair[0].letter.group_id not in self._stopped]
+            self.tally.skipped.update([BEHIND] * (len(rank) - len(going)))
+            accepted = self._send_together(going, send, record, now)
+            groups = {case.letter.group_id for case, _ in going if case.message_id not in accepted}
+            self._stopped |= groups - {None}
+
+    def _send_together(
+        self,
+        pairs: Sequence[tuple[Case, Outgoing]],
+        send: Send,
+        record: Record,
+        now: datetime,
+    ) -> set[str]:
+        """The message ids, as they were, of those that were accepted."""
+        if not pairs:
+            return set()
+        sent = send([one for _, one in pairs])
         accepted = [
             (case, one, new_id)
-            for case, one in zip(cases, outgoing, strict=True)
+            for case, one in pairs
             if (new_id := sent.new_ids.get(case.message_id))
         ]
         entries = [record(case, new_id) for case, _, new_id in accepted]
@@ -71,6 +96,7 @@ class Importing(ABC):
         self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
         self.tally.failed.update(f"{fault.call}: {fault.code}" for fault in sent.faults)
+        return set(sent.new_ids)
 
 
 class ToSource(Importing):

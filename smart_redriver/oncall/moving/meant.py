@@ -6,7 +6,7 @@ The ledger tells where it can, so that nothing has to be received; what only a l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +19,15 @@ from smart_redriver.oncall.letters.hiding import TRY_AGAIN, belongs, hidden_in_w
 from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import label
+from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
 
 SAMPLES = 3
+#: What is not seen of a FIFO queue.
+CUT = "Of a message group SQS hands out ten letters before the first is gone; those behind them are out of sight."
 #: Where the ledger has counted, samples are looked for among so many letters.
 _LOOKED_AT_FOR_SAMPLES = 100
 _SAMPLE_LENGTH = 200
@@ -34,11 +37,16 @@ _SAMPLE_LENGTH = 200
 class Meant:
     """Letters that a command is about. `count` is exact, or at least so many where there were too many to look at.
 
-    `left_over` are copies of letters that were sent already, which whoever works through the queue removes.
+    `left_over` are copies of letters that were sent already, which whoever works through the queue removes. Of a FIFO
+    queue some are `left_out`, counted by why, and some are `overtaking` letters of their group that are not meant;
+    `is_cut` where groups have more than can be seen.
     """
 
     count: int = 0
     left_over: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    overtaking: int = 0
+    is_cut: bool = False
     groups: Counter[str] = field(default_factory=Counter)
     samples: list[Letter] = field(default_factory=list)
     is_exact: bool = True
@@ -59,6 +67,12 @@ class Meant:
         """Groups, the largest first, and samples, as lines of a plan."""
         if self.left_over:
             yield f"  {self.left_over:>7,}  left-over copies of letters sent before are removed"
+        for why, count in self.left_out.most_common():
+            yield f"  {count:>7,}  left out: {why}"
+        if self.overtaking:
+            yield f"  {self.overtaking:>7,}  overtake earlier letters of their message group, which stay"
+        if self.is_cut:
+            yield f"  {CUT}"
         ranked = sorted(self.groups.items(), key=lambda pair: (-pair[1], pair[0]))
         yield from (f"  {count:>7,}  {group}" for group, count in ranked)
         for letter in self.samples:
@@ -70,6 +84,8 @@ class Meant:
             "count": self.count,
             "is_exact": self.is_exact,
             "groups": dict(self.groups),
+            **({"left_out": dict(self.left_out)} if self.left_out else {}),
+            **({"overtaking": self.overtaking} if self.overtaking else {}),
             "samples": [{"original_id": one.original_id, "body": one.body} for one in self.samples],
         }
 
@@ -80,8 +96,11 @@ def sample(body: str) -> str:
     return plain if len(plain) <= _SAMPLE_LENGTH else plain[: _SAMPLE_LENGTH - 1] + "…"
 
 
-def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
-    """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed."""
+def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: bool = False) -> Meant:
+    """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed.
+
+    `is_sent`: whether they are to go to their source queues.
+    """
     facts = facts_of(session, from_dlq=from_dlq)
     # A count is a minute old: where it shows nothing, there may be something.
     meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
@@ -90,9 +109,11 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool) -> Meant:
     if meant is not None:
         _add_samples(session, choice, meant, from_dlq=from_dlq)
     else:
-        meant = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq)
+        meant = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq, is_sent=is_sent)
     if not meant.count and not meant.left_over:
-        raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
+        raise none_in_reach(meant.left_out) or nothing_matches(
+            session, choice, facts, from_dlq=from_dlq
+        )
     return meant
 
 
@@ -159,19 +180,30 @@ def _add_samples(session: Session, choice: Choice, meant: Meant, *, from_dlq: bo
     meant.cost = look.cost()
 
 
-def _as_they_are(session: Session, choice: Choice, depth: int, *, from_dlq: bool) -> Meant:
-    meant = Meant()
-    look = look_through(session, session.letters_in(dlq=from_dlq), depth)
+def _as_they_are(
+    session: Session, choice: Choice, depth: int, *, from_dlq: bool, is_sent: bool
+) -> Meant:
+    meant, overtaking = Meant(), Overtaking()
+    look = look_through(session, session.letters_in(dlq=from_dlq), depth, is_sent=is_sent)
     with look, session.terminal.progress("Counting", depth) as advance:
         for case in look:
             advance(1)
             if case.is_replaced:
                 meant.left_over += 1
-            elif choice.takes(case):
+                continue
+            why, is_meant = look.out_of_reach.get(case.message_id), choice.takes(case)
+            if why != COPY:
+                overtaking.saw(case, is_meant=is_meant and why is None)
+            if is_meant and why is None:
                 meant.add(case, is_parked=not from_dlq)
-            if choice.ids and meant.count == len(choice.ids):
+            elif is_meant and why is not None and (why != COPY or case.message_id in choice.ids):
+                meant.left_out[why] += 1
+            if choice.ids and meant.count + meant.left_out.total() == len(choice.ids):
                 break
-    meant.is_exact = not look.is_cut_short
+        else:
+            meant.is_cut = look.is_cut
+    meant.overtaking = overtaking.count if is_sent else 0
+    meant.is_exact = not look.is_cut_short and not meant.is_cut
     meant.cost = look.cost()
     return meant
 
@@ -185,6 +217,14 @@ def _group(case: Case, *, is_parked: bool) -> str:
 
 def _label(entry: Entry) -> str:
     return " · ".join(label(entry))
+
+
+def none_in_reach(left_out: Mapping[str, int]) -> Refused | None:
+    """That letters are meant and none of them can be taken; None where none was left out."""
+    if not left_out:
+        return None
+    why = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
+    return Refused(f"No letter can be taken now ({why}). Nothing was changed.")
 
 
 def nothing_matches(

@@ -13,6 +13,7 @@ from redrive.core.outgoing import Outgoing
 from redrive.passes.apply import Destination
 from redrive.passes.ports import DeadLetters
 from redrive.passes.send_back import Forwarded, Leaving, Send, forward
+from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
 
@@ -59,9 +60,19 @@ def forward_for(
 ) -> Forwarded:
     """Send, record, delete as a pass does, and tell the person of copies that stayed.
 
-    Raises CallFailed when the ledger could not be written.
+    Out of a FIFO queue letters of a group go one after the other: what is behind one that was refused stays, and is in
+    neither `sent` nor `not_sent`. Raises CallFailed when the ledger could not be written.
     """
-    forwarded = forward(leaving, send, out_of=out_of, ledger=session.store, now=now)
+    forwarded = Forwarded()
+    stopped: set[str | None] = set()
+    ranks = in_ranks(leaving, _group_of) if out_of.is_fifo else [list(leaving)]
+    for rank in ranks:
+        going = [one for one in rank if _group_of(one) not in stopped]
+        part = forward(going, send, out_of=out_of, ledger=session.store, now=now)
+        stopped |= _groups_of_the_refused(going, part) if out_of.is_fifo else set()
+        _add(forwarded, part)
+        if forwarded.failure is not None:
+            break
     if left := len(forwarded.not_deleted):
         session.terminal.warn(
             f"{left} were {done_word}, but their old copies could not be deleted. Whoever meets them discards them."
@@ -69,6 +80,23 @@ def forward_for(
     if forwarded.failure is not None:
         raise forwarded.failure
     return forwarded
+
+
+def _add(forwarded: Forwarded, part: Forwarded) -> None:
+    forwarded.sent |= part.sent
+    forwarded.not_sent += part.not_sent
+    forwarded.not_deleted += part.not_deleted
+    forwarded.healed += part.healed
+    forwarded.removed += part.removed
+    forwarded.failure = part.failure
+
+
+def _group_of(one: Leaving) -> str | None:
+    return one.outgoing.letter.group_id
+
+
+def _groups_of_the_refused(going: Sequence[Leaving], part: Forwarded) -> set[str | None]:
+    return {_group_of(one) for one in going if one.outgoing.letter.message_id not in part.sent}
 
 
 class SendBack:
@@ -95,6 +123,8 @@ class SendBack:
         self._edit = edit
         self._keep = keep
         self._destinations = Destinations(session.sources)
+        #: Of a FIFO queue the groups that wait for a letter that stays, as it was refused.
+        self._stopped: set[str | None] = set()
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
         """Send a few back. Raises CallFailed when the ledger could not be written."""
@@ -103,10 +133,21 @@ class SendBack:
             return Acted(postponed=list(few))  # validating took the rest of the shift
         acted = Acted()
         acted.skipped = [(case, fault) for case in few if (fault := faults[case.message_id])]
-        good = [case for case in few if not faults[case.message_id]]
+        good = []
+        for case in few:
+            if faults[case.message_id]:
+                self._stop_behind(case)
+            elif case.letter.group_id in self._stopped:
+                acted.skipped.append((case, BEHIND))
+            else:
+                good.append(case)
         for destination, some in self._destinations.each_with(good):
             self._send(some, destination, acted)
         return acted
+
+    def _stop_behind(self, case: Case) -> None:
+        if self._out_of.is_fifo and self._destinations.of(case) is not None:
+            self._stopped.add(case.letter.group_id)
 
     def _fault_of(self, case: Case) -> str | None:
         if self._destinations.of(case) is None:
@@ -122,6 +163,12 @@ class SendBack:
         forwarded = forward_for(self._session, leaving, deliver, self._out_of, now, "sent")
         acted.done += [case for case in some if case.message_id in forwarded.sent]
         acted.faults += forwarded.not_sent
+        refused = {fault.key for fault in forwarded.not_sent}
+        for case in some:
+            if case.message_id in refused:
+                self._stop_behind(case)
+            elif case.message_id not in forwarded.sent:
+                acted.skipped.append((case, BEHIND))
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
         name = destination.source.name

@@ -10,7 +10,7 @@ released.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,6 +27,7 @@ from redrive.passes.send_back import Forwarded, delete
 from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.look import handle_only
+from smart_redriver.oncall.letters.reach import COPY, out_of_reach
 from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.stack.session import Session
@@ -70,7 +71,10 @@ class Act(Protocol):
 
 
 class Work:
-    """One command's way through one queue. With `once_each` a letter that comes back to it meanwhile stays."""
+    """One command's way through one queue. With `once_each` a letter that comes back to it meanwhile stays.
+
+    `is_sent`: whether letters go to their source queues, where those of a FIFO queue may not overtake each other.
+    """
 
     def __init__(
         self,
@@ -83,6 +87,7 @@ class Work:
         workers: int = 1,
         throttle: Throttle | None = None,
         once_each: bool = False,
+        is_sent: bool = False,
     ) -> None:
         self._session = session
         self._out_of = out_of
@@ -93,6 +98,7 @@ class Work:
         self._workers = 1 if limit is not None else workers
         self._throttle = throttle
         self._once_each = once_each
+        self._is_sent = is_sent
         self._had: set[str] = set()
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
@@ -143,12 +149,17 @@ class Work:
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced = [case for case in fresh if case.is_replaced]
         here = [case for case in fresh if not case.is_replaced]
-        chosen = self._within_limit([case for case in here if self._is_meant(case)])
+        why = out_of_reach(here, is_sent=self._is_sent)
+        meant = [case for case in here if self._is_meant(case)]
+        chosen = self._within_limit([case for case in meant if case.message_id not in why])
         discarded = delete([case.letter for case in replaced], self._out_of)
         if self._throttle:
             self._throttle.take(len(chosen))
         acted = self._act(chosen, until=ends_at) if chosen else Acted()
-        gone = {case.message_id for case in (*acted.done, *acted.postponed)}
+        acted.skipped += [(one, why[one.message_id]) for one in meant if self._is_told(one, why)]
+        copies = _copies_of_done(here, why, acted)
+        discarded_copies = delete([case.letter for case in copies], self._out_of)
+        gone = {case.message_id for case in (*acted.done, *acted.postponed, *copies)}
         with self._lock:
             self._left |= {
                 case.message_id: handle_only(case.letter)
@@ -157,12 +168,18 @@ class Work:
             }
             self._had.update(case.original_id for case in acted.done)
             self._count(acted, replaced, discarded)
+            self._count(Acted(), copies, discarded_copies)
         if acted.postponed:
             self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
 
     def _is_meant(self, case: Case) -> bool:
         return self._choice.takes(case) and not (self._once_each and case.original_id in self._had)
+
+    def _is_told(self, case: Case, why: Mapping[str, str]) -> bool:
+        """Whether it is worth telling that it is left out. A copy that came back is, where somebody named it."""
+        reason = why.get(case.message_id)
+        return reason is not None and (reason != COPY or case.message_id in self._choice.ids)
 
     def _within_limit(self, chosen: list[Case]) -> list[Case]:
         if self._limit is None:
@@ -186,3 +203,16 @@ class Work:
     def _release(self) -> None:
         if self._left:
             self._out_of.hide((letter, timedelta()) for letter in self._left.values())
+
+
+def _copies_of_done(here: Sequence[Case], why: Mapping[str, str], acted: Acted) -> list[Case]:
+    """Copies that came back of what is done now: the ledger names them as replaced since."""
+    done = {case.original_id for case in acted.done}
+    return [
+        case
+        for case in here
+        if why.get(case.message_id) == COPY
+        and case.original_id in done
+        and case.entry is not None
+        and case.entry.current_id == case.message_id
+    ]

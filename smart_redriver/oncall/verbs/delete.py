@@ -13,7 +13,8 @@ from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
-from smart_redriver.oncall.moving.meant import find_meant, tell_meant
+from smart_redriver.oncall.moving.group_order import tell_gap
+from smart_redriver.oncall.moving.meant import CUT, find_meant, tell_meant
 from smart_redriver.oncall.moving.work import Acted, Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
@@ -38,13 +39,20 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
     out_of = session.letters_in(dlq=request.from_dlq)
     meant = find_meant(session, request.choice, from_dlq=request.from_dlq)
     if not meant.is_exact:
-        raise Refused("There are too many to count in one look. Narrow the choice, or use --all.")
+        few = (
+            f"{CUT} Name those that are seen by their ids"
+            if meant.is_cut
+            else "There are too many to count in one look. Narrow the choice"
+        )
+        raise Refused(f"{few}, or use --all.")
     count = meant.count
     session.terminal.plan(
         f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
         "then delete them. `redrive import` would bring them back:"
     )
     tell_meant(session, request.choice, meant)
+    if request.from_dlq:
+        tell_gap(session)
     tell_standing(session)
     if request.is_dry_run:
         return end_dry_run(session, meant.to_json())

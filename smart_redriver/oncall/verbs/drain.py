@@ -89,6 +89,8 @@ def _tell_plan(
         f"Plan: for {span(request.lasts)}, let {listed(more)} await a verdict at once, at up to {rate:g} a "
         f"second{each}. {letters(depth)} are in the DLQ. The circuit breaker still stops on failure."
     )
+    if session.dead_letters.is_fifo:
+        plan("Of each message group one letter is out at a time, however large the window is.")
     for one in circuits:
         if one.state is not State.CLOSED:
             plan(

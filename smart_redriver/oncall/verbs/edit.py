@@ -15,6 +15,7 @@ from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.fingerprints import fingerprint
 from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.group_order import tell_order
 from smart_redriver.oncall.moving.sending import Destinations, SendBack, why_not_served
 from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
@@ -59,6 +60,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
         session.terminal.plan(session.terminal.paint(printable_line(line), tone))
     if check and (fault := check(after.letter)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
+    tell_order(session, from_dlq=request.from_dlq)
     session.terminal.plan(f"The original is kept in {request.file}: `redrive undo` takes it.")
     standing = tell_standing(session)
     question = f"Send the edited copy to {to}, and remove the original?"
@@ -68,11 +70,17 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
 
 def _find(session: Session, out_of: DeadLetters, message_id: str) -> Case:
     found, look = find(
-        session, out_of, Choice(ids=frozenset({message_id})).takes, out_of.facts().depth
+        session,
+        out_of,
+        Choice(ids=frozenset({message_id})).takes,
+        out_of.facts().depth,
+        is_sent=True,
     )
     session.terminal.say(look.cost())
     if found is None:
         raise Refused(f"{message_id} is not there. `redrive show {message_id}` tells where it is.")
+    if why := look.out_of_reach.get(found.message_id):
+        raise Refused(f"{message_id} can't be taken now: {why}. Nothing was changed.")
     return found
 
 
@@ -102,7 +110,7 @@ def _send(
             keep=file.write,
         )
         with recorded(session, what, request.reason) as ended:
-            tally = Work(session, out_of, exactly, mended, limit=1).run()
+            tally = Work(session, out_of, exactly, mended, limit=1, is_sent=True).run()
             ended += [*tally_in_words(tally, "sent the edited copy of"), *file.told()]
     return finish(session, tally, exactly, "sent the edited copy of")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.look import Look
-from smart_redriver.oncall.moving.meant import facts_of, nothing_matches
+from smart_redriver.oncall.letters.reach import COPY
+from smart_redriver.oncall.moving.meant import CUT, facts_of, nothing_matches
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
@@ -34,16 +35,18 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
         with look, session.terminal.progress("Exporting", depth) as advance:
             for case in look:
                 advance(1)
-                if choice.takes(case):
+                is_copy = look.out_of_reach.get(case.message_id) == COPY
+                if choice.takes(case) and not is_copy:
                     count += export_file.write([case])
     if not count and not look.is_cut_short:
         session.terminal.warn(look.cost())
         raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
+    is_complete = not (look.is_cut_short or look.is_cut)
     if look.is_cut_short:
         session.terminal.warn("There were too many for one look: the file is not complete.")
-    session.terminal.result(
-        {"file": str(file), "count": count, "is_complete": not look.is_cut_short}
-    )
-    return Exit.PARTLY if look.is_cut_short else Exit.DONE
+    elif look.is_cut:
+        session.terminal.warn(f"{CUT} The file is not complete.")
+    session.terminal.result({"file": str(file), "count": count, "is_complete": is_complete})
+    return Exit.DONE if is_complete else Exit.PARTLY

@@ -11,6 +11,7 @@ from redrive.core.outgoing import ENTRIES_PER_CALL
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.kept_file import KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
+from smart_redriver.oncall.moving.group_order import tell_import_order
 from smart_redriver.oncall.moving.importing import ToParkingLot, ToSource
 from smart_redriver.oncall.moving.meant import SAMPLES, sample
 from smart_redriver.oncall.moving.shift import new_owner, shift
@@ -42,6 +43,7 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
     for kept in islice(file, SAMPLES):
         say(f"  such as {kept.letter.original_id}:")
         say(f"      {sample(kept.letter.body)}")
+    tell_import_order(session, file, to_source=request.to_source)
     standing = tell_standing(session)
     if request.to_source:
         confirm_sending(session, "Import them?", standing, insists=request.insists)

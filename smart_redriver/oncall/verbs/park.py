@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
+from smart_redriver.oncall.moving.group_order import tell_gap
 from smart_redriver.oncall.moving.meant import find_meant, tell_meant
 from smart_redriver.oncall.moving.parking import BY_HAND, Park
 from smart_redriver.oncall.moving.work import Work
@@ -33,6 +34,7 @@ def park(session: Session, request: ParkRequest) -> Exit:
         f"Plan: park {least}{letters(meant.count)} of the DLQ as {BY_HAND}; `redrive replay` sends them back:"
     )
     tell_meant(session, request.choice, meant)
+    tell_gap(session)
     tell_standing(session)
     if request.is_dry_run:
         return end_dry_run(session, meant.to_json())

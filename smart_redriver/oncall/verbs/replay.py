@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
+from smart_redriver.oncall.moving.group_order import tell_order
 from smart_redriver.oncall.moving.meant import Meant, find_meant, tell_meant
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.throttle import Throttle
@@ -43,7 +44,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     """Show the plan, ask, send back. Raises CallFailed and Refused."""
     validate = validator(request.validate) if request.validate else None
     rate = session.settings.max_rate if request.rate is None else request.rate
-    meant = find_meant(session, request.choice, from_dlq=request.from_dlq)
+    meant = find_meant(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
     _tell_plan(session, request, meant, rate)
     standing = tell_standing(session)
     if request.is_dry_run:
@@ -59,6 +60,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         SendBack(session, out_of, note=note, validate=validate),
         workers=request.workers,
         throttle=throttle,
+        is_sent=True,
         once_each=True,  # what its consumer parks again at once would be sent for as long as this runs
     )
     what = f"replay {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
@@ -82,6 +84,7 @@ def _tell_plan(session: Session, request: ReplayRequest, meant: Meant, rate: flo
     if request.validate:
         say(f"Each body is given to `{request.validate}` first; those it refuses stay.")
     say("Each keeps its trail and starts with no strikes.")
+    tell_order(session, from_dlq=request.from_dlq)
     if request.from_dlq:
         say(
             "What is replayed from the DLQ is no evidence to the circuit breaker; `redrive drain` is."

@@ -14,8 +14,10 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.edit_form import difference
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.look import look_through
+from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
-from smart_redriver.oncall.moving.meant import SAMPLES, facts_of, nothing_matches
+from smart_redriver.oncall.moving.group_order import tell_order
+from smart_redriver.oncall.moving.meant import CUT, SAMPLES, facts_of, nothing_matches
 from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.transform import Transformation
 from smart_redriver.oncall.moving.validate import validator
@@ -51,6 +53,8 @@ class Trial:
 
     changed: set[str] = field(default_factory=set)
     left_over: set[str] = field(default_factory=set)
+    overtaking: int = 0
+    is_cut: bool = False
     staying: Counter[str] = field(default_factory=Counter)
     samples: list[tuple[Letter, Letter]] = field(default_factory=list)
     cost: str = ""
@@ -70,6 +74,10 @@ class Trial:
             yield f"Left-over copies of letters sent before, which are removed: {len(self.left_over):,}."
         for why, count in self.staying.most_common():
             yield f"Stay as and where they are: {letters(count)}, {why}."
+        if self.overtaking:
+            yield f"Overtake earlier letters of their message group, which stay: {letters(self.overtaking)}."
+        if self.is_cut:
+            yield f"{CUT} Run it again for them."
         yield self.cost
 
 
@@ -97,17 +105,21 @@ def _try(
     """Let the command make what it makes of every letter that is meant. Raises Refused where it makes nothing."""
     trial = Trial()
     facts = facts_of(session, from_dlq=request.from_dlq)
-    look = look_through(session, out_of, facts.depth)
+    look = look_through(session, out_of, facts.depth, is_sent=True)
+    overtaking = Overtaking()
     with look, session.terminal.progress("Trying", facts.depth) as advance:
         for case in look:
             advance(1)
             if case.is_replaced:
                 trial.left_over.add(case.message_id)
-            elif request.choice.takes(case):
-                _try_on(case, transformation, trial)
+            elif (why := look.out_of_reach.get(case.message_id)) != COPY:
+                if request.choice.takes(case):
+                    _try_on(case, transformation, trial, why)
+                overtaking.saw(case, is_meant=case.message_id in trial.changed)
             if request.choice.ids and trial.count == len(request.choice.ids):
                 break
     trial.cost = look.cost()
+    trial.overtaking, trial.is_cut = overtaking.count, look.is_cut
     if look.is_cut_short:
         raise Refused("There are too many to try it on in one look. Narrow the choice.")
     if not trial.count and not trial.left_over:
@@ -118,8 +130,10 @@ def _try(
     return trial
 
 
-def _try_on(case: Case, transformation: Transformation, trial: Trial) -> None:
-    if fault := transformation.fault_of(case.letter):
+def _try_on(
+    case: Case, transformation: Transformation, trial: Trial, out_of_reach: str | None
+) -> None:
+    if fault := out_of_reach or transformation.fault_of(case.letter):
         trial.staying[fault] += 1
         return
     trial.changed.add(case.message_id)
@@ -139,6 +153,7 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
     say("Each keeps its trail and starts with no strikes.")
+    tell_order(session, from_dlq=request.from_dlq)
 
 
 def _send(
@@ -162,7 +177,7 @@ def _send(
         agreed = Choice(
             ids=frozenset(trial.changed | trial.left_over)
         )  # what arrives meanwhile nobody has agreed to
-        work = Work(session, out_of, agreed, act, once_each=True)
+        work = Work(session, out_of, agreed, act, once_each=True, is_sent=True)
         with (
             recorded(session, what, request.reason) as ended,
             session.terminal.progress("Editing", len(trial.changed)) as advance,

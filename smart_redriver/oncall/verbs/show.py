@@ -43,6 +43,9 @@ _WHERE = {
     Status.DELETED: "deleted by a person, who kept a file of it",
 }
 
+#: Of a FIFO queue.
+_KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, what became of it is not known yet"
+
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
 
 
@@ -65,6 +68,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Tell where a letter is, its history, and its content where it can be looked at. Raises CallFailed, Refused."""
     entry = find_entry(session, message_id)
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
+    ids |= {entry.kept_id} if entry and entry.kept_id else set()
     found, hidden = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
     if entry is None and found is None:
         raise Refused(
@@ -122,6 +126,8 @@ def _look_for(
 
 
 def _where(entry: Entry | None, hidden: str | None = None) -> str:
+    if entry is not None and entry.status is Status.REDRIVEN and entry.kept_id:
+        return _KEPT
     where = _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
     return f"{where}, {hidden}" if hidden else where
 
@@ -162,6 +168,8 @@ def _tell(
         why = "it was not looked for there, or not found. --look N looks further"
         say(f"Its body is not at hand: {'it is hidden' if hidden else why}.")
         return
+    if letter.group_id is not None:
+        say(f"  Message group: {printable(letter.group_id)}")
     say(f"  Attributes ({len(letter.attributes)}):")
     for name, attribute in attributes_to_json(letter.attributes).items():
         value = attribute.get("StringValue", attribute.get("BinaryBase64", ""))

@@ -87,7 +87,7 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
             elif entry.status is Status.PARKED:
                 found.parked[entry.current_id] = one.letter
             else:
-                found.away[entry.current_id] = one.letter
+                found.away[entry.kept_id or entry.current_id] = one.letter
     return found
 
 

@@ -1,0 +1,94 @@
+"""Which letters of a FIFO queue a person can take, and in what order they go. Pure.
+
+What a pass has sent on stays at its place in the DLQ, see `redrive.core.ordered`: taken from there while nobody knows
+what became of its copy, it would be there twice. On a standard queue nothing stays, and all can be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from redrive.core.case import Case, GroupView
+from redrive.core.ledger import Status
+from redrive.core.ordered import copies_among
+
+T = TypeVar("T")
+
+OUT = "its copy is out: what became of that is not known yet"
+DONE = "its consumer is done with its copy: the next pass removes it"
+BEHIND = "an earlier letter of its message group stays, which it would overtake"
+_DONE = (Status.SUCCEEDED, Status.PARKED)
+COPY = "it is a copy that came back, of a letter that is at its place still"
+
+
+def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, str]:
+    """Why letters that were received together can't be taken, by message id.
+
+    `is_sent`: whether they are to go to their source queue, where none may overtake one whose copy is out.
+    """
+    here = {case.message_id for case in cases}
+    copies = {case.message_id for case in copies_among(cases)}
+    why: dict[str, str] = {}
+    waiting: set[str | None] = set()
+    for case in cases:
+        if case.message_id in copies:
+            why[case.message_id] = COPY
+        elif case.is_kept and not _is_back(case, here):
+            is_done = case.entry is not None and case.entry.status in _DONE
+            why[case.message_id] = DONE if is_done else OUT
+            if not is_done:
+                waiting.add(case.letter.group_id)
+        elif is_sent and case.letter.group_id in waiting:
+            why[case.message_id] = BEHIND
+    return why
+
+
+def _is_back(case: Case, here: set[str]) -> bool:
+    """Whether the copy failed: a pass has met it, its consumer reported its last failure, or it is in hand."""
+    entry = case.entry
+    assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
+    if entry.status is Status.RETURNED or entry.current_id in here:
+        return True
+    return entry.status is Status.REDRIVEN and entry.is_settled
+
+
+def is_cut(case: Case) -> bool:
+    """Whether more of its group may follow, in a FIFO queue, that can't be received before this one is gone."""
+    return case.group_view is not GroupView.WHOLE
+
+
+def in_ranks(items: Sequence[T], group_of: Callable[[T], str | None]) -> Iterator[list[T]]:
+    """The first of each group, then the second of each, and so on: what is sent together can't overtake each other.
+
+    What is of no group goes with the first.
+    """
+    ranks: list[list[T]] = []
+    had: dict[str, int] = {}
+    for one in items:
+        group = group_of(one)
+        rank = 0 if group is None else had.get(group, 0)
+        if group is not None:
+            had[group] = rank + 1
+        if rank == len(ranks):
+            ranks.append([])
+        ranks[rank].append(one)
+    yield from ranks
+
+
+class Overtaking:
+    """Counts letters that are meant although an earlier one of their group is not, as they are met."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._staying: set[str] = set()
+
+    def saw(self, case: Case, *, is_meant: bool) -> None:
+        """Take in the next letter of its group."""
+        group = case.letter.group_id
+        if group is None:
+            return
+        if not is_meant:
+            self._staying.add(group)
+        elif group in self._staying:
+            self.count += 1

@@ -1,0 +1,287 @@
+"""The command on FIFO queues: groups keep their order, and no letter is taken whose copy is out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fakes.faults import fail_entries, nth
+from redrive.core.ledger import Status
+from simulator.world import DLQ, PARKING_LOT, SOURCE
+from tests.oncall.desk import Desk
+
+OUT = "its copy is out: what became of that is not known yet"
+BEHIND = "an earlier letter of its message group stays"
+TWELVE = [f"a-{number:02}" for number in range(12)]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.chdir(tmp_path)  # where originals are kept
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "sed -i s/broken/mended/")
+    return Desk(fifo=True)
+
+
+@pytest.fixture
+def out(desk: Desk) -> str:
+    """The id of a letter whose copy a pass has sent; `a-2` is behind it."""
+    original_id, *_ = desk.dead_letters("a-1", "a-2")
+    desk("run", "--yes")  # its backoff is a hold
+    desk.sleep(120)
+    desk("run", "--yes")
+    assert desk.entry(original_id).kept_id == original_id
+    assert desk.in_order(SOURCE) == ["a-1"]
+    return original_id
+
+
+# Order.
+
+
+@pytest.mark.parametrize("from_dlq", [False, True])
+def test_all_letters_of_a_group_are_replayed_in_their_order(desk: Desk, from_dlq: bool) -> None:
+    bodies = [*TWELVE, "b-1", "b-2", "c-1"]
+    (desk.dead_letters if from_dlq else desk.park)(*bodies)
+    where = ["--from-dlq"] if from_dlq else []
+
+    ran = desk("replay", "--all", "--yes", *where)
+
+    assert ran.code == 0, ran.said
+    sent = desk.in_order(SOURCE)
+    assert sorted(sent) == sorted(bodies)
+    for group in "abc":
+        assert [one for one in sent if one[0] == group] == [
+            one for one in bodies if one[0] == group
+        ]
+
+
+def test_groups_go_side_by_side(desk: Desk) -> None:
+    desk.park("a-1", "a-2", "b-1", "b-2", "c-1")
+
+    desk("replay", "--all", "--yes", "--reason", "fixed")
+
+    assert desk.calls.count("SendMessageBatch") == 2
+
+
+def test_a_plan_says_what_order_is_kept_and_what_can_not_be(desk: Desk) -> None:
+    desk.park("a-1")
+
+    ran = desk("replay", "--all", "--dry-run")
+
+    assert "Letters of one message group go in their order" in ran.said
+    assert "What of their groups has gone on meanwhile has overtaken them." in ran.said
+
+
+def test_a_plan_of_standard_queues_speaks_of_no_groups() -> None:
+    desk = Desk()
+    desk.park("a")
+
+    assert "group" not in desk("replay", "--all", "--dry-run").said
+
+
+def test_letters_out_of_the_middle_of_a_group_are_counted_before_they_go(desk: Desk) -> None:
+    desk.dead_letters("a-1", "a-2 x", "a-3 x", "b-1 x")
+
+    ran = desk("replay", "--from-dlq", "--contains", "x", "--yes")
+
+    assert "2  overtake earlier letters of their message group, which stay" in ran.said
+    assert sorted(desk.in_order(SOURCE)) == ["a-2 x", "a-3 x", "b-1 x"]
+    assert desk.in_order(DLQ) == ["a-1"]
+
+
+def test_what_follows_a_refused_letter_in_its_group_stays(desk: Desk) -> None:
+    desk.park("a-1", "a-2", "a-3", "b-1", "b-2")
+
+    ran = desk(
+        "replay",
+        "--all",
+        "--yes",
+        script=nth("SendMessageBatch", 0, fail_entries({0}, "InvalidMessageContents")),
+    )
+
+    assert desk.in_order(PARKING_LOT) == ["a-1", "a-2", "a-3"]
+    assert desk.in_order(SOURCE) == ["b-1", "b-2"]
+    assert f"Skipped 2: {BEHIND}" in ran.said
+
+
+def test_what_follows_a_letter_that_is_not_valid_stays(desk: Desk) -> None:
+    desk.park("a-bad", "a-2", "b-1")
+
+    ran = desk("replay", "--all", "--yes", "--validate", "grep -v bad")
+
+    assert desk.in_order(SOURCE) == ["b-1"]
+    assert f"Skipped 1: {BEHIND}" in ran.said
+
+
+def test_of_a_long_group_the_plan_says_that_its_end_is_out_of_sight(desk: Desk) -> None:
+    desk.dead_letters(*TWELVE)
+
+    ran = desk("replay", "--from-dlq", "--contains", "a", "--dry-run")
+
+    assert "replay at least 10 letters" in ran.said
+    assert "SQS hands out ten letters" in ran.said
+
+
+# Letters whose copies are out.
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["replay", "--from-dlq"],
+        ["edit", "--from-dlq"],
+        ["park"],
+        ["delete", "--from-dlq"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_letter_whose_copy_is_out_is_left_where_it_is(
+    desk: Desk, out: str, command: list[str]
+) -> None:
+    name, *options = command
+
+    ran = desk(name, out, *options, "--yes", answer="1")
+
+    assert ran.code != 0
+    assert OUT in ran.said
+    assert desk.in_order(SOURCE) == ["a-1"]
+    assert desk.in_order(DLQ) == ["a-1", "a-2"]
+    assert desk.in_order(PARKING_LOT) == []
+    assert desk.entry(out).status is Status.REDRIVEN
+
+
+def test_what_is_behind_a_letter_whose_copy_is_out_does_not_overtake_it(
+    desk: Desk, out: str
+) -> None:
+    ran = desk("replay", "--all", "--from-dlq", "--yes")
+
+    assert desk.in_order(SOURCE) == ["a-1"]
+    assert f"Skipped 1: {OUT}" in ran.said
+    assert f"Skipped 1: {BEHIND}" in ran.said
+
+
+def test_parking_takes_the_rest_of_the_group_and_leaves_the_letter_whose_copy_is_out(
+    desk: Desk, out: str
+) -> None:
+    ran = desk("park", "--all", "--yes")
+
+    assert f"Skipped 1: {OUT}" in ran.said
+    assert (desk.in_order(DLQ), desk.in_order(PARKING_LOT)) == (["a-1"], ["a-2"])
+
+
+def test_a_letter_whose_copy_came_back_is_replayed_from_its_place_and_is_there_once(
+    desk: Desk, out: str
+) -> None:
+    desk.fail_again()
+    assert desk.in_order(DLQ) == ["a-1", "a-2", "a-1"]
+
+    ran = desk("replay", "--all", "--from-dlq", "--yes")
+
+    assert desk.in_order(SOURCE) == ["a-1", "a-2"]
+    assert desk.entry(out).status is Status.REPLAYED
+    assert ran.code == 0, ran.said
+    assert desk.in_order(DLQ) == []
+    assert "removed 1 left-over copies" in ran.said.lower()
+
+
+def test_show_says_that_a_letter_is_out_and_of_which_group(desk: Desk, out: str) -> None:
+    ran = desk("show", out)
+
+    assert f"{out} is out, and at its place in the DLQ" in ran.said
+    assert "Message group: a" in ran.said
+
+
+def test_a_copy_that_came_back_is_not_written_to_a_file_beside_its_letter(
+    desk: Desk, out: str
+) -> None:
+    desk.fail_again()
+
+    desk("export", "kept.jsonl", "--from-dlq")
+
+    lines = [json.loads(line) for line in Path("kept.jsonl").read_text().splitlines()]
+    assert [(one["body"], one["group_id"]) for one in lines] == [("a-1", "a"), ("a-2", "a")]
+
+
+# Files, and the rest.
+
+
+def test_an_edited_letter_keeps_its_group_and_undo_puts_the_original_into_the_parking_lot(
+    desk: Desk,
+) -> None:
+    (original_id,) = desk.park("a-broken")
+
+    desk("edit", original_id, "--yes")
+
+    (message,) = desk.world.sqs.inspect.messages(desk.world.queue_name(SOURCE))
+    assert (message.body, message.group_id) == ("a-mended", "a")
+    desk.fail_again()
+    (kept,) = Path().glob("*.jsonl")
+    ran = desk("undo", str(kept), "--yes")
+    assert ran.code == 0, ran.said
+    (message,) = desk.world.sqs.inspect.messages(desk.world.queue_name(PARKING_LOT))
+    assert (message.body, message.group_id) == ("a-broken", "a")
+
+
+def test_many_are_edited_in_the_order_of_their_groups(desk: Desk) -> None:
+    desk.park("a-1 broken", "a-2 broken", "b-1 fine", "b-2 broken")
+
+    ran = desk("edit", "--all", "--with", "sed s/broken/mended/", "--yes")
+
+    assert "Overtake earlier letters of their message group, which stay: 1 letter" in ran.said
+    sent = desk.in_order(SOURCE)
+    assert sorted(sent) == ["a-1 mended", "a-2 mended", "b-2 mended"]
+    assert sent.index("a-1 mended") < sent.index("a-2 mended")
+
+
+@pytest.mark.parametrize("where", [SOURCE, PARKING_LOT])
+def test_an_import_keeps_groups_and_their_order(desk: Desk, where: str) -> None:
+    desk.park(*TWELVE[:3], "b-1")
+    desk("delete", "--all", "--export", "kept.jsonl", "--yes", answer="4")
+    assert desk.in_order(PARKING_LOT) == []
+    to = ["--to", "source" if where == SOURCE else "parking-lot"]
+
+    ran = desk("import", "kept.jsonl", *to, "--yes")
+
+    assert ran.code == 0, ran.said
+    assert "Each keeps its message group, in the order of the file." in ran.said
+    messages = desk.world.sqs.inspect.messages(desk.world.queue_name(where))
+    assert {one.body: one.group_id for one in messages} == dict.fromkeys(TWELVE[:3], "a") | {
+        "b-1": "b"
+    }
+    assert [one for one in desk.in_order(where) if one[0] == "a"] == TWELVE[:3]
+
+
+def test_an_imported_letter_of_no_group_is_a_group_by_itself(desk: Desk) -> None:
+    desk.park("a-1", "a-2")
+    desk("delete", "--all", "--export", "kept.jsonl", "--yes", answer="2")
+    lines = [json.loads(line) for line in Path("kept.jsonl").read_text().splitlines()]
+    Path("kept.jsonl").write_text(
+        "".join(json.dumps(one | {"group_id": None}) + "\n" for one in lines)
+    )
+
+    ran = desk("import", "kept.jsonl", "--to", "parking-lot", "--yes")
+
+    assert "each a group by itself: 2 letters" in ran.said
+    messages = desk.world.sqs.inspect.messages(desk.world.queue_name(PARKING_LOT))
+    assert {one.group_id for one in messages} == {one["original_id"] for one in lines}
+
+
+def test_what_follows_a_refused_letter_of_a_file_is_not_imported(desk: Desk) -> None:
+    desk.park("a-1", "a-2", "b-1")
+    desk("delete", "--all", "--export", "kept.jsonl", "--yes", answer="3")
+    refuses = nth("SendMessageBatch", 0, fail_entries({0}, "InvalidMessageContents"))
+
+    ran = desk("import", "kept.jsonl", "--to", "parking-lot", "--yes", script=refuses)
+
+    assert desk.in_order(PARKING_LOT) == ["b-1"]
+    assert f"Skipped 1: {BEHIND}" in ran.said
+    desk("import", "kept.jsonl", "--to", "parking-lot", "--yes")
+    assert sorted(desk.in_order(PARKING_LOT)) == ["a-1", "a-2", "b-1"]
+
+
+def test_a_drain_says_that_of_a_group_one_letter_is_out(desk: Desk) -> None:
+    desk.dead_letters("a-1")
+
+    assert "Of each message group one letter is out at a time" in desk("drain", "--yes").said
