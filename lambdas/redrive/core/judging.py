@@ -65,24 +65,41 @@ def judge(
         )
         after = circuit
         if judgement.verdict is not None:
-            is_whole = judgement.verdict is Verdict.SUCCESS and known.succeeded >= batch.size
-            after = circuit.with_verdict(
-                batch,
-                judgement.verdict,
-                is_strike=judgement.is_strike,
-                was_alone=judgement.was_alone,
-                overturned_at=judgement.overturned_at,
-                unaccounted=_unaccounted(batch, judgement, known),
-                is_whole=is_whole,
+            after = _fallen(
+                circuit, batch, judgement, judgement.verdict, known, settings, now, roll
             )
-            after = _record(after, batch, judgement, settings, now, roll)
-            if is_whole:
-                after = _free_causes(after, batch, now)
-            if judgement.is_strike:
-                after = _hold_causes(after, batch.heard, settings, now, roll)
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
+
+
+def _fallen(
+    circuit: Circuit,
+    batch: Batch,
+    judgement: Judgement,
+    verdict: Verdict,
+    known: Evidence,
+    settings: Settings,
+    now: datetime,
+    roll: float,
+) -> Circuit:
+    """The circuit after a verdict that has fallen, and what else follows from it."""
+    is_whole = verdict is Verdict.SUCCESS and known.succeeded >= batch.size
+    after = circuit.with_verdict(
+        batch,
+        verdict,
+        is_strike=judgement.is_strike,
+        was_alone=judgement.was_alone,
+        overturned_at=judgement.overturned_at,
+        unaccounted=_unaccounted(batch, judgement, known),
+        is_whole=is_whole,
+    )
+    after = _record(after, batch, judgement, settings, now, roll)
+    if is_whole:
+        after = _free_causes(after, batch, now)
+    if judgement.is_strike:
+        after = _hold_causes(after, batch.heard, settings, now, roll)
+    return after
 
 
 def _unaccounted(batch: Batch, judgement: Judgement, evidence: Evidence) -> int:
