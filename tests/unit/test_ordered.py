@@ -14,7 +14,15 @@ from redrive.core.case import Case, GroupView
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, ParkReason, Redrive
 from redrive.core.ledger import COPIES_KEPT, REPLACED_IDS_KEPT, Entry, Status
-from redrive.core.ordered import LONGEST_OUT, Fate, copies_among, fate, in_order, without_copies
+from redrive.core.ordered import (
+    LONGEST_OUT,
+    LONGEST_OUT_UNSEEN,
+    Fate,
+    copies_among,
+    fate,
+    in_order,
+    without_copies,
+)
 from redrive.settings import FifoPoison, Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, a_trail, an_entry
 from tests.unit.situations import EXPIRING, TERMS, park, redrive
@@ -48,6 +56,7 @@ def of_batch_7(verdict: Verdict = Verdict.SUCCESS, **changes: Any) -> Circuit:
 
 UNJUDGED = a_circuit(judged=())
 WHOLE = of_batch_7(is_whole=True)
+UNSHOWN = of_batch_7(Verdict.NO_EVIDENCE)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +81,20 @@ WHOLE = of_batch_7(is_whole=True)
         (kept(sent_before=SETTLED, view=GroupView.FULL, strikes=1), of_batch_7(), FIFO, Fate.BACK),
         (
             kept(sent_before=SETTLED, view=GroupView.FULL),
-            of_batch_7(Verdict.NO_EVIDENCE),
+            of_batch_7(Verdict.FAILURE),
             FIFO,
             Fate.BACK,
         ),
-        (kept(sent_before=SETTLED, view=GroupView.FULL), UNJUDGED, FIFO, Fate.BACK),
+        (
+            kept(sent_before=SETTLED, view=GroupView.FULL),
+            replace(UNSHOWN, failed_at=NOW),
+            FIFO,
+            Fate.BACK,
+        ),
+        (kept(sent_before=SETTLED, view=GroupView.FULL), UNSHOWN, FIFO, Fate.OUT),
+        (kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL), UNSHOWN, FIFO, Fate.DONE),
+        (kept(sent_before=SETTLED + LONGEST_OUT), UNSHOWN, BUSY, Fate.OUT),
+        (kept(sent_before=SETTLED + LONGEST_OUT_UNSEEN), UNSHOWN, BUSY, Fate.DONE),
     ],
     ids=[
         "it was met again",
@@ -96,8 +114,12 @@ WHOLE = of_batch_7(is_whole=True)
         "the next look may show the end of its group",
         "the end of its group is out of sight, and others succeeded",
         "likewise, but it came back before",
-        "likewise, and nothing shows that anybody succeeded",
-        "likewise, if nobody remembers its batch",
+        "likewise, and its batch failed",
+        "likewise, and something has failed since it was sent",
+        "likewise, and nothing is known of the others",
+        "likewise, for hours",
+        "the source queue is not empty, and nobody was seen at work",
+        "likewise, for a day",
     ],
 )
 def test_a_copy_is_done_when_that_is_shown_or_nowhere_else_it_could_be(
@@ -182,6 +204,27 @@ def test_a_copy_is_known_where_its_record_was_lost() -> None:
     first_visit = Case(letter=a_letter(message_id="m1"))
 
     assert copies_among([first_visit, a_copy()]) == [a_copy()]
+
+
+def test_what_a_person_has_sent_again_is_no_copy_of_what_was_left_behind() -> None:
+    """The delete of the old one failed: it is what is to be discarded."""
+    left_behind = Case(letter=a_letter(message_id="m1"), entry=an_entry(replaced_ids=("m1",)))
+    replayed = a_copy(of="m1", name="replayed", current_id="replayed", replaced_ids=("m1",))
+
+    assert left_behind.is_replaced
+    assert copies_among([left_behind, replayed]) == []
+
+
+def test_a_consumers_own_message_that_carries_the_trail_is_no_copy() -> None:
+    first_visit = Case(letter=a_letter(message_id="m1"))
+    of_its_own = a_copy(name="follow-up")
+
+    assert (
+        copies_among(
+            [first_visit, replace(of_its_own, letter=replace(of_its_own.letter, body="other"))]
+        )
+        == []
+    )
 
 
 def test_a_letter_whose_copy_is_discarded_has_come_back() -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from redrive.core.batch import Verdict
+from redrive.core.batch import Judged, Verdict
 from redrive.core.case import Case, GroupView
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason
@@ -29,9 +29,11 @@ from redrive.settings import FifoPoison, Settings
 #: Why letters are parked that their consumer can't process; others can't stay, whatever their group waits for.
 POISON = frozenset({ParkReason.MAX_ATTEMPTS, ParkReason.PERMANENT, ParkReason.GAVE_UP})
 
-#: A copy of which nothing was heard or seen for so long after it must have failed is done: if it should be in the
-#: source queue still, what follows it stands behind it there.
+#: So long after it must have failed, a copy is taken for done although messages are in its source queue, or the end of
+#: its group was out of sight: what follows it stands behind it, if it should be in the source queue still.
 LONGEST_OUT = timedelta(hours=2)
+#: As long where nothing shows that the consumer was at work: switched off, it may have received none of them.
+LONGEST_OUT_UNSEEN = timedelta(hours=24)
 
 
 class Fate(Enum):
@@ -62,17 +64,32 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
     settled_at += timedelta(seconds=settings.verdict_grace_seconds)
-    is_overdue = now >= settled_at + LONGEST_OUT
-    if now < settled_at or not (terms.is_source_empty or is_overdue):
+    is_seen = judged is not None and judged.verdict is not Verdict.NO_EVIDENCE
+    longest = LONGEST_OUT if is_seen else LONGEST_OUT_UNSEEN
+    if now < settled_at or not (terms.is_source_empty or now >= settled_at + longest):
         return Fate.OUT
     if case.group_view is GroupView.WHOLE:
         return Fate.DONE
+    is_overdue = now >= settled_at + LONGEST_OUT
     if case.group_view is GroupView.CUT and not is_overdue:
         return Fate.OUT  # the next look is likely to show all of it
-    # Success is shown: where the end of the group is out of sight, it is not presumed of a letter that came back before
-    # while others succeeded, nor where nothing of the batch was.
-    is_shown = judged is not None and judged.verdict is Verdict.SUCCESS
-    return Fate.DONE if is_shown and not case.is_suspect else Fate.BACK
+    return _out_of_sight(case, judged, circuit, is_overdue=is_overdue)
+
+
+def _out_of_sight(case: Case, judged: Judged | None, circuit: Circuit, *, is_overdue: bool) -> Fate:
+    """What became of a copy that would stand behind the end of what can be seen of its group.
+
+    Not that it failed, unless something else did: sent again and again, one that succeeds would be done each time.
+    """
+    if judged is not None and judged.verdict is Verdict.SUCCESS:
+        return Fate.BACK if case.is_suspect else Fate.DONE
+    sent_at = case.last_try
+    has_failed = (
+        circuit.failed_at is not None and sent_at is not None and circuit.failed_at >= sent_at
+    )
+    if has_failed or (judged is not None and judged.verdict is Verdict.FAILURE):
+        return Fate.BACK
+    return Fate.DONE if is_overdue else Fate.OUT
 
 
 def in_order(
@@ -104,16 +121,28 @@ def _hold(
 
 
 def copies_among(cases: Iterable[Case]) -> list[Case]:
-    """Letters in hand that came back while what they are copies of is in hand, too: it stands before them in their group."""
-    originals: set[str] = set()
+    """Letters in hand that came back while what they are copies of is in hand, too: it stands before them in their group.
+
+    What an accepted send has replaced is nothing to be a copy of. One that the ledger does not know, since a write was lost,
+    has to have the same body: a consumer may have copied the trail on to a message of its own.
+    """
+    originals: dict[str, Case] = {}
     copies = []
     for case in cases:
         kept = case.entry.kept_id if case.entry else None
-        if {case.original_id, kept} & (originals - {case.message_id}):
+        original = originals.get(case.original_id) or originals.get(kept or "")
+        if original is not None and (_is_known(case) or case.letter.body == original.letter.body):
             copies.append(case)
-        else:
-            originals.add(case.message_id)
+        elif not case.is_replaced:
+            originals[case.message_id] = case
     return copies
+
+
+def _is_known(copy: Case) -> bool:
+    entry = copy.entry
+    return entry is not None and (
+        copy.message_id == entry.current_id or entry.has_replaced(copy.message_id)
+    )
 
 
 def without_copies(cases: Sequence[Case], copies: Sequence[Case]) -> list[Case]:
