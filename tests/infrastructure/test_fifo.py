@@ -64,9 +64,15 @@ def test_the_function_is_told_what_becomes_of_poison(fifo_template):
 def test_an_adopted_fifo_pair_gets_a_fifo_parking_lot_and_its_neighbour_a_standard_one(synth):
     template = synth(queues=[fifo_entry("bookings", "bookings"), entry("orders")])
 
-    assert queue_behind(template, "BookingsParkingLotQueueUrl").items() >= IN_ORDER.items()
-    assert not IN_ORDER.keys() & queue_behind(template, "OrdersParkingLotQueueUrl").keys()
-    assert not IN_ORDER.keys() & queue_behind(template, "BookingsOutcomeQueueUrl").keys()
+    queues = template.find_resources("AWS::SQS::Queue")
+
+    def made(owner: str, role: str) -> dict[str, Any]:
+        (found,) = [one for name, one in queues.items() if owner in name and role in name]
+        return found["Properties"]
+
+    assert made("Bookings", "ParkingLot").items() >= IN_ORDER.items()
+    assert not IN_ORDER.keys() & made("Orders", "ParkingLot").keys()
+    assert not IN_ORDER.keys() & made("Bookings", "Outcome").keys()
 
 
 def test_alarms_and_metrics_name_a_fifo_queue_in_full():

@@ -130,7 +130,8 @@ def copies_among(cases: Iterable[Case]) -> list[Case]:
     copies = []
     for case in cases:
         kept = case.entry.kept_id if case.entry else None
-        original = originals.get(case.original_id) or originals.get(kept or "")
+        names = {case.original_id, kept} - {case.message_id}
+        original = next((originals[name] for name in names if name in originals), None)
         if original is not None and (_is_known(case) or case.letter.body == original.letter.body):
             copies.append(case)
         elif not case.is_replaced:

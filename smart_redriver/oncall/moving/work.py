@@ -95,7 +95,8 @@ class Work:
         self._choice = choice
         self._act = act
         self._limit = limit
-        self._workers = 1 if limit is not None else workers
+        # What one worker has in hand of a FIFO queue hides the rest of its group: another's empty answer says nothing.
+        self._workers = 1 if limit is not None or out_of.is_fifo else workers
         self._throttle = throttle
         self._once_each = once_each
         self._is_sent = is_sent
