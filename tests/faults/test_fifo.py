@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from fakes.faults import (
@@ -26,7 +27,7 @@ from redrive.settings import Settings
 from simulator.conditions import Conditions
 from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartPolicy
-from simulator.world import DLQ, World, hours, minutes
+from simulator.world import DLQ, TABLE, World, hours, minutes
 from tests.faults.cases import Cases
 
 LOST = EndpointConnectionError(endpoint_url="https://aws.invalid")
@@ -129,3 +130,26 @@ def test_wherever_a_pass_is_struck_order_is_kept_and_nothing_is_lost(cases: Case
         cases.add("FIFO: crash points and faults", where, complaints(world, repeats_allowed=GROUPS))
 
     assert not cases.wrong, str(cases)
+
+
+@pytest.mark.parametrize("at_minute", range(1, 7))
+def test_a_table_that_is_lost_while_letters_are_out_loses_none_of_them(at_minute: int) -> None:
+    """What SQS swallows within five minutes was sent by what a ledger knew: another one's sends have other ids."""
+    world = World(
+        seed=5,
+        consumer=Consumer(health=down_until(RECOVERY)),
+        conditions=Conditions(fifo=True, groups=GROUPS, visibility_timeout=5, max_receive_count=1),
+        step=timedelta(seconds=30),
+    )
+    world.dead_letters(LETTERS)
+
+    def lose_the_table() -> None:
+        for item in world.dynamodb.scan(TableName=TABLE)["Items"]:
+            world.dynamodb.delete_item(TableName=TABLE, Key={"PK": item["PK"]})
+
+    world.later(minutes(at_minute), lose_the_table)
+    world.run(Struck(world, {}), until=hours(30), stop=lambda: world.is_settled)
+
+    assert world.lost() == set()
+    assert world.bodies(DLQ) == []
+    assert set(world.deliveries.done) == world.letters

@@ -250,6 +250,7 @@ def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_oft
         entry(trail=a_trail(redrive_count=3)),
         entry(letter=replace(letter, message_id="m2")),
         entry(letter=replace(letter, body="edited")),
+        entry(salt=1),
     ]
     assert first["MessageDeduplicationId"] not in {one["MessageDeduplicationId"] for one in others}
 

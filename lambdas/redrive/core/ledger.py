@@ -40,6 +40,7 @@ class Entry:
         current_id: the MessageId of the copy that was sent last.
         kept_id: of the message that stays at its place in the DLQ, at the head of its group, until it is known what became
             of the copy: a FIFO queue has no other way back to it.
+        salt: part of its deduplication ids. Made with the entry, so that one of a table that was lost is another.
         left_id: of the copy that its consumer says it has parked: should that come back, it is the letter still.
         replaced_ids: ids of copies that an accepted send has replaced, newest last.
         redrive_count: every redrive. `strikes`: the returns that speak against the letter.
@@ -65,6 +66,7 @@ class Entry:
     status: Status
     current_id: str
     kept_id: str | None = None
+    salt: int = 0
     left_id: str | None = None
     replaced_ids: tuple[str, ...] = ()
     redrive_count: int = 0

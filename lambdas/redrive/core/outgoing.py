@@ -27,7 +27,7 @@ BYTES_PER_CALL = 1_048_576
 
 @dataclass(slots=True, kw_only=True)
 class Outgoing:
-    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail.
+    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail; for `salt` see `Entry`.
 
     Attributes:
         trail_attribute: the trail as the message carries it.
@@ -41,6 +41,7 @@ class Outgoing:
     trail: Trail
     size_limit: int
     delay: timedelta = timedelta()
+    salt: int = 0
     trail_attribute: Attribute = field(init=False)
     carries_trail: bool = field(init=False)
     size: int = field(init=False)
@@ -56,13 +57,13 @@ class Outgoing:
 
     @property
     def deduplication_id(self) -> str:
-        """The same whenever this copy is sent on as often redriven, and with this body.
+        """The same whenever this copy is sent on as often redriven, with this body, by what one ledger knows.
 
         So a FIFO queue swallows what a crash between send and record repeats within five minutes.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
         """
         body = crc32(self.letter.body.encode())
-        return f"{self.letter.message_id}.{self.trail.redrive_count}.{body:08x}"
+        return f"{self.letter.message_id}.{self.trail.redrive_count}.{body:08x}.{self.salt}"
 
 
 @dataclass(slots=True)

@@ -155,6 +155,11 @@ class RealHands:
     ) -> Effects:
         assert to.batch is not None, "a batch is registered before anything is sent"  # noqa: S101
         name = to.source.name
+        if self._dead_letters.is_fifo:
+            try:
+                redrives = self._announced(redrives, name, now)
+            except CallFailed as failed:
+                return Effects(failure=failed)
         forwarded = forward(
             [self._redriven(case, decision, to, to.batch, now) for case, decision in redrives],
             to.source.deliver,
@@ -203,8 +208,32 @@ class RealHands:
             trail=trail_after(entry, to.source.name, batch),
             size_limit=to.facts.max_message_size,
             delay=decision.delay,
+            salt=entry.salt,
         )
         return Leaving(outgoing, record)
+
+    def _announced(
+        self, redrives: Sequence[tuple[Case, Redrive]], name: str, now: datetime
+    ) -> list[tuple[Case, Redrive]]:
+        """The letters, each with an entry that was written before its send. Raises CallFailed.
+
+        A FIFO queue swallows a send under an id that it had within five minutes. Were the id made of the letter alone, a ledger
+        that has lost what became of the first copy would wait for a second one that was never accepted.
+        """
+        announced = [
+            (case, decision)
+            if case.entry
+            else (
+                replace(case, entry=replace(case.known(name), salt=int(now.timestamp()))),
+                decision,
+            )
+            for case, decision in redrives
+        ]
+        had_none = {case.message_id for case, _ in redrives if case.entry is None}
+        new = [case.entry for case, _ in announced if case.entry and case.message_id in had_none]
+        if new:
+            self._ledger.write_ledger(new, [], now)
+        return announced
 
     def _to_parking_lot(
         self, parks: Sequence[tuple[Case, Park]], now: datetime, *, delay: timedelta = timedelta()
