@@ -220,20 +220,17 @@ class RealHands:
         A FIFO queue swallows a send under an id that it had within five minutes. Were the id made of the letter alone, a ledger
         that has lost what became of the first copy would wait for a second one that was never accepted.
         """
-        announced = [
-            (case, decision)
-            if case.entry
-            else (
-                replace(case, entry=replace(case.known(name), salt=int(now.timestamp()))),
-                decision,
-            )
+        new = {
+            case.message_id: replace(case.known(name), salt=int(now.timestamp()))
+            for case, _ in redrives
+            if case.entry is None
+        }
+        if new:
+            self._ledger.write_ledger(list(new.values()), [], now)
+        return [
+            (replace(case, entry=new.get(case.message_id, case.entry)), decision)
             for case, decision in redrives
         ]
-        had_none = {case.message_id for case, _ in redrives if case.entry is None}
-        new = [case.entry for case, _ in announced if case.entry and case.message_id in had_none]
-        if new:
-            self._ledger.write_ledger(new, [], now)
-        return announced
 
     def _to_parking_lot(
         self, parks: Sequence[tuple[Case, Park]], now: datetime, *, delay: timedelta = timedelta()
