@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, Value, choice, number, read_fields, setting, whole
+from redrive.queue_names import is_fifo
 from redrive.spelling import slips
 
 #: SQS hides one message for at most 12 h, which also bounds how long a letter can be held.
@@ -259,12 +260,12 @@ def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fa
 def _of_two_kinds(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
     """A fault for each queue that is not FIFO where the first is, or the other way round; reports are never in order."""
     (first, first_url), *others = _urls(env, further)
-    in_order = _is_fifo(first_url)
+    in_order = is_fifo(first_url)
     kind = "a FIFO queue" if in_order else "a standard queue"
     for role, url in others:
-        if _is_fifo(url) != in_order:
+        if is_fifo(url) != in_order:
             yield Fault(setting=role, seen=url, accepted=f"{kind}, as {first} is")
-    if _is_fifo(env.get(_OUTCOMES, "")):
+    if is_fifo(env.get(_OUTCOMES, "")):
         yield Fault(setting=_OUTCOMES, seen=env[_OUTCOMES], accepted="a standard queue")
 
 
@@ -275,10 +276,6 @@ def _urls(env: Mapping[str, str], further: Sequence[str]) -> list[tuple[str, str
         *((role, env[role]) for role in one_each),
         *((_FURTHER_SOURCES, url) for url in further),
     ]
-
-
-def _is_fifo(url: str) -> bool:
-    return url.endswith(".fifo")
 
 
 def _variables(deployment: Deployment | type[Deployment]) -> dict[str, str]:

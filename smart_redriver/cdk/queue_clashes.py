@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from redrive.core.queue_facts import is_fifo
 from redrive.errors import Fault
+from redrive.queue_names import is_fifo
 
 _PLACE = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
 #: A FIFO queue's suffix counts towards the 80 characters of a name.

@@ -12,6 +12,7 @@ from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
 from smart_redriver.oncall.stack.outputs import read_outputs
 from tests.e2e.oncall_command import OnCall
+from tests.e2e.queue_pairs import make_pairs
 
 QUEUES = {"orders": "", "parcels": "shipping", "labels": "shipping"}
 
@@ -43,14 +44,7 @@ def toml(fields: dict[str, str]) -> str:
 def shop() -> Iterator[Shop]:
     with LocalAws() as aws:
         cdk.bootstrap(aws)
-        sqs = aws.client("sqs")
-        for name in QUEUES:
-            sqs.create_queue(QueueName=f"{name}-dlq")
-            policy = {
-                "deadLetterTargetArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}-dlq",
-                "maxReceiveCount": 3,
-            }
-            sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": json.dumps(policy)})
+        make_pairs(aws, *QUEUES)
         listed = aws.work_dir / "queues.toml"
         listed.write_text("\n".join(toml(entry(*one)) for one in QUEUES.items()))
         folder = aws.work_dir / "deployment"

@@ -16,6 +16,7 @@ from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
 from smart_redriver.oncall.stack.outputs import read_outputs
+from tests.e2e.queue_pairs import make_pairs
 
 STACK = "SmartRedriver"
 STATEFUL = (
@@ -112,17 +113,6 @@ def _entry(queue: str) -> str:
     return "\n".join(["[[queues]]", *lines])
 
 
-def _make_queues(aws: LocalAws, *names: str) -> None:
-    sqs = aws.client("sqs")
-    for name in names:
-        sqs.create_queue(QueueName=f"{name}-dlq")
-        policy = {
-            "deadLetterTargetArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}-dlq",
-            "maxReceiveCount": 3,
-        }
-        sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": json.dumps(policy)})
-
-
 def _strict(aws: LocalAws) -> dict[str, str]:
     """What a strict account asks for, but for a network, which this local AWS gives no function."""
     key = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
@@ -140,7 +130,7 @@ def account() -> Iterator[Account]:
     """Deployed, changed and destroyed, in the order of the steps' names."""
     with LocalAws() as aws:
         cdk.bootstrap(aws)
-        _make_queues(aws, "orders", "mails", "refunds")
+        make_pairs(aws, "orders", "mails", "refunds")
         account = Account(aws)
         account.deploy("first", "orders", "mails", mode="dry_run")
         for queue in ("Orders", "Mails"):

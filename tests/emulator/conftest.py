@@ -49,7 +49,9 @@ def make_queue(sqs: Any) -> Iterator[Callable[..., str]]:
     urls: list[str] = []
 
     def make(**attributes: str) -> str:
-        url: str = sqs.create_queue(QueueName=next(_names), Attributes=attributes)["QueueUrl"]
+        suffix = ".fifo" if "FifoQueue" in attributes else ""
+        name = next(_names) + suffix
+        url: str = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
         urls.append(url)
         return url
 

@@ -3,9 +3,9 @@
 The overlay adds nothing to MiniStack's FIFO queues. What AWS does, and whence that is known, stands in tests/contract.
 """
 
-import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,28 +15,15 @@ from emulator.process import LocalAws
 
 Make = Callable[..., str]
 
-_numbers = itertools.count()
-
 
 def _differs(how: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=f"MiniStack {how}")
 
 
 @pytest.fixture
-def make_fifo(sqs: Any) -> Iterator[Make]:
+def make_fifo(make_queue: Make) -> Make:
     """Make a FIFO queue with these attributes; its URL. Removed after the test."""
-    urls: list[str] = []
-
-    def make(**attributes: str) -> str:
-        name = f"test-fifo-{next(_numbers)}.fifo"
-        kind = {"FifoQueue": "true"}
-        url: str = sqs.create_queue(QueueName=name, Attributes=kind | attributes)["QueueUrl"]
-        urls.append(url)
-        return url
-
-    yield make
-    for url in urls:
-        sqs.delete_queue(QueueUrl=url)
+    return partial(make_queue, FifoQueue="true")
 
 
 @pytest.fixture

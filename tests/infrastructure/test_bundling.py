@@ -5,9 +5,7 @@ Needs what a deployment needs: uv, and its cache or a package index.
 
 import json
 import os
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
 from stacks.sample_consumer import KIT
 from tests.infrastructure.app_process import ROOT, run_app
+from tests.infrastructure.cold_start import start
 
 LAMBDAS = ROOT / "lambdas"
 
@@ -69,9 +68,6 @@ def test_bundled_files_can_be_read_by_everyone_whatever_the_umask(tmp_path):
     assert (tmp_path / "consumer" / "handler.py").exists()
 
 
-#: What Lambda has beside the bundle.
-RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six.py")
-
 COLD_START = """
 import sys
 sys.path += sys.argv[1:]
@@ -82,11 +78,6 @@ print(*{module.__file__ for module in sys.modules.values() if getattr(module, "_
 
 
 def test_the_example_consumer_starts_from_its_bundle_with_the_kit_in_it(tmp_path):
-    bundled, runtime = tmp_path / "bundle", tmp_path / "runtime"
-    bundle({"consumer": LAMBDAS / "consumer", **KIT}, bundled)
-    runtime.mkdir()
-    for name in RUNTIME:
-        (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
     variables = {
         "AWS_DEFAULT_REGION": "eu-west-1",
         "IDEMPOTENCY_TABLE_NAME": "idempotency",
@@ -95,16 +86,14 @@ def test_the_example_consumer_starts_from_its_bundle_with_the_kit_in_it(tmp_path
         "PARKING_LOT_URL": "https://sqs/parking-lot",
     }
 
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", COLD_START, bundled, runtime],
-        env=variables, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    said, bundled = start(
+        {"consumer": LAMBDAS / "consumer", **KIT}, tmp_path, COLD_START, variables
+    )
 
-    assert done.returncode == 0, done.stderr
-    loaded = {path for path in done.stdout.splitlines() if path.startswith(str(bundled))}
+    loaded = {path for path in said.splitlines() if path.startswith(str(bundled))}
     ours = {Path(path).relative_to(bundled).as_posix() for path in loaded}
     assert {"smart_redriver/consumer/powertools.py", "redrive/core/outcomes.py"} <= ours
-    assert not [path for path in done.stdout.splitlines() if path.startswith(str(ROOT / "smart"))]
+    assert not [path for path in said.splitlines() if path.startswith(str(ROOT / "smart"))]
 
 
 def test_the_kit_in_a_bundle_is_the_kit_and_what_it_imports_and_no_more(tmp_path):

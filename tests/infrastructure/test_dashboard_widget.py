@@ -1,10 +1,6 @@
 """The dashboard's widget in the template, and its function from its own bundle: off by default, and able to read alone."""
 
 import json
-import subprocess
-import sys
-import sysconfig
-from pathlib import Path
 
 import pytest
 from aws_cdk.assertions import Template
@@ -17,6 +13,7 @@ from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import entry, key_arn
 from tests.infrastructure.app_process import ROOT
+from tests.infrastructure.cold_start import start
 from tests.infrastructure.conftest import STRICT, make_app, synthesize
 
 READS = {
@@ -28,8 +25,6 @@ READS = {
     "logs:PutLogEvents",
 }
 #: What Lambda has beside the bundle, and what it needs.
-RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six.py")
-
 COLD_START = """
 import sys
 sys.path += sys.argv[1:]
@@ -143,11 +138,6 @@ def test_a_widget_without_a_dashboard_is_refused():
 def test_the_function_starts_from_its_bundle_says_what_it_is_for_and_answers_where_nothing_can_be_read(
     tmp_path,
 ):
-    bundled, runtime = tmp_path / "bundle", tmp_path / "runtime"
-    bundle({PLACE: WIDGET, **SHARED}, bundled)
-    runtime.mkdir()
-    for name in RUNTIME:
-        (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
     queue = "http://127.0.0.1:9/000000000000"
     variables = {
         "AWS_REGION": "eu-west-1",
@@ -163,17 +153,11 @@ def test_the_function_starts_from_its_bundle_says_what_it_is_for_and_answers_whe
         "STACK_NAME": "SmartRedriver",
     }
 
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", COLD_START, bundled, runtime],
-        env=variables, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    said, _ = start({PLACE: WIDGET, **SHARED}, tmp_path, COLD_START, variables)
 
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("### Smart re-driver")
-    assert (
-        "<th>Not read</th><td>DLQ (GetQueueAttributes: EndpointConnectionError)</td>" in done.stdout
-    )
-    assert not [path for path in done.stdout.splitlines() if path.startswith(str(ROOT / "smart"))]
+    assert said.startswith("### Smart re-driver")
+    assert "<th>Not read</th><td>DLQ (GetQueueAttributes: EndpointConnectionError)</td>" in said
+    assert not [path for path in said.splitlines() if path.startswith(str(ROOT / "smart"))]
 
 
 def test_the_bundle_has_no_verb_and_no_console(tmp_path):

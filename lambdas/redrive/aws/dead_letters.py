@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from redrive.aws.sqs import Message, MoveCheck, SqsQueue
 from redrive.core.letter import TRAIL_ATTRIBUTE, Letter, read_trail
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.queue_facts import QueueFacts, is_fifo, queue_name
+from redrive.core.queue_facts import QueueFacts
 from redrive.errors import EntryFault
+from redrive.queue_names import queue_name
 
 
 class DeadLetters:
@@ -20,7 +21,7 @@ class DeadLetters:
         self._sources = sources
         self.url = queue.url
         self.name = queue.name
-        self.is_fifo = is_fifo(queue.name)
+        self.is_fifo = queue.is_fifo
 
     def facts(self) -> QueueFacts:
         """The queue's facts. Raises CallFailed."""

@@ -11,7 +11,8 @@ from datetime import timedelta
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import Trail
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.queue_facts import QueueFacts, queue_name
+from redrive.core.queue_facts import QueueFacts
+from redrive.queue_names import queue_name
 
 
 class SqsSource:

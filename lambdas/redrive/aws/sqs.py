@@ -24,8 +24,9 @@ from redrive.core.outgoing import (
     send_entry,
     whole_seconds,
 )
-from redrive.core.queue_facts import QueueFacts, is_fifo
+from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
+from redrive.queue_names import is_fifo
 
 __all__ = [
     "BYTES_PER_CALL",
@@ -109,7 +110,7 @@ class SqsQueue:
         self._sqs = sqs
         self.url = url
         self.name = url.rpartition("/")[2]
-        self._is_fifo = is_fifo(url)
+        self.is_fifo = is_fifo(url)
 
     def facts(self) -> QueueFacts:
         """What GetQueueAttributes says; asking also keeps the queue's CloudWatch metrics awake. Raises CallFailed."""
@@ -199,7 +200,7 @@ class SqsQueue:
         answer = batch(
             "SendMessageBatch",
             [one.letter.message_id for one in few],
-            [send_entry(one, is_fifo=self._is_fifo) for one in few],
+            [send_entry(one, is_fifo=self.is_fifo) for one in few],
             partial(self._sqs.send_message_batch, QueueUrl=self.url),
         )
         if len(few) > 1 and answer.failed_as_a_whole and answer.faults[0].is_of_content:

@@ -211,9 +211,9 @@ class Admission:
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
-        if terms.is_fifo:
+        if terms.is_fifo or slot == decision.delay:
             return decision
-        return decision if slot == decision.delay else replace(decision, delay=slot)
+        return replace(decision, delay=slot)
 
 
 def _are_followed(

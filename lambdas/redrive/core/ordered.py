@@ -22,7 +22,7 @@ from redrive.core.batch import Judged, Verdict
 from redrive.core.case import Case, GroupView
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason
-from redrive.core.ledger import Status
+from redrive.core.ledger import Entry, Status
 from redrive.core.triage import Terms, hold_unless_expiring
 from redrive.settings import FifoPoison, Settings
 
@@ -53,10 +53,8 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
     """
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
-    if entry.status is Status.RETURNED or (entry.status is Status.REDRIVEN and entry.is_settled):
-        return Fate.BACK
-    if entry.status in (Status.SUCCEEDED, Status.PARKED):
-        return Fate.DONE
+    if known := known_fate(entry):
+        return known
     if circuit.pending_batch(entry.batch):
         return Fate.OUT
     judged = circuit.judged_batch(entry.batch)
@@ -74,6 +72,15 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
     if case.group_view is GroupView.CUT and not is_overdue:
         return Fate.OUT  # the next look is likely to show all of it
     return _out_of_sight(case, judged, circuit, is_overdue=is_overdue)
+
+
+def known_fate(entry: Entry) -> Fate | None:
+    """What became of the copy of a kept letter, where its consumer reported the end of it or a pass has met it."""
+    if entry.status is Status.RETURNED or (entry.status is Status.REDRIVEN and entry.is_settled):
+        return Fate.BACK
+    if entry.status in (Status.SUCCEEDED, Status.PARKED):
+        return Fate.DONE
+    return None
 
 
 def _out_of_sight(case: Case, judged: Judged | None, circuit: Circuit, *, is_overdue: bool) -> Fate:

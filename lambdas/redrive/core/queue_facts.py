@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from redrive.queue_names import is_fifo
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
@@ -29,16 +31,3 @@ class QueueFacts:
     def depth(self) -> int:
         """Every message in the queue."""
         return self.visible + self.in_flight + self.delayed
-
-
-def is_fifo(name: str) -> bool:
-    """Whether this is the name, ARN or URL of a FIFO queue.
-
-    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/creating-sqs-queues-fifo.html
-    """
-    return name.endswith(".fifo")
-
-
-def queue_name(arn: str) -> str:
-    """The name of the queue with this ARN."""
-    return arn.rpartition(":")[2]

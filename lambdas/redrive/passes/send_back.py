@@ -56,6 +56,15 @@ class Forwarded:
     removed: int = 0
     failure: CallFailed | None = None
 
+    def add(self, part: Forwarded) -> None:
+        """Add what became of further letters."""
+        self.sent |= part.sent
+        self.not_sent += part.not_sent
+        self.not_deleted += part.not_deleted
+        self.healed += part.healed
+        self.removed += part.removed
+        self.failure = self.failure or part.failure
+
 
 def forward(
     leaving: Sequence[Leaving],

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redrive.core.queue_facts import queue_name
 from redrive.errors import CallFailed
+from redrive.queue_names import queue_name
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
 from smart_redriver.oncall.stack.session import Session

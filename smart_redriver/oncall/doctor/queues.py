@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redrive.core.queue_facts import is_fifo, queue_name
 from redrive.errors import CallFailed
+from redrive.queue_names import is_fifo, queue_name
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.stack.session import Session
 

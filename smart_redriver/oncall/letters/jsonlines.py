@@ -11,7 +11,7 @@ from typing import Any
 
 from redrive.core.case import Case
 from redrive.core.letter import Attribute, Letter, Trail
-from redrive.core.queue_facts import queue_name
+from redrive.queue_names import queue_name
 
 VERSION = 1
 

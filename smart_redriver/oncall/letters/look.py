@@ -80,9 +80,10 @@ class Look:
             fresh = [case for case in read.cases if case.message_id not in ids]
             ids |= {case.message_id for case in fresh}
             self.seen += len(fresh)
-            here = [case for case in read.cases if not case.is_replaced]
-            self.out_of_reach |= out_of_reach(here, is_sent=self.is_sent)
-            self.is_cut |= self.out_of.is_fifo and any(is_cut(case) for case in read.cases)
+            if self.out_of.is_fifo:
+                here = [case for case in read.cases if not case.is_replaced]
+                self.out_of_reach |= out_of_reach(here, is_sent=self.is_sent)
+                self.is_cut |= any(is_cut(case) for case in read.cases)
             yield from fresh
             if read.is_end or not fresh:
                 return

@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from redrive.core.case import Case, GroupView
-from redrive.core.ledger import Status
-from redrive.core.ordered import copies_among
+from redrive.core.ordered import Fate, copies_among, known_fate
 
 T = TypeVar("T")
 
 OUT = "its copy is out: what became of that is not known yet"
 DONE = "its consumer is done with its copy: the next pass removes it"
 BEHIND = "an earlier letter of its message group stays, which it would overtake"
-_DONE = (Status.SUCCEEDED, Status.PARKED)
 COPY = "it is a copy that came back, of a letter that is at its place still"
 
 
@@ -34,23 +32,20 @@ def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, s
     for case in cases:
         if case.message_id in copies:
             why[case.message_id] = COPY
-        elif case.is_kept and not _is_back(case, here):
-            is_done = case.entry is not None and case.entry.status in _DONE
-            why[case.message_id] = DONE if is_done else OUT
-            if not is_done:
+        elif case.is_kept and (fate := _fate(case, here)) is not Fate.BACK:
+            why[case.message_id] = DONE if fate is Fate.DONE else OUT
+            if fate is not Fate.DONE:
                 waiting.add(case.letter.group_id)
         elif is_sent and case.letter.group_id in waiting:
             why[case.message_id] = BEHIND
     return why
 
 
-def _is_back(case: Case, here: set[str]) -> bool:
-    """Whether the copy failed: a pass has met it, its consumer reported its last failure, or it is in hand."""
+def _fate(case: Case, here: set[str]) -> Fate | None:
+    """What became of the copy, as far as the ledger knows, or shows since it is in hand, too."""
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
-    if entry.status is Status.RETURNED or entry.current_id in here:
-        return True
-    return entry.status is Status.REDRIVEN and entry.is_settled
+    return Fate.BACK if entry.current_id in here else known_fate(entry)
 
 
 def is_cut(case: Case) -> bool:

@@ -12,8 +12,7 @@ from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing
 from redrive.passes.ports import DeadLetters
 from redrive.passes.send_back import Leaving
-from smart_redriver.oncall.letters.reach import BEHIND
-from smart_redriver.oncall.moving.sending import forward_for
+from smart_redriver.oncall.moving.sending import forward_for, left_behind
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
 
@@ -58,8 +57,7 @@ class Park:
         park = self._session.parking_lot.park
         forwarded = forward_for(self._session, leaving, park, self._out_of, now, "parked")
         done = [case for case in good if case.message_id in forwarded.sent]
-        dealt_with = forwarded.sent | {fault.key for fault in forwarded.not_sent}
-        skipped += [(case, BEHIND) for case in good if case.message_id not in dealt_with]
+        skipped += left_behind(good, forwarded)
         return Acted(done=done, skipped=skipped, faults=forwarded.not_sent)
 
     def _leaving(self, case: Case, now: datetime) -> Leaving:

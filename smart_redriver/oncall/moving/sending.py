@@ -69,8 +69,8 @@ def forward_for(
     for rank in ranks:
         going = [one for one in rank if _group_of(one) not in stopped]
         part = forward(going, send, out_of=out_of, ledger=session.store, now=now)
-        stopped |= _groups_of_the_refused(going, part) if out_of.is_fifo else set()
-        _add(forwarded, part)
+        stopped |= _groups_of_the_refused(going, part)
+        forwarded.add(part)
         if forwarded.failure is not None:
             break
     if left := len(forwarded.not_deleted):
@@ -82,13 +82,10 @@ def forward_for(
     return forwarded
 
 
-def _add(forwarded: Forwarded, part: Forwarded) -> None:
-    forwarded.sent |= part.sent
-    forwarded.not_sent += part.not_sent
-    forwarded.not_deleted += part.not_deleted
-    forwarded.healed += part.healed
-    forwarded.removed += part.removed
-    forwarded.failure = part.failure
+def left_behind(cases: Sequence[Case], forwarded: Forwarded) -> list[tuple[Case, str]]:
+    """Those that stay as an earlier one of their group was refused, and why."""
+    dealt_with = forwarded.sent | {fault.key for fault in forwarded.not_sent}
+    return [(case, BEHIND) for case in cases if case.message_id not in dealt_with]
 
 
 def _group_of(one: Leaving) -> str | None:
@@ -167,8 +164,7 @@ class SendBack:
         for case in some:
             if case.message_id in refused:
                 self._stop_behind(case)
-            elif case.message_id not in forwarded.sent:
-                acted.skipped.append((case, BEHIND))
+        acted.skipped += left_behind(some, forwarded)
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
         name = destination.source.name

@@ -150,7 +150,7 @@ class Work:
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced = [case for case in fresh if case.is_replaced]
         here = [case for case in fresh if not case.is_replaced]
-        why = out_of_reach(here, is_sent=self._is_sent)
+        why = out_of_reach(here, is_sent=self._is_sent) if self._out_of.is_fifo else {}
         meant = [case for case in here if self._is_meant(case)]
         chosen = self._within_limit([case for case in meant if case.message_id not in why])
         discarded = delete([case.letter for case in replaced], self._out_of)

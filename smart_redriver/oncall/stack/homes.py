@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from redrive.errors import CallFailed, RedriverError
+from redrive.errors import RedriverError
 from smart_redriver.oncall.stack.asking import Asking
 from smart_redriver.oncall.stack.glances import Glance, take_glances
 from smart_redriver.oncall.stack.session import Session
@@ -38,15 +38,10 @@ class Home:
 
 def look_around(session: Session, homes: Sequence[str]) -> list[Home]:
     """Look at several homes side by side. Raises Misused for one that is not named as they are."""
-    there = [
-        replace(session, aws=session.aws.elsewhere(one), known_place=None)
-        for one in dict.fromkeys(homes)
-    ]
+    names = list(dict.fromkeys(homes))
+    there = [replace(session, aws=session.aws.elsewhere(one), known_place=None) for one in names]
     with Asking(_AT_ONCE) as ask:
-        looks = [
-            ask(partial(_look, name, one))
-            for name, one in zip(dict.fromkeys(homes), there, strict=True)
-        ]
+        looks = [ask(partial(_look, name, one)) for name, one in zip(names, there, strict=True)]
         return [home for wait in looks if (home := wait().value)]
 
 
@@ -59,5 +54,5 @@ def look_here(session: Session) -> Home:
 def _look(name: str, session: Session) -> Home:
     try:
         return replace(look_here(session), name=name)
-    except (CallFailed, Refused, RedriverError) as fault:
+    except (Refused, RedriverError) as fault:
         return Home(name=name, region=session.aws.region, fault=explain(fault)[0])
