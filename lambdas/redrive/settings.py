@@ -14,6 +14,7 @@ from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, Value, choice, number, read_fields, setting, whole
 from redrive.queue_names import is_fifo
 from redrive.spelling import slips
+from redrive.targets import Origin, Target, read_targets
 
 #: SQS hides one message for at most 12 h, which also bounds how long a letter can be held.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
@@ -189,6 +190,9 @@ class Deployment:
     ``queue_name`` is the source queue's name. ``further_source_urls`` are other source queues that
     share its DLQ; in the environment they are one text, separated by spaces. ``outcome_queue_url``
     is where consumers report, empty where there is no such queue.
+
+    A DLQ that another ``origin`` than SQS fills has ``targets`` instead of source queues, and ``queue_name`` is
+    the first target's name. ``private_hosts`` are those that web targets may have at addresses that are not public.
     """
 
     queue_name: str = field(metadata={"variable": "QUEUE_NAME"})
@@ -198,18 +202,25 @@ class Deployment:
     parking_lot_url: str = field(metadata={"variable": "PARKING_LOT_URL"})
     further_source_urls: tuple[str, ...] = ()
     outcome_queue_url: str = ""
+    origin: Origin = Origin.SQS
+    targets: tuple[Target, ...] = ()
+    private_hosts: tuple[str, ...] = ()
 
     @property
     def source_urls(self) -> tuple[str, ...]:
-        """Every source queue that shares the DLQ, the first one first."""
+        """Every source queue that shares the DLQ, the first one first; none where targets take their place."""
+        if self.origin is not Origin.SQS:
+            return ()
         return (self.source_queue_url, *self.further_source_urls)
 
     @property
     def source_names(self) -> tuple[str, ...]:
         """What circuits, trails and ledger call them, in the same order.
 
-        All sources of a DLQ are of its account and Region, so a name tells them apart.
+        All source queues of a DLQ are of its account and Region, so a name tells them apart.
         """
+        if self.origin is not Origin.SQS:
+            return (self.queue_name, *(one.name for one in self.targets[1:]))
         further = (url.rpartition("/")[2] for url in self.further_source_urls)
         return (self.queue_name, *further)
 
@@ -217,21 +228,33 @@ class Deployment:
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Read the variables. Raises SettingsError listing all that are missing or empty, and queues that don't fit.
 
-        Only ``SOURCE_QUEUE_URLS`` may be missing, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``.
+        Only ``SOURCE_QUEUE_URLS`` may be missing, as most DLQs have one source, and ``OUTCOME_QUEUE_URL``; and with
+        another ``ORIGIN`` than SQS, which has ``TARGETS``, all of a source queue's.
         """
+        origin = _origin(env)
         variables = _variables(cls)
+        if origin is not Origin.SQS:
+            del variables["source_queue_url"]
         faults = [
             Fault(setting=variable, seen=env.get(variable), accepted="a name or URL, not empty")
             for variable in variables.values()
             if not env.get(variable)
         ]
-        if faults:
+        targets, unfit_targets = read_targets(origin, tuple(env.get(_TARGETS, "").split()))
+        if faults := [*faults, *unfit_targets]:
             raise SettingsError(faults)
         places = {name: env[variable] for name, variable in variables.items()}
         further = tuple(env.get(_FURTHER_SOURCES, "").split())
         if unfit := [*_in_two_roles(env, further), *_of_two_kinds(env, further)]:
             raise SettingsError(unfit)
-        return cls(**places, further_source_urls=further, outcome_queue_url=env.get(_OUTCOMES, ""))
+        return cls(
+            **{"source_queue_url": "", **places},
+            further_source_urls=further,
+            outcome_queue_url=env.get(_OUTCOMES, ""),
+            origin=origin,
+            targets=targets,
+            private_hosts=tuple(env.get(_PRIVATE_HOSTS, "").split()),
+        )
 
     def to_env(self) -> dict[str, str]:
         """The variables: the inverse of ``from_env``."""
@@ -240,11 +263,30 @@ class Deployment:
             env[_FURTHER_SOURCES] = " ".join(self.further_source_urls)
         if self.outcome_queue_url:
             env[_OUTCOMES] = self.outcome_queue_url
+        if self.origin is not Origin.SQS:
+            del env["SOURCE_QUEUE_URL"]
+            env |= {_ORIGIN: self.origin.value, _TARGETS: " ".join(map(str, self.targets))}
+        if self.private_hosts:
+            env[_PRIVATE_HOSTS] = " ".join(self.private_hosts)
         return env
 
 
 _FURTHER_SOURCES = "SOURCE_QUEUE_URLS"
 _OUTCOMES = "OUTCOME_QUEUE_URL"
+_ORIGIN = "ORIGIN"
+_TARGETS = "TARGETS"
+_PRIVATE_HOSTS = "PRIVATE_HOSTS"
+
+
+def _origin(env: Mapping[str, str]) -> Origin:
+    """What fills the DLQ. Raises SettingsError for what nobody knows."""
+    try:
+        return Origin(env.get(_ORIGIN) or Origin.SQS)
+    except ValueError:
+        accepted = ", ".join(one.value for one in Origin)
+        raise SettingsError(
+            [Fault(setting=_ORIGIN, seen=env[_ORIGIN], accepted=accepted)]
+        ) from None
 
 
 def _in_two_roles(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fault]:
@@ -273,7 +315,7 @@ def _urls(env: Mapping[str, str], further: Sequence[str]) -> list[tuple[str, str
     """The queues that letters are in, each by its variable."""
     one_each = ("SOURCE_QUEUE_URL", "DLQ_URL", "PARKING_LOT_URL")
     return [
-        *((role, env[role]) for role in one_each),
+        *((role, env[role]) for role in one_each if env.get(role)),
         *((_FURTHER_SOURCES, url) for url in further),
     ]
 

@@ -20,7 +20,7 @@ ALL = sorted(PACKAGE.rglob("*.py"))
 JOINTS = {"wiring", "handler"}
 
 #: What the core may know of ours.
-BELOW_THE_CORE = ("core", "settings", "errors", "queue_names")
+BELOW_THE_CORE = ("core", "settings", "errors", "queue_names", "targets")
 
 FORBIDDEN_MODULES = {
     "boto3",

@@ -18,6 +18,8 @@ from redrive.queue_names import queue_name
 class SqsSource:
     """A source queue, with its consumer. `name` is what the circuit and the trails call it: the queue's name."""
 
+    settles_at_once = False
+
     def __init__(self, queue: SqsQueue, name: str) -> None:
         self._queue = queue
         self.name = name

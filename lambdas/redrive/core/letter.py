@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import Enum
 from sys import getsizeof
 from typing import Any
 
@@ -80,12 +81,21 @@ class Trail:
         return trail
 
 
+class Unfit(str, Enum):
+    """Why a letter can't be given back to what failed it."""
+
+    UNKNOWN_ORIGIN = "UNKNOWN_ORIGIN"
+    INCOMPLETE = "INCOMPLETE"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
     """One message received from the DLQ, with the trail taken out of its attributes.
 
     `attributes` are the sender's own, untouched. `trail_fault` says why a trail that was there counts as
     absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
+    `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
+    MessageId of its own. `unfit` says why the letter can't be given back to what failed it.
     """
 
     message_id: str
@@ -99,6 +109,13 @@ class Letter:
     source_arn: str | None = None
     trail: Trail | None = None
     trail_fault: str | None = None
+    request_id: str | None = None
+    unfit: Unfit | None = None
+
+    @property
+    def known_as(self) -> tuple[str, ...]:
+        """The ids that a delivery of it can have been recorded under."""
+        return (self.message_id, self.request_id) if self.request_id else (self.message_id,)
 
     @property
     def original_id(self) -> str:

@@ -73,12 +73,14 @@ class Sent:
     Attributes:
         new_ids: of what was accepted, the new MessageId by the letter's own.
         faults: what was not accepted.
+        bounced: what its target took and answered with a failure, with the answer: at fault may be either.
         healed: what was made good by another try, to be told and to count as nothing: the transient faults of
             entries that were accepted then, and one fault for each call that was refused as a whole and split.
 
     """
 
     new_ids: dict[str, str] = field(default_factory=dict)
+    bounced: dict[str, str] = field(default_factory=dict)
     faults: list[EntryFault] = field(default_factory=list)
     healed: list[EntryFault] = field(default_factory=list)
 
@@ -94,6 +96,7 @@ class Sent:
     def add(self, part: Sent) -> None:
         """Add what became of another part of the same send."""
         self.new_ids |= part.new_ids
+        self.bounced |= part.bounced
         self.faults += part.faults
         self.healed += part.healed
 

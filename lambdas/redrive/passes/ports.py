@@ -58,10 +58,15 @@ class ParkingLot(DeadLetters, Protocol):
 
 
 class Source(Protocol):
-    """What letters go back to: it knows its facts, how to deliver, and how long a letter takes to fail there."""
+    """What letters go back to: it knows its facts, how to deliver, and how long a letter takes to fail there.
+
+    `settles_at_once`: its answer to a delivery is the outcome, and nothing comes back later.
+    """
 
     @property
     def name(self) -> str: ...
+    @property
+    def settles_at_once(self) -> bool: ...
     def facts(self) -> QueueFacts: ...
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta: ...

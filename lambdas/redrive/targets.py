@@ -1,0 +1,143 @@
+"""What fills a DLQ, and what its letters go back to where that is no queue of its own. Standard library only.
+
+A queue's DLQ says by itself where a letter came from. Other origins say it in part or not at all, so that the
+configuration does: it lists the targets, and nothing that is not listed is ever called.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Self
+from urllib.parse import urlsplit
+
+from redrive.errors import Fault
+
+
+class Origin(str, Enum):
+    """What sends letters to a DLQ."""
+
+    SQS = "sqs"
+    SNS = "sns"
+    LAMBDA = "lambda"
+    EVENTBRIDGE = "eventbridge"
+    SCHEDULER = "scheduler"
+
+
+class TargetKind(str, Enum):
+    """What a target is, and so by which call it is given a letter."""
+
+    QUEUE = "sqs"
+    FUNCTION = "lambda"
+    DELIVERY_STREAM = "firehose"
+    STATE_MACHINE = "states"
+    TOPIC = "sns"
+    WEB = "https"
+
+
+#: The targets that letters of each origin are given back to. A queue's letters go back to the queue.
+SERVED: dict[Origin, frozenset[TargetKind]] = {
+    Origin.SQS: frozenset(),
+    Origin.SNS: frozenset(
+        {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.DELIVERY_STREAM, TargetKind.WEB}
+    ),
+    Origin.LAMBDA: frozenset({TargetKind.FUNCTION}),
+    Origin.EVENTBRIDGE: frozenset(
+        {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.STATE_MACHINE, TargetKind.TOPIC}
+    ),
+    Origin.SCHEDULER: frozenset(
+        {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.STATE_MACHINE, TargetKind.TOPIC}
+    ),
+}
+
+_ARNS = {
+    TargetKind.QUEUE: r"sqs:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,80}",
+    TargetKind.FUNCTION: r"lambda:[a-z0-9-]+:\d{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?",
+    TargetKind.DELIVERY_STREAM: r"firehose:[a-z0-9-]+:\d{12}:deliverystream/[A-Za-z0-9_.-]{1,64}",
+    TargetKind.STATE_MACHINE: r"states:[a-z0-9-]+:\d{12}:stateMachine:[A-Za-z0-9_.-]{1,80}(:[A-Za-z0-9_.-]{1,80})?",
+    TargetKind.TOPIC: r"sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}",
+}
+_SUBSCRIPTION = re.compile(r"(arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+:[0-9a-f-]{36})=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One thing that letters go back to.
+
+    Attributes:
+        place: its ARN, or its URL.
+        subscription: of SNS, whose failed deliveries these are; None where the DLQ is of one subscription alone.
+
+    """
+
+    kind: TargetKind
+    place: str
+    subscription: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an ARN or URL, `SUBSCRIPTION_ARN=` before it where the DLQ is of several. Raises ValueError, saying why."""
+        named = _SUBSCRIPTION.match(text)
+        subscription, place = (named[1], text[named.end() :]) if named else (None, text)
+        return cls(kind=_kind_of(place), place=place, subscription=subscription)
+
+    def __str__(self) -> str:
+        """The text that `parse` reads."""
+        return f"{self.subscription}={self.place}" if self.subscription else self.place
+
+    @property
+    def name(self) -> str:
+        """What circuit, ledger and people call it: `lambda:orders`, `https://example.com/orders`."""
+        if self.kind is TargetKind.WEB:
+            parts = urlsplit(self.place)
+            return f"{parts.scheme}://{parts.netloc}{parts.path}"
+        resource = self.place.split(":", 5)[5]
+        return f"{self.kind.value}:{re.sub(r'^(function:|stateMachine:|deliverystream/)', '', resource)}"
+
+
+def _kind_of(place: str) -> TargetKind:
+    for kind, pattern in _ARNS.items():
+        if re.fullmatch(rf"arn:aws[a-z-]*:{pattern}", place):
+            return kind
+    parts = urlsplit(place)
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(
+            "the ARN of a queue, function, delivery stream, state machine or topic, or a URL"
+        )
+    if not parts.hostname or parts.username or parts.fragment or re.search(r"[\s\x00-\x1f]", place):
+        raise ValueError("a URL with a host, without user name, fragment or blanks")
+    return TargetKind.WEB
+
+
+def read_targets(origin: Origin, texts: tuple[str, ...]) -> tuple[tuple[Target, ...], list[Fault]]:
+    """The targets of a DLQ that is filled by `origin`, and what is wrong with them."""
+    targets: list[Target] = []
+    faults: list[Fault] = []
+    for text in texts:
+        try:
+            target = Target.parse(text)
+        except ValueError as fault:
+            faults.append(Fault(setting="targets", seen=text, accepted=str(fault)))
+            continue
+        if target.kind not in SERVED[origin]:
+            served = ", ".join(sorted(kind.value for kind in SERVED[origin])) or "none"
+            faults.append(
+                Fault(
+                    setting="targets", seen=text, accepted=f"with origin {origin.value}: {served}"
+                )
+            )
+        elif target.name in {one.name for one in targets}:
+            faults.append(Fault(setting="targets", seen=text, accepted="each target once"))
+        else:
+            targets.append(target)
+    if not texts and origin is not Origin.SQS:
+        faults.append(
+            Fault(
+                setting="targets", seen=None, accepted="what the letters go back to, one at least"
+            )
+        )
+    if len(targets) > 1 and origin is Origin.SNS and not all(one.subscription for one in targets):
+        accepted = "the subscription of each, where a DLQ is of several: SUBSCRIPTION_ARN=TARGET"
+        faults.append(Fault(setting="targets", seen=" ".join(map(str, targets)), accepted=accepted))
+    return tuple(targets), faults
