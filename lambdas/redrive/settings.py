@@ -245,7 +245,11 @@ class Deployment:
             raise SettingsError(faults)
         places = {name: env[variable] for name, variable in variables.items()}
         further = tuple(env.get(_FURTHER_SOURCES, "").split())
-        if unfit := [*_in_two_roles(env, further), *_of_two_kinds(env, further)]:
+        if unfit := [
+            *_in_two_roles(env, further),
+            *_of_two_kinds(env, further),
+            *_in_order(env, origin),
+        ]:
             raise SettingsError(unfit)
         return cls(
             **{"source_queue_url": "", **places},
@@ -309,6 +313,13 @@ def _of_two_kinds(env: Mapping[str, str], further: Sequence[str]) -> Iterator[Fa
             yield Fault(setting=role, seen=url, accepted=f"{kind}, as {first} is")
     if is_fifo(env.get(_OUTCOMES, "")):
         yield Fault(setting=_OUTCOMES, seen=env[_OUTCOMES], accepted="a standard queue")
+
+
+def _in_order(env: Mapping[str, str], origin: Origin) -> Iterator[Fault]:
+    """A fault for a FIFO DLQ that SQS does not fill: nobody else keeps letters in order here."""
+    if origin is not Origin.SQS and is_fifo(env["DLQ_URL"]):
+        accepted = f"a standard queue, with origin {origin.value}"
+        yield Fault(setting="DLQ_URL", seen=env["DLQ_URL"], accepted=accepted)
 
 
 def _urls(env: Mapping[str, str], further: Sequence[str]) -> list[tuple[str, str]]:

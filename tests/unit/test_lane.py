@@ -11,7 +11,7 @@ import pytest
 
 from redrive.core import judging
 from redrive.core.admission import CONTROLS_AMONG
-from redrive.core.batch import Judged
+from redrive.core.batch import Heard, Judged
 from redrive.core.books import Books
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit, State
@@ -23,7 +23,7 @@ from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import calm_margin, urgent_margin
 from redrive.passes.circuit_keeper import CircuitKeeper
 from redrive.passes.effects import Sending
-from redrive.passes.lane import Lane, terms_of
+from redrive.passes.lane import DELIVERED_AHEAD, FIFO_AHEAD, Lane, terms_of
 from redrive.passes.ports import Memory, Source
 from redrive.settings import Settings
 from tests.unit.examples import (
@@ -59,6 +59,9 @@ class SourceInMemory:
     """A source that only knows how long a letter takes to fail."""
 
     name = QUEUE
+    settles_at_once = False
+    carries_trails = True
+    longest_delay = timedelta(minutes=15)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
         return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
@@ -298,6 +301,59 @@ def test_letters_may_wait_nearer_to_their_end_while_letters_flow(
     assert terms.margin == margin(retention)
     assert terms.destinations == {SOURCE_ARN: 262_144, OTHER_ARN: 1_024}
     assert (terms.home, terms.time_to_fail) == (SOURCE_ARN, TIME_TO_FAIL)
+
+
+@pytest.mark.parametrize(
+    ("longest_delay", "arn", "ahead"),
+    [
+        (timedelta(minutes=15), SOURCE_ARN, timedelta(minutes=15)),
+        (timedelta(), f"{SOURCE_ARN}.fifo", FIFO_AHEAD),
+        (timedelta(), SOURCE_ARN, DELIVERED_AHEAD),
+    ],
+    ids=["what SQS can delay", "a FIFO queue", "what the pass delivers itself"],
+)
+def test_what_can_not_be_delayed_is_admitted_as_far_ahead_as_the_next_pass(
+    longest_delay: timedelta, arn: str, ahead: timedelta
+) -> None:
+    lane = a_lane()
+    lane.facts = replace(FACTS, arn=arn)
+    lane.source.longest_delay = longest_delay  # type: ignore[misc]
+
+    terms = terms_of(lane, {arn: lane}, timedelta(days=14), is_flowing=True)
+
+    assert (terms.longest_delay, terms.ahead) == (longest_delay, ahead)
+
+
+# What its source says at once.
+
+
+def test_what_a_source_answers_of_deliveries_is_heard_of_the_batch_at_once() -> None:
+    lane = a_lane()
+
+    circuit = after_sending(
+        lane,
+        Sending(SOURCE_ARN, timedelta(), is_suspect=False, has_succeeded=True),
+        Sending(SOURCE_ARN, timedelta(), is_suspect=True, has_succeeded=True),
+        Sending(SOURCE_ARN, timedelta(), is_suspect=False, has_succeeded=False),
+        Sending(SOURCE_ARN, timedelta(), is_suspect=True, has_succeeded=False),
+    )
+
+    assert circuit.heard_at == NOW
+    assert circuit.pending[0].heard == Heard(succeeded=2, failed=1, suspects_failed=1, tries=2)
+
+
+def test_of_letters_whose_outcome_comes_later_nothing_is_heard() -> None:
+    circuit = after_sending(a_lane(), sending())
+
+    assert circuit.heard_at is None
+    assert circuit.pending[0].heard == Heard()
+
+
+def test_no_witness_is_asked_where_the_source_answers_itself() -> None:
+    lane = a_lane(state=State.OPEN, pending=(a_batch(),))
+    lane.source.settles_at_once = True  # type: ignore[misc]
+
+    assert not lane.wants_books(has_letters=True)
 
 
 # Whom it waits for.

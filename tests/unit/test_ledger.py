@@ -51,6 +51,27 @@ def test_a_return_changes_where_the_letter_is_and_counts_nothing() -> None:
     assert entry.history[-1] == "2026-01-10T12:00:00Z returned from batch 7"
 
 
+def test_a_letter_that_its_target_failed_with_has_never_left_and_is_no_copy_to_discard() -> None:
+    entry = an_entry(current_id="second").redriven(
+        replaced_id="second",
+        new_id="second",
+        batch=9,
+        generation=3,
+        strikes=0,
+        delay=timedelta(),
+        now=NOW,
+        note="redriven in batch 9",
+        keeps=True,
+    )
+
+    bounced = entry.bounced(answer="HTTP 503", version=20, now=NOW)
+
+    assert bounced.status is Status.RETURNED
+    assert (bounced.batch, bounced.redrive_count, bounced.error) == (9, 2, "HTTP 503")
+    assert not bounced.has_replaced("second")
+    assert [bounced.counts_as_evidence(version) for version in (20, 21)] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("seen_in_version", "circuit_version", "counts"),
     [

@@ -23,11 +23,14 @@ from redrive.core.ordered import (
     in_order,
     without_copies,
 )
+from redrive.passes.lane import FIFO_AHEAD
 from redrive.settings import FifoPoison, Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, a_trail, an_entry
 from tests.unit.situations import EXPIRING, TERMS, park, redrive
 
-FIFO = replace(TERMS, is_fifo=True, is_source_empty=True)
+FIFO = replace(
+    TERMS, is_fifo=True, is_source_empty=True, longest_delay=timedelta(), ahead=FIFO_AHEAD
+)
 BUSY = replace(FIFO, is_source_empty=False)
 SETTINGS = Settings()
 #: So long after it could be received first a copy has failed, and is seen in the DLQ, if it ever will.

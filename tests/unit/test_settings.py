@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from redrive.environment import read_environment
 from redrive.errors import RedriverError, SettingsError
 from redrive.settings import Deployment, FifoPoison, Mode, Settings
+from redrive.targets import Origin, Target, TargetKind
 
 DEFAULTS = {
     "mode": Mode.AUTOMATIC,
@@ -365,6 +366,70 @@ def test_where_consumers_report_is_a_variable_that_may_be_missing(reports):
 
     assert deployment.outcome_queue_url == reports.get("OUTCOME_QUEUE_URL", "")
     assert deployment.to_env() == env
+
+
+FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:orders"
+WEB = "https://hooks.example.com/orders"
+OF_SNS = {
+    "QUEUE_NAME": "lambda:orders",
+    "DYNAMODB_TABLE_NAME": "state",
+    "DLQ_URL": "https://sqs/dlq",
+    "PARKING_LOT_URL": "https://sqs/parking",
+    "ORIGIN": "sns",
+    "TARGETS": FUNCTION,
+}
+
+
+def test_a_dlq_that_another_origin_fills_has_targets_instead_of_a_source_queue():
+    deployment = Deployment.from_env(OF_SNS)
+
+    assert (deployment.origin, deployment.source_urls) == (Origin.SNS, ())
+    assert deployment.targets == (Target(kind=TargetKind.FUNCTION, place=FUNCTION),)
+    assert deployment.source_names == ("lambda:orders",)
+    assert deployment.to_env() == OF_SNS
+
+
+def test_several_subscriptions_are_told_apart_by_their_arns():
+    subscriptions = [f"arn:aws:sns:eu-west-1:123456789012:orders:{n * 36}" for n in "ab"]
+    env = OF_SNS | {
+        "TARGETS": f"{subscriptions[0]}={FUNCTION} {subscriptions[1]}={WEB}",
+        "PRIVATE_HOSTS": "hooks.example.com",
+    }
+
+    deployment = Deployment.from_env(env)
+
+    assert [one.subscription for one in deployment.targets] == subscriptions
+    assert deployment.source_names == ("lambda:orders", WEB)
+    assert deployment.to_env() == env
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"ORIGIN": "kafka"}, [("ORIGIN", "sqs, sns, lambda, eventbridge, scheduler")]),
+        ({"TARGETS": ""}, [("targets", "what the letters go back to, one at least")]),
+        ({"ORIGIN": "sqs", "SOURCE_QUEUE_URL": "q"}, [("targets", "with origin sqs: none")]),
+        ({"ORIGIN": "lambda", "TARGETS": WEB}, [("targets", "with origin lambda: lambda")]),
+        (
+            {"TARGETS": f"{FUNCTION} {WEB}"},
+            [
+                (
+                    "targets",
+                    "the subscription of each, where a DLQ is of several: SUBSCRIPTION_ARN=TARGET",
+                )
+            ],
+        ),
+        (
+            {"DLQ_URL": "https://sqs/a.fifo", "PARKING_LOT_URL": "https://sqs/b.fifo"},
+            [("DLQ_URL", "a standard queue, with origin sns")],
+        ),
+    ],
+)
+def test_what_a_dlq_of_another_origin_lacks_is_told(given, expected):
+    with pytest.raises(SettingsError) as caught:
+        Deployment.from_env(OF_SNS | given)
+
+    assert [(fault.setting, fault.accepted) for fault in caught.value.faults] == expected
 
 
 def test_all_missing_and_empty_variables_of_a_deployment_are_told_at_once():

@@ -10,6 +10,7 @@ from redrive.core.case import Case
 from redrive.core.circuit import State
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, ParkReason
 from redrive.core.ledger import Status
+from redrive.core.letter import Unfit
 from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from redrive.core.triage import IN_VAIN, STRIKES_THAT_CONVICT, TRIES_BEFORE_LAST_CHANCE
 from redrive.settings import Settings
@@ -256,6 +257,14 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     "a return of another queue's letter, as the ledger remembers it, is parked": (
         Situation(case=a_return(letter=a_returned_letter(source_arn=None), source_arn=OTHER_ARN)),
         park(ParkReason.UNKNOWN_SOURCE),
+    ),
+    "a letter of unknown origin is parked, wherever it would go": (
+        Situation(case=a_case(unfit=Unfit.UNKNOWN_ORIGIN)),
+        park(ParkReason.UNKNOWN_ORIGIN),
+    ),
+    "a letter that lacks its payload is parked": (
+        Situation(case=a_case(unfit=Unfit.INCOMPLETE)),
+        park(ParkReason.INCOMPLETE),
     ),
     "a letter larger than its destination takes is parked": (
         Situation(case=a_case(body="x" * 1_001)),

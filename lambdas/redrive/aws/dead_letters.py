@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
 
 from redrive.aws.sqs import Message, MoveCheck, SqsQueue
@@ -14,11 +14,21 @@ from redrive.queue_names import queue_name
 
 
 class DeadLetters:
-    """A queue of letters. `sources` are the names of the queues that they can be of, whose trails are believed."""
+    """A queue of letters.
 
-    def __init__(self, queue: SqsQueue, sources: Set[str]) -> None:
+    `sources` are the names of what they can be of, whose trails are believed. `recognise` tells what a letter is of
+    where SQS does not.
+    """
+
+    def __init__(
+        self,
+        queue: SqsQueue,
+        sources: Set[str],
+        recognise: Callable[[Letter], Letter] | None = None,
+    ) -> None:
         self._queue = queue
         self._sources = sources
+        self._recognise = recognise
         self.url = queue.url
         self.name = queue.name
         self.is_fifo = queue.is_fifo
@@ -30,7 +40,8 @@ class DeadLetters:
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
         """At most `limit` letters, and at most ten, hidden from others for `hidden_for`. Raises CallFailed."""
         received = self._queue.receive(limit, hidden_for=hidden_for)
-        return [letter_of(message, self._sources) for message in received]
+        letters = [letter_of(message, self._sources) for message in received]
+        return [self._recognise(one) for one in letters] if self._recognise else letters
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Delete letters; what comes back was not deleted."""

@@ -11,6 +11,7 @@ from datetime import timedelta
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import Trail
 from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
 from redrive.queue_names import queue_name
 
@@ -19,10 +20,12 @@ class SqsSource:
     """A source queue, with its consumer. `name` is what the circuit and the trails call it: the queue's name."""
 
     settles_at_once = False
+    carries_trails = True
 
     def __init__(self, queue: SqsQueue, name: str) -> None:
         self._queue = queue
         self.name = name
+        self.longest_delay = timedelta() if queue.is_fifo else MAX_SQS_DELAY
 
     def facts(self) -> QueueFacts:
         """The queue's facts. Raises CallFailed."""

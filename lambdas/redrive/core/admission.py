@@ -39,9 +39,6 @@ SUSPECTS_TURN = 2
 #: spread, by so much for each time that happened.
 SPREAD = timedelta(minutes=1)
 
-#: What can't be delayed goes a minute's letters at a time, as there is a pass a minute.
-FIFO_AHEAD = timedelta(minutes=1)
-
 
 class Admission:
     """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through.
@@ -203,15 +200,16 @@ class Admission:
     def _admit(
         self, case: Case, decision: Redrive, terms: Terms, now: datetime, roll: float
     ) -> Decision:
-        # A trial goes at once: what it is to show is how the consumer is now. To a FIFO queue all do, as it delays none.
-        is_at_once = self._is_trial or terms.is_fifo
+        # A trial goes at once: what it is to show is how the consumer is now. So does what can't be delayed.
+        can_delay = terms.longest_delay > timedelta()
+        is_at_once = self._is_trial or not can_delay
         wanted = timedelta() if is_at_once else decision.delay + self._spread * roll
         slot = self._pacer.slot(wanted, now) if self.room > 0 else None
-        if slot is None or (terms.is_fifo and slot > FIFO_AHEAD):
+        if slot is None or slot > terms.ahead:
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
-        if terms.is_fifo or slot == decision.delay:
+        if not can_delay or slot == decision.delay:
             return decision
         return replace(decision, delay=slot)
 

@@ -69,7 +69,8 @@ class Case:
             return False
         if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
             return False
-        is_known = self.message_id in (entry.current_id, entry.left_id, entry.kept_id)
+        known = {entry.current_id, entry.left_id, entry.kept_id}
+        is_known = not known.isdisjoint(self.letter.known_as)
         return not is_known and trail.redrive_count <= entry.redrive_count
 
     @property

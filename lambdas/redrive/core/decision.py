@@ -15,6 +15,8 @@ class ParkReason(str, Enum):
     GAVE_UP = "GAVE_UP"
     UNDELIVERABLE = "UNDELIVERABLE"
     UNKNOWN_SOURCE = "UNKNOWN_SOURCE"
+    UNKNOWN_ORIGIN = "UNKNOWN_ORIGIN"
+    INCOMPLETE = "INCOMPLETE"
     EXPIRING = "EXPIRING"
 
 
@@ -37,7 +39,7 @@ CAUSE_CANARY = "CAUSE_CANARY"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redrive:
-    """Send the letter back to `destination` (a queue's ARN), to be tried no earlier than in `delay`.
+    """Send the letter back to `destination` (an ARN, or a URL), to be tried no earlier than in `delay`.
 
     `is_doubtful`: see `Case.is_doubtful`.
     """

@@ -159,6 +159,16 @@ class Entry:
             history=_noted(self.history, now, back),
         )
 
+    def bounced(self, *, answer: str, version: int, now: datetime) -> Entry:
+        """After a target has taken the letter and failed: it has never left the DLQ, and is back at once."""
+        return replace(
+            self,
+            status=Status.RETURNED,
+            seen_in_version=version,
+            error=answer,
+            history=_noted(self.history, now, f"failed at its target: {answer}"),
+        )
+
     def deferred(
         self, *, not_before: datetime, strikes: int, batch: int | None, now: datetime
     ) -> Entry:

@@ -31,8 +31,10 @@ class Outgoing:
 
     Attributes:
         trail_attribute: the trail as the message carries it.
-        carries_trail: whether the message has room for its trail; if not, it stays untouched and the ledger keeps
-            the trail.
+        may_carry_trail: nothing may be added to what goes to some destinations.
+        may_return: it can come back from its destination, and is to be known then.
+        carries_trail: whether the message has room for its trail; if not, it stays untouched.
+        leaves_trail: so that the ledger has to keep the trail.
         size: bytes of the message, with its trail if it carries it.
 
     """
@@ -42,6 +44,8 @@ class Outgoing:
     size_limit: int
     delay: timedelta = timedelta()
     salt: int = 0
+    may_carry_trail: bool = True
+    may_return: bool = True
     trail_attribute: Attribute = field(init=False)
     carries_trail: bool = field(init=False)
     size: int = field(init=False)
@@ -52,8 +56,13 @@ class Outgoing:
         without = self.letter.size
         with_trail = without + attribute_size(TRAIL_ATTRIBUTE, self.trail_attribute)
         has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
-        self.carries_trail = has_place and with_trail <= self.size_limit
+        self.carries_trail = self.may_carry_trail and has_place and with_trail <= self.size_limit
         self.size = with_trail if self.carries_trail else without
+
+    @property
+    def leaves_trail(self) -> bool:
+        """Whether the ledger has to keep the trail, by the id of the copy."""
+        return self.may_return and not self.carries_trail
 
     @property
     def deduplication_id(self) -> str:

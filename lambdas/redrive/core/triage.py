@@ -29,12 +29,14 @@ class Terms:
     """What triage has to know of the queues.
 
     Attributes:
-        destinations: the served source queues' ARNs with the largest message each takes, in bytes.
+        destinations: what letters can go back to, by ARN or URL, with the largest message that each takes, in bytes.
         home: where a letter goes that does not say where it came from.
         retention: how long the DLQ keeps a message from its first send on.
         margin: what a letter that stays has to have left to live.
         time_to_fail: from a message's first receive to its move to the DLQ.
-        is_fifo: the queues keep messages of a group in order, and can delay none by itself.
+        is_fifo: the queues keep messages of a group in order.
+        longest_delay: for how long a letter that was sent can be kept from its consumer.
+        ahead: how far ahead of its time, as the rate has it, a letter may be admitted.
         is_source_empty: the source queue shows no message at all.
 
     """
@@ -46,11 +48,8 @@ class Terms:
     time_to_fail: timedelta
     is_fifo: bool = False
     is_source_empty: bool = False
-
-    @property
-    def longest_delay(self) -> timedelta:
-        """How long SQS can delay one letter."""
-        return timedelta() if self.is_fifo else MAX_SQS_DELAY
+    longest_delay: timedelta = MAX_SQS_DELAY
+    ahead: timedelta = MAX_SQS_DELAY
 
 
 def triage(
@@ -117,6 +116,8 @@ def hold_unless_expiring(
 def _reason_to_park(
     case: Case, strikes: int, circuit: Circuit, terms: Terms, settings: Settings, now: datetime
 ) -> ParkReason | None:
+    if case.letter.unfit is not None:
+        return ParkReason(case.letter.unfit.value)
     destination = case.source_arn or terms.home
     if destination not in terms.destinations:
         return ParkReason.UNKNOWN_SOURCE

@@ -30,11 +30,12 @@ D = TypeVar("D", Redrive, Park, Hold, Discard)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """A source queue that letters can go back to, and the batch that they then belong to."""
+    """A source that letters can go back to, and the batch that they then belong to; the circuit's `version` that has it."""
 
     source: Source
     facts: QueueFacts
     batch: Batch | None = None
+    version: int = 0
 
 
 class Hands(Protocol):
@@ -170,7 +171,14 @@ class RealHands:
             keeps=self._dead_letters.is_fifo,
         )
         effects = _with(Effects(), forwarded)
-        count_redrives(effects, name, [o for o in redrives if o[0].message_id in forwarded.sent])
+        count_redrives(
+            effects,
+            name,
+            [one for one in redrives if one[0].message_id in forwarded.sent],
+            settles_at_once=to.source.settles_at_once,
+        )
+        bounced = [one for one in redrives if one[0].message_id in forwarded.bounced]
+        effects.add(self._bounced(bounced, forwarded.bounced, to, to.batch, now))
         refusal = next((one for one in forwarded.not_sent if one.is_refusal), None)
         if refusal:
             effects.refusals[name] = refusal.code
@@ -190,18 +198,10 @@ class RealHands:
         entry = case.known(to.source.name)
 
         def record(new_id: str) -> Entry:
-            return entry.redriven(
-                replaced_id=case.message_id,
-                new_id=new_id,
-                batch=batch.id,
-                generation=batch.generation,
-                strikes=decision.strikes,
-                is_doubtful=decision.is_doubtful,
-                delay=decision.delay,
-                now=now,
-                note=f"redriven in batch {batch.id}",
-                keeps=self._dead_letters.is_fifo,
+            redriven = _redriven_entry(
+                entry, case, decision, batch, now, new_id, keeps=self._dead_letters.is_fifo
             )
+            return redriven.succeeded(now) if to.source.settles_at_once else redriven
 
         outgoing = Outgoing(
             letter=case.letter,
@@ -209,8 +209,43 @@ class RealHands:
             size_limit=to.facts.max_message_size,
             delay=decision.delay,
             salt=entry.salt,
+            may_carry_trail=to.source.carries_trails,
+            may_return=not to.source.settles_at_once,
         )
         return Leaving(outgoing, record)
+
+    def _bounced(
+        self,
+        redrives: Sequence[tuple[Case, Redrive]],
+        answers: Mapping[str, str],
+        to: Destination,
+        batch: Batch,
+        now: datetime,
+    ) -> Effects:
+        """Note letters that stay, since their target took them and failed: each is back from the batch that it was in.
+
+        Marked with the version that has the batch: the circuit's next one has them counted, see `counts_as_evidence`.
+        """
+        entries = [
+            _redriven_entry(
+                case.known(to.source.name), case, one, batch, now, case.message_id, keeps=True
+            ).bounced(answer=answers[case.message_id], version=to.version, now=now)
+            for case, one in redrives
+        ]
+        effects = Effects(bounced=[case for case, _ in redrives])
+        for case, one in redrives:
+            effects.counts["redriven"] += 1
+            effects.counts["bounced"] += 1
+            effects.sendings.append(
+                Sending(to.source.name, one.delay, one.is_suspect, has_succeeded=False)
+            )
+            effects.tell("letter.bounced", case, answers[case.message_id])
+        try:
+            if entries:
+                self._ledger.write_ledger(entries, [], now)
+        except CallFailed as failed:
+            effects.failure = failed
+        return effects
 
     def _announced(
         self, redrives: Sequence[tuple[Case, Redrive]], name: str, now: datetime
@@ -318,6 +353,30 @@ def marked_returns(
     ]
 
 
+def _redriven_entry(
+    entry: Entry,
+    case: Case,
+    decision: Redrive,
+    batch: Batch,
+    now: datetime,
+    new_id: str,
+    *,
+    keeps: bool,
+) -> Entry:
+    return entry.redriven(
+        replaced_id=case.message_id,
+        new_id=new_id,
+        batch=batch.id,
+        generation=batch.generation,
+        strikes=decision.strikes,
+        is_doubtful=decision.is_doubtful,
+        delay=decision.delay,
+        now=now,
+        note=f"redriven in batch {batch.id}",
+        keeps=keeps,
+    )
+
+
 def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_id: str) -> Entry:
     return entry.parked(
         replaced_id=case.message_id,
@@ -336,11 +395,18 @@ def _is_new(case: Case, hold: Hold) -> bool:
     )
 
 
-def count_redrives(effects: Effects, name: str, redrives: Sequence[tuple[Case, Redrive]]) -> None:
+def count_redrives(
+    effects: Effects,
+    name: str,
+    redrives: Sequence[tuple[Case, Redrive]],
+    *,
+    settles_at_once: bool,
+) -> None:
     """Count letters that were redriven to the source of this name, and tell of each."""
+    has_succeeded = True if settles_at_once else None
     for case, decision in redrives:
         effects.counts["redriven"] += 1
-        effects.sendings.append(Sending(name, decision.delay, decision.is_suspect))
+        effects.sendings.append(Sending(name, decision.delay, decision.is_suspect, has_succeeded))
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
 
 

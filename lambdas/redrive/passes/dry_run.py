@@ -38,8 +38,10 @@ class DryHands:
         """What was decided, as if it had been done."""
         effects = self.discard(only(decided, Discard))
         for case, decision in only(decided, Redrive):
-            name = destinations[decision.destination].source.name
-            count_redrives(effects, name, [(case, decision)])
+            source = destinations[decision.destination].source
+            count_redrives(
+                effects, source.name, [(case, decision)], settles_at_once=source.settles_at_once
+            )
         effects.add(self.park(only(decided, Park), now))
         count_holds(effects, only(decided, Hold))
         stay = len(only(decided, Hold))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from redrive.core.batch import Heard
 from redrive.core.case import Case
 from redrive.errors import CallFailed, EntryFault
 
@@ -16,11 +17,24 @@ Event = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One letter of a batch that was accepted by its source queue."""
+    """One letter of a batch that its source took. `has_succeeded` is known where the source's answer is the outcome."""
 
     source: str
     delay: timedelta
     is_suspect: bool
+    has_succeeded: bool | None = None
+
+
+def heard_at_once(sendings: Iterable[Sending]) -> Heard:
+    """What sources have answered of deliveries, as if their consumers had reported it."""
+    outcomes = Counter((one.has_succeeded, one.is_suspect) for one in sendings)
+    failed, suspects_failed = outcomes[False, False], outcomes[False, True]
+    return Heard(
+        succeeded=outcomes[True, False] + outcomes[True, True],
+        failed=failed,
+        suspects_failed=suspects_failed,
+        tries=failed + suspects_failed,
+    )
 
 
 @dataclass(slots=True)
@@ -33,6 +47,7 @@ class Effects:
         sendings: the letters that were redriven.
         faults: entries that were not accepted. `healed`: those that were at another try.
         removed: letters that left the DLQ.
+        bounced: letters that stay in it, since their target took them and failed.
         refusals: by source queue, the code with which it refused letters.
         failure: the call without whose answer the step could not go on; what came before it stands.
 
@@ -46,6 +61,7 @@ class Effects:
     healed: list[EntryFault] = field(default_factory=list)
     sendings: list[Sending] = field(default_factory=list)
     removed: int = 0
+    bounced: list[Case] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
     failure: CallFailed | None = None
 
@@ -59,6 +75,7 @@ class Effects:
         self.healed += other.healed
         self.sendings += other.sendings
         self.removed += other.removed
+        self.bounced += other.bounced
         self.refusals |= other.refusals
         self.failure = self.failure or other.failure
 

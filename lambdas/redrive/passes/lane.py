@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from redrive.core import breaker, judging
 from redrive.core.admission import Admission
-from redrive.core.batch import Batch, Judged
+from redrive.core.batch import Batch, Heard, Judged
 from redrive.core.books import PERIOD, Account, Books
 from redrive.core.case import Case
 from redrive.core.cause_gate import CauseGate
@@ -29,9 +29,14 @@ from redrive.core.retention import calm_margin, urgent_margin
 from redrive.core.triage import Terms
 from redrive.passes.apply import Destination
 from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.effects import Sending
+from redrive.passes.effects import Sending, heard_at_once
 from redrive.passes.ports import Source
 from redrive.settings import Settings
+
+#: What can't be delayed goes a minute's letters at a time, as there is a pass a minute.
+FIFO_AHEAD = timedelta(minutes=1)
+#: What is delivered at its pace by the pass itself goes so many seconds' letters at a time: a pass has to end.
+DELIVERED_AHEAD = timedelta(seconds=20)
 
 #: Returns seen, by the batch that they come from and whether the letter was a suspect.
 Returns = Counter[tuple[int, bool]]
@@ -91,7 +96,7 @@ class Lane:
 
     def wants_books(self, *, has_letters: bool) -> bool:
         """Whether the source's books can move anything."""
-        if self.is_paused:
+        if self.is_paused or self.source.settles_at_once:
             return False
         if self.circuit.pending or self.circuit.left_failing:
             return True
@@ -231,7 +236,12 @@ class Lane:
                 self.circuit, self.permit, now, due_at=due_at
             )
             save(circuit)
-        return Destination(source=self.source, facts=self.known_facts, batch=self._batch)
+        return Destination(
+            source=self.source,
+            facts=self.known_facts,
+            batch=self._batch,
+            version=self.keeper.version,
+        )
 
     def sent(self, sendings: Sequence[Sending]) -> None:
         """Note letters that went out."""
@@ -255,12 +265,16 @@ class Lane:
             return circuit.without_batch(batch.id)
         delays = [one.delay for one in self._sendings]
         last_try_at = now + max(delays)
+        heard = heard_at_once(self._sendings)
+        if heard != Heard():
+            circuit = replace(circuit, heard_at=now)
         complete = replace(
             batch,
             size=len(delays),
             suspects=sum(one.is_suspect for one in self._sendings),
             first_try_at=batch.sent_at + min(delays),
             last_try_at=last_try_at,
+            heard=batch.heard + heard,
             due_at=last_try_at + self._time_to_count(),
             is_complete=True,
         )
@@ -283,12 +297,15 @@ def terms_of(
         is_flowing: whether a letter that stays has good hopes to go soon.
 
     """
+    is_fifo, longest_delay = lane.known_facts.is_fifo, lane.source.longest_delay
     return Terms(
         destinations={arn: one.known_facts.max_message_size for arn, one in lanes.items()},
         home=lane.known_facts.arn,
         retention=retention,
         margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
         time_to_fail=lane.time_to_fail(),
-        is_fifo=lane.known_facts.is_fifo,
+        is_fifo=is_fifo,
         is_source_empty=lane.known_facts.depth == 0,
+        longest_delay=longest_delay,
+        ahead=longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
     )

@@ -141,6 +141,7 @@ class Outflow:
             if code := effects.refusals.get(lane.source.name):
                 lane.refusal = code
                 self._is_stopped = True
+        self._release_later(effects.bounced)
         self._state.did(effects)
         if effects.failure is not None:
             self._is_stopped = True

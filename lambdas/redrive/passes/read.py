@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from redrive.core.case import Case, GroupView
 from redrive.core.ledger import Entry
-from redrive.core.letter import Letter
+from redrive.core.letter import Letter, Trail
 from redrive.passes.ports import DeadLetters, Ledger
 
 #: Letters of one round: what one BatchGetItem can ask the ledger about.
@@ -75,19 +75,15 @@ def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
 def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
     """Look letters up in the ledger. Raises CallFailed.
 
-    A copy that could not carry its trail is known by its own id: the trail names the original. A trail that a
+    A copy that could not carry its trail is known by an id of its own: the trail names the original. A trail that a
     consumer copied on to a message of its own makes that a letter of its own.
     """
     if not letters:
         return []
-    known = ledger.read_ledger(letter.original_id for letter in letters)
+    ids = (one for letter in letters for one in (letter.original_id, *letter.known_as[1:]))
+    known = ledger.read_ledger(ids)
     entries = known.entries
-    letters = [
-        letter.with_trail(known.trails[letter.message_id])
-        if letter.trail is None and letter.message_id in known.trails
-        else letter
-        for letter in letters
-    ]
+    letters = [_with_kept_trail(letter, known.trails) for letter in letters]
     by_kept_trail = {letter.original_id for letter in letters} - entries.keys()
     entries = entries | _further(ledger, by_kept_trail & _carried(letters, known.trails))
     cases = [Case(letter=one, entry=entries.get(one.original_id)) for one in letters]
@@ -109,7 +105,14 @@ def _on_its_own(copy: Case) -> Letter:
 def _carried(letters: Iterable[Letter], kept: Iterable[str]) -> set[str]:
     """Original ids of the letters whose trail the ledger kept."""
     kept_for = set(kept)
-    return {letter.original_id for letter in letters if letter.message_id in kept_for}
+    return {letter.original_id for letter in letters if not kept_for.isdisjoint(letter.known_as)}
+
+
+def _with_kept_trail(letter: Letter, trails: Mapping[str, Trail]) -> Letter:
+    if letter.trail is not None:
+        return letter
+    kept = next((trails[one] for one in letter.known_as if one in trails), None)
+    return letter.with_trail(kept) if kept else letter
 
 
 def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:

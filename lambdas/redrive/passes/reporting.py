@@ -41,7 +41,7 @@ def report_of(
         parked_depth=state.parking_lot.depth,
         examined=state.examined,
         redriven=effects.counts["redriven"],
-        returned=sum(lane.returned for lane in state.lanes),
+        returned=sum(lane.returned for lane in state.lanes) + effects.counts["bounced"],
         discarded=effects.counts["discarded"],
         renewed=effects.counts["renewed"],
         failed=len(effects.faults),

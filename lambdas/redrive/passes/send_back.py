@@ -28,7 +28,7 @@ ENTRIES_PER_WRITE = 25
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """One letter that is to leave. `record` makes its ledger entry once the MessageId of the copy is known."""
+    """One letter that is to leave. `record` makes its ledger entry once the id of the copy is known."""
 
     outgoing: Outgoing
     record: Callable[[str], Entry]
@@ -40,6 +40,7 @@ class Forwarded:
 
     Attributes:
         sent: MessageIds, as they were, of the letters that were accepted elsewhere.
+        bounced: those of letters that stay, as their target failed with them, and its answer.
         not_sent, not_deleted: what was refused; a letter that was sent and not deleted is discarded by whoever
             meets it next, as the ledger knows that it was replaced.
         healed: what another try made good: it is told, and has not failed.
@@ -50,6 +51,7 @@ class Forwarded:
     """
 
     sent: set[str] = field(default_factory=set)
+    bounced: dict[str, str] = field(default_factory=dict)
     not_sent: list[EntryFault] = field(default_factory=list)
     not_deleted: list[EntryFault] = field(default_factory=list)
     healed: list[EntryFault] = field(default_factory=list)
@@ -59,6 +61,7 @@ class Forwarded:
     def add(self, part: Forwarded) -> None:
         """Add what became of further letters."""
         self.sent |= part.sent
+        self.bounced |= part.bounced
         self.not_sent += part.not_sent
         self.not_deleted += part.not_deleted
         self.healed += part.healed
@@ -130,6 +133,7 @@ class _Forwarder:
     ) -> None:
         self._done.not_sent += sent.faults
         self._done.healed += sent.healed
+        self._done.bounced |= sent.bounced
         for one in few:
             message_id = one.letter.message_id
             if new_id := sent.new_ids.get(message_id):
@@ -146,7 +150,7 @@ class _Forwarder:
         del self._recorded[:full_calls]
 
     def _record(self, sent: Sequence[tuple[Outgoing, Entry, str]]) -> None:
-        kept = [(new_id, one.trail) for one, _, new_id in sent if not one.carries_trail]
+        kept = [(new_id, one.trail) for one, _, new_id in sent if one.leaves_trail]
         if sent:
             self._ledger.write_ledger([entry for _, entry, _ in sent], kept, self._now)
 

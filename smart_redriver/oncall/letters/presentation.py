@@ -28,6 +28,8 @@ PARKED = {
     ParkReason.GAVE_UP: "met no working consumer for too long",
     ParkReason.UNDELIVERABLE: "is refused by its source queue, for its size or content",
     ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
+    ParkReason.UNKNOWN_ORIGIN: "does not tell which of the listed targets failed it",
+    ParkReason.INCOMPLETE: "lacks its payload, or never failed",
     ParkReason.EXPIRING: "was about to expire in the DLQ",
 }
 
