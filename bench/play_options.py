@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from bench.option_types import flapping, number, whole
 from redrive.errors import SettingsError
 from redrive.settings import Mode, Settings
+from redrive.targets import Origin
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
@@ -64,7 +65,7 @@ def parse(argv: Sequence[str]) -> Asked:
     """Read the options. Raises SystemExit(2), with a sentence on stderr, for what can't be."""
     parser = _make_parser()
     options = parser.parse_args(argv)
-    _refuse_later(parser, options)
+    _refuse_targets(parser, options)
     _refuse_unheard(parser, options)
     if options.fifo and options.policy in WITHOUT_GROUPS:
         parser.error(
@@ -96,9 +97,13 @@ def parse(argv: Sequence[str]) -> Asked:
     )
 
 
-def _refuse_later(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    if options.origin != "sqs":
-        parser.error(f"--origin {options.origin}: only DLQs that SQS fills can be simulated yet.")
+def _refuse_targets(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.origin in (None, Origin.SQS.value):
+        return
+    if options.policy != OURS:
+        parser.error(f"--origin {options.origin}: {options.policy} sends letters to a queue alone.")
+    if options.reports or options.permanent:
+        parser.error(f"--reports: with --origin {options.origin} no consumer of a queue is there.")
 
 
 def _refuse_unheard(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -191,5 +196,5 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
     add("--permanent", action="store_true", help="and marks poison as permanent, which parks it")
     add("--fifo", action="store_true", help="FIFO queues, and a consumer that keeps their order")
     add("--groups", type=whole(1, 1_000_000), help="message groups of a FIFO queue (10)")
-    add("--origin", default="sqs", help="what fills the DLQ; only sqs can be simulated yet")
+    add("--origin", choices=[one.value for one in Origin], help="what fills the DLQ (sqs)")
     add("--watch-hours", type=number(0, 2000), help="when it ends, whatever is left")

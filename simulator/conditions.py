@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redrive.targets import Origin
+
 SOURCE = "orders"
 DLQ = "orders-dlq"
 PARKING_LOT = "orders-parking-lot"
@@ -24,6 +26,8 @@ class Conditions:
         metrics_lag_seconds: CloudWatch knows a minute so long after its end.
         fifo: whether source queues, DLQ and parking lot are FIFO queues; the outcome queue never is.
         groups: message groups that producers deal their messages to, of FIFO queues.
+        origin: what fills the DLQ. Where that is not SQS, the source queue stands for what SNS, Lambda, EventBridge or
+            Scheduler tries to deliver: `max_receive_count` times, `visibility_timeout` apart.
 
     """
 
@@ -35,6 +39,7 @@ class Conditions:
     metrics_lag_seconds: float = 120.0
     fifo: bool = False
     groups: int = 10
+    origin: Origin = Origin.SQS
 
     def queue_name(self, queue: str) -> str:
         """The name that SQS knows a queue of the world by; one that is that already stays as it is."""

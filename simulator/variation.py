@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from redrive.settings import Settings
+from redrive.targets import Origin
 from simulator.conditions import Conditions
 from simulator.consumers import Consumer, Reports, down_until, flapping, healthy
 from simulator.limits import Limits
@@ -40,6 +41,7 @@ class Wishes:
         permanent: they mark poison as permanent, too, for which they need the kit: it implies `reports`.
         fifo: the queues are FIFO queues; False leaves the scenario as it is.
         groups: message groups of FIFO queues.
+        origin: what fills the DLQ.
 
     """
 
@@ -64,7 +66,11 @@ class Wishes:
     permanent: bool = False
     fifo: bool = False
     groups: int | None = None
+    origin: str | None = None
 
+
+#: Seconds from one try of an asynchronous invocation to the next, as the source queue of another origin stands for it.
+OF_A_FUNCTION = 90
 
 #: A world of one's own begins from this.
 OWN = Scenario(name="own", title="a world of one's own", letters=200, until=hours(96))
@@ -113,11 +119,14 @@ def _conditions(conditions: Conditions, wishes: Wishes) -> Conditions:
         "metrics_lag_seconds": wishes.metrics_lag,
         "fifo": wishes.fifo or None,
         "groups": wishes.groups,
+        "origin": wishes.origin and Origin(wishes.origin),
     }
     if wishes.groups is not None and not (wishes.fifo or conditions.fifo):
         message = "--groups are of FIFO queues: add --fifo."
         raise ImpossibleError(message)
     given = {name: value for name, value in wished.items() if value is not None}
+    if wishes.origin not in (None, Origin.SQS.value):
+        given = {"visibility_timeout": OF_A_FUNCTION} | given
     return replace(conditions, **given)  # type: ignore[arg-type]  # each has its field's type
 
 
@@ -190,3 +199,20 @@ def _check(scenario: Scenario) -> None:
     if delay >= visibility:
         message = f"A consumer that takes {delay} s for a message needs a visibility timeout above that, not {visibility} s."
         raise ImpossibleError(message)
+    if scenario.conditions.origin is not Origin.SQS:
+        _check_origin(scenario)
+
+
+def _check_origin(scenario: Scenario) -> None:
+    origin, consumer = scenario.conditions.origin.value, scenario.consumer(0)
+    has_none = {
+        "message groups": scenario.conditions.fifo,
+        "a second source queue": scenario.neighbour,
+        "messages of its own that a consumer makes of letters": consumer.splits,
+        "a consumer that reports": consumer.reports,
+        "faults of SQS between the pass and its queues": scenario.mishaps,
+    }
+    for what, is_asked in has_none.items():
+        if is_asked:
+            message = f"--origin {origin}: there is no {what} in its simulated world."
+            raise ImpossibleError(message)

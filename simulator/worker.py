@@ -142,10 +142,8 @@ class Worker:
     def _try(self, message: Message, invocation: Invocation, elapsed: timedelta) -> None:
         """Deliver one message, and note what becomes of it."""
         body, saw = message["Body"], self._register.deliveries
-        saw.total += 1
-        saw.tried[body] += 1
         saw.stripped += not ATTRIBUTES.keys() <= message.get("MessageAttributes", {}).keys()
-        error = self._failure(body, elapsed)
+        error = self._tried(body, elapsed)
         if error is None:
             invocation.done.append(message)
         elif invocation.outcomes.failed(message, error, self._queue):
@@ -154,6 +152,23 @@ class Worker:
             invocation.failed.append(message)
             if saw.tried[body] >= self._max_receive_count:
                 self._register.letters.add(body)
+
+    def answer(self, body: str, elapsed: timedelta) -> Failed | None:
+        """What it answers whoever hands it a message without a queue between: done, or why not."""
+        if not self.consumer.polls(elapsed):
+            return DownstreamUnavailable()
+        saw = self._register.deliveries
+        error = self._tried(body, elapsed)
+        if error is None:
+            saw.done[body] += 1
+            saw.done_at.setdefault(body, elapsed)
+        return error
+
+    def _tried(self, body: str, elapsed: timedelta) -> Failed | None:
+        saw = self._register.deliveries
+        saw.total += 1
+        saw.tried[body] += 1
+        return self._failure(body, elapsed)
 
     def _failure(self, body: str, elapsed: timedelta) -> Failed | None:
         """Why this delivery fails. Never raised: a traceback of the model's says nothing, and is half of what a report costs."""

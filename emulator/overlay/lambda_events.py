@@ -15,6 +15,7 @@ from typing import Any
 from ministack.core import responses
 from ministack.services import eventbridge, lambda_svc
 
+from . import lambda_failures
 from .flights import flights
 
 logger = logging.getLogger("overlay.lambda_events")
@@ -34,6 +35,7 @@ class QueuedEvent:
     due: float = field(default_factory=time.time)
     queued: float = field(default_factory=time.time)
     failures: int = 0
+    request_id: str = field(default_factory=lambda_failures.new_request_id)
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
 
     @property
@@ -73,14 +75,15 @@ class QueuedEvent:
             _put(self)
 
     def _give_up(self, result: dict[str, Any]) -> None:
-        destinations = self.settings.get("DestinationConfig") or {}
-        target = (destinations.get("OnFailure") or {}).get("Destination") or (
-            self.config.get("DeadLetterConfig") or {}
-        ).get("TargetArn")
-        if target:
-            lambda_svc._route_async_failure(
-                target, self.config["FunctionName"], self.payload, result
-            )
+        lambda_failures.leave(
+            self.config,
+            self.settings,
+            self.payload,
+            result,
+            request=self.request_id,
+            tries=self.failures,
+            now=time.time(),
+        )
 
 
 _queue: list[QueuedEvent] = []
@@ -116,7 +119,9 @@ def _start(event: QueuedEvent) -> None:
 
 
 def _invoke_asynchronously(function: dict[str, Any], payload: Any) -> None:
-    _start(QueuedEvent(function=function, payload=payload))
+    event = QueuedEvent(function=function, payload=payload)
+    lambda_failures.count("AsyncEventsReceived", event.config["FunctionName"])
+    _start(event)
 
 
 def _invoke_target(arn: str, payload: str) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from redrive.settings import Settings
+from redrive.targets import Origin
 from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.limits import Limits
 from simulator.measures import Measures, measure
@@ -15,6 +16,7 @@ from simulator.mishaps import BadWire, Mishaps
 from simulator.person import Order, give
 from simulator.smart_policy import SmartPolicy
 from simulator.sources import LiveTraffic, Source
+from simulator.target_world import TargetWorld
 from simulator.world import Conditions, Policy, World, minutes
 
 #: After all has come to rest, the policy goes on for this long: what it still has to decide, it does then.
@@ -110,7 +112,8 @@ class Scenario:
     def world(self, seed: int) -> World:
         """The world of this scenario, its letters in the DLQ."""
         consumer = self.consumer(seed)
-        world = World(
+        kind = World if self.conditions.origin is Origin.SQS else TargetWorld
+        world = kind(
             seed=seed,
             consumer=self.outage.befall(consumer) if self.outage else consumer,
             traffic=self.traffic,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
 
 _COUNTS_ITS_RUNS = """
@@ -97,6 +98,85 @@ def test_an_asynchronous_failure_is_retried_after_one_and_two_virtual_minutes(
     assert (at_once, after_a_minute) == (1, 2)
     assert _invocations(aws, "Invocations", function) == 3
     assert _invocations(aws, "Errors", function) == 3
+
+
+def _message_of(aws: LocalAws, url: str) -> dict[str, Any]:
+    answer = aws.client("sqs").receive_message(
+        QueueUrl=url, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"]
+    )
+    (message,) = answer["Messages"]
+    return dict(message)
+
+
+def _arn_of(aws: LocalAws, url: str) -> str:
+    told = aws.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    return str(told["Attributes"]["QueueArn"])
+
+
+def test_a_dead_letter_queue_gets_the_event_and_the_id_that_invoke_answered_with(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str], make_queue: Callable[..., str]
+) -> None:
+    function, url = make_function(_COUNTS_ITS_RUNS), make_queue()
+    functions.update_function_configuration(
+        FunctionName=function, DeadLetterConfig={"TargetArn": _arn_of(aws, url)}
+    )
+
+    taken = functions.invoke(
+        FunctionName=function, InvocationType="Event", Payload=b'{"raise": true}'
+    )
+    aws.pass_time(600)
+
+    message = _message_of(aws, url)
+    told = {name: one["StringValue"] for name, one in message["MessageAttributes"].items()}
+    assert json.loads(message["Body"]) == {"raise": True}
+    assert told == {
+        "RequestID": taken["ResponseMetadata"]["RequestId"],
+        "ErrorCode": "200",
+        "ErrorMessage": "as asked",
+    }
+    assert message["MessageAttributes"]["ErrorCode"]["DataType"] == "Number"
+    assert "DeadLetterQueueSourceArn" not in message["Attributes"]
+
+
+def test_a_destination_gets_a_record_of_the_invocation(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str], make_queue: Callable[..., str]
+) -> None:
+    function, url = make_function(_COUNTS_ITS_RUNS), make_queue()
+    functions.put_function_event_invoke_config(
+        FunctionName=function,
+        MaximumRetryAttempts=1,
+        DestinationConfig={"OnFailure": {"Destination": _arn_of(aws, url)}},
+    )
+
+    taken = functions.invoke(
+        FunctionName=function, InvocationType="Event", Payload=b'{"raise": true}'
+    )
+    aws.pass_time(600)
+
+    record = json.loads(_message_of(aws, url)["Body"])
+    assert record["requestPayload"] == {"raise": True}
+    assert record["requestContext"] == {
+        "requestId": taken["ResponseMetadata"]["RequestId"],
+        "functionArn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}:$LATEST",
+        "condition": "RetriesExhausted",
+        "approximateInvokeCount": 2,
+    }
+
+
+def test_events_are_counted_as_they_come_and_as_they_are_given_up(
+    aws: LocalAws, functions: Any, make_function: Callable[..., str]
+) -> None:
+    function = make_function(_COUNTS_ITS_RUNS)
+
+    for payload in (b'{"raise": true}', b"{}"):
+        functions.invoke(FunctionName=function, InvocationType="Event", Payload=payload)
+    aws.pass_time(600)
+
+    counted = [
+        _invocations(aws, metric, function)
+        for metric in ("AsyncEventsReceived", "AsyncEventsDropped", "Invocations", "Errors")
+    ]
+    assert counted == [2, 1, 4, 3]
 
 
 def test_time_does_not_jump_while_a_function_runs(

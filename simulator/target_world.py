@@ -1,0 +1,131 @@
+"""A world whose DLQ another origin than SQS fills: letters look as that leaves them, and go back to a target.
+
+What SNS, Lambda, EventBridge or Scheduler itself has still to deliver waits in the source queue, and comes to the DLQ
+when all its tries have failed. A Lambda function takes what it is given back into the same queue; any other target
+answers at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from fakes.sqs import Event, Message
+from fakes.sqs.message import new_message_id
+from fakes.sqs.message_attributes import Attributes
+from redrive.targets import Origin
+from simulator.conditions import DLQ, PARKING_LOT, SOURCE
+from simulator.failures import BadOrder
+from simulator.shapes import TARGETS, letter, payload_of
+from simulator.worker import ATTRIBUTES
+from simulator.world import World
+
+
+class TargetWorld(World):
+    """Letters of `conditions.origin`, and the one target that failed them; `client` gives who calls it."""
+
+    def __init__(self, **world: Any) -> None:
+        super().__init__(**world)
+        self.target = TARGETS[self.conditions.origin]
+        self._ids = Random(world["seed"] + 5)
+        self._answers = 0
+        self._queues.inspect.subscribe(self._reshape)
+
+    def client(self, service: str) -> Any:
+        """The client of a service by which the target is called, with the calls that a source makes."""
+        return {"lambda": Functions, "stepfunctions": StateMachines}[service](self)
+
+    def post(self, url: str, body: str) -> int:
+        """The status that the target's endpoint answers with."""
+        assert url == self.target.place, "only the target that failed is called"  # noqa: S101
+        error = self.answer(payload_of(body))
+        if error is None:
+            return 200
+        return 400 if isinstance(error, BadOrder) else 503
+
+    def answer(self, payload: str) -> Exception | None:
+        """What the target makes of a payload at once."""
+        self._answers += 1
+        return self._workers[self.queue_name(SOURCE)].answer(payload, self.elapsed)
+
+    def queue_up(self, payload: str) -> str:
+        """Let the target's own service deliver the payload, and try again; the id of the request."""
+        answer = self._queues.send_message(
+            QueueUrl=self.url(SOURCE), MessageBody=payload, MessageAttributes=ATTRIBUTES
+        )
+        request_id: str = answer["MessageId"]
+        return request_id
+
+    def _reshape(self, happened: Event) -> None:
+        """What SQS has just moved is what the origin would have sent to the DLQ: a message of its own."""
+        if happened.kind != "moved" or happened.queue_name != self.queue_name(DLQ):
+            return
+        message = happened.message
+        body, attributes = letter(self.conditions.origin, message.body, message.message_id)
+        message.message_id = new_message_id(self._ids)
+        message.body, message.carried = body, Attributes(attributes)
+        message.sent_at, message.dead_letter_source_arn = self.clock.time(), None
+
+    def _sent_this_minute(self) -> int:
+        return super()._sent_this_minute() + self._answers
+
+    def _at_rest(self, queue: str) -> list[Message]:
+        messages = super()._at_rest(queue)
+        if self.queue_name(queue) not in (self.queue_name(DLQ), self.queue_name(PARKING_LOT)):
+            return messages
+        return [replace(one, body=payload_of(one.body)) for one in messages]
+
+
+class Functions:
+    """The calls of a boto3 Lambda client that a source makes."""
+
+    def __init__(self, world: TargetWorld) -> None:
+        self._world = world
+
+    def invoke(self, *, FunctionName: str, InvocationType: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
+        """Take an event for later."""
+        world = self._world
+        assert (FunctionName, InvocationType) == (world.target.place, "Event")  # noqa: S101
+        payload = payload_of(Payload.decode())
+        if world.conditions.origin is Origin.LAMBDA:
+            request_id = world.queue_up(payload)
+        else:
+            _take(world.answer(payload), "Invoke", "TooManyRequestsException")
+            request_id = f"taken-{payload}"
+        return {"StatusCode": 202, "ResponseMetadata": {"RequestId": request_id}}
+
+    def get_function_configuration(self, **_: str) -> dict[str, Any]:
+        """How long one try may take: three, and the waits between them, as long as the world's queue takes for three."""
+        conditions = self._world.conditions
+        waits = 60 + 120
+        total = conditions.visibility_timeout * conditions.max_receive_count
+        return {"Timeout": max(1, (total - waits) // conditions.max_receive_count)}
+
+    def get_function_event_invoke_config(self, **_: str) -> dict[str, Any]:
+        """How often a failed event is tried again."""
+        return {"MaximumRetryAttempts": self._world.conditions.max_receive_count - 1}
+
+
+class StateMachines:
+    """The calls of a boto3 Step Functions client that a source makes."""
+
+    def __init__(self, world: TargetWorld) -> None:
+        self._world = world
+
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, Any]:  # noqa: A002, N803
+        """Start an execution."""
+        assert stateMachineArn == self._world.target.place  # noqa: S101
+        _take(self._world.answer(payload_of(input)), "StartExecution", "StateMachineDeleting")
+        return {"executionArn": f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"}
+
+
+def _take(error: Exception | None, call: str, when_down: str) -> None:
+    """Raise what the service answers where the target does not take it."""
+    if error is not None:
+        code = "InvalidParameterValueException" if isinstance(error, BadOrder) else when_down
+        raise ClientError({"Error": {"Code": code, "Message": str(error)}}, call)
+
+
