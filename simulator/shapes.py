@@ -65,7 +65,9 @@ def payload_of(text: str) -> str:
 
 def _envelope(message: str, message_id: str) -> str:
     """What SNS delivers where raw delivery is off."""
-    unsubscribe = f"https://sns.eu-west-1.amazonaws.com/?Action=Unsubscribe&SubscriptionArn={SUBSCRIPTION}"
+    unsubscribe = (
+        f"https://sns.eu-west-1.amazonaws.com/?Action=Unsubscribe&SubscriptionArn={SUBSCRIPTION}"
+    )
     fields: dict[str, Any] = {
         "Type": "Notification",
         "MessageId": message_id,

@@ -127,5 +127,3 @@ def _take(error: Exception | None, call: str, when_down: str) -> None:
     if error is not None:
         code = "InvalidParameterValueException" if isinstance(error, BadOrder) else when_down
         raise ClientError({"Error": {"Code": code, "Message": str(error)}}, call)
-
-

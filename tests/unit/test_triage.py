@@ -245,6 +245,16 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
         Situation(case=a_case(sent_at=ago(days=11))),
         redrive(30),
     ),
+    "a letter that was sent to the DLQ when it had failed waits from then on": (
+        Situation(case=a_case(failed_at=ago(hours=1), first_received_at=NOW)),
+        redrive(0),
+    ),
+    "a letter that its target failed with just now waits from then on": (
+        Situation(
+            case=a_return(letter=a_returned_letter(failed_at=ago(hours=1)), last_redrive=NOW)
+        ),
+        redrive(30),
+    ),
     # Where it goes.
     "a letter that does not say where it came from goes home": (
         Situation(case=a_case(source_arn=None)),

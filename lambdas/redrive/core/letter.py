@@ -95,7 +95,7 @@ class Letter:
     `attributes` are the sender's own, untouched. `trail_fault` says why a trail that was there counts as
     absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
     `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
-    MessageId of its own. `unfit` says why the letter can't be given back to what failed it.
+    MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the letter can't be given back to what failed it.
     """
 
     message_id: str
@@ -110,6 +110,7 @@ class Letter:
     trail: Trail | None = None
     trail_fault: str | None = None
     request_id: str | None = None
+    failed_at: datetime | None = None
     unfit: Unfit | None = None
 
     @property

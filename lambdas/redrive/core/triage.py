@@ -195,11 +195,13 @@ def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
 
 
 def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
-    """When the letter failed last, as well as SQS lets one know: it does not say when it moved it to the DLQ.
+    """When the letter failed last, as well as one can know: SQS does not say when it moved it to the DLQ.
 
-    Counted from its first receive, or its redrive, as long as the queue's settings let a message fail. A consumer
+    Then it is counted from its first receive, or its redrive, as long as the queue's settings let a message fail. A consumer
     that changes visibility timeouts may take longer; then its backoff is somewhat shorter.
     """
     letter = case.letter
+    if letter.failed_at is not None:
+        return min(now, max(letter.failed_at, case.last_try or letter.failed_at))
     began = case.last_try or letter.first_received_at or letter.sent_at
     return min(now, began + terms.time_to_fail)

@@ -120,8 +120,8 @@ class _Forwarder:
                 self._accept(few, sent, records)
                 if len(self._unrecorded) >= self._record_from:
                     self._record_some()
-                if sent.refused is not None and not sent.new_ids:
-                    break  # who refused a whole call refuses the next one, too
+                if not sent.new_ids and (sent.refused is not None or sent.bounced):
+                    break  # who refused or failed a whole call does so with the next one, too
             self._record(self._unrecorded)
         except CallFailed as failed:
             self._done.failure = failed
