@@ -7,6 +7,7 @@ answers at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -16,7 +17,12 @@ from botocore.exceptions import ClientError
 from fakes.sqs import Event, Message
 from fakes.sqs.message import new_message_id
 from fakes.sqs.message_attributes import Attributes
-from redrive.targets import Origin
+from redrive.aws.deliveries import Bounced, deliver_one_by_one
+from redrive.aws.targets import TargetClients
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.redelivery import post_of
+from redrive.settings import Deployment
+from redrive.targets import Origin, Target
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE
 from simulator.failures import BadOrder
 from simulator.shapes import TARGETS, letter, payload_of
@@ -34,17 +40,28 @@ class TargetWorld(World):
         self._answers = 0
         self._queues.inspect.subscribe(self._reshape)
 
-    def client(self, service: str) -> Any:
-        """The client of a service by which the target is called, with the calls that a source makes."""
-        return {"lambda": Functions, "stepfunctions": StateMachines}[service](self)
+    @property
+    def deployment(self) -> Deployment:
+        """As a world's, with the target in the place of a source queue."""
+        return replace(
+            super().deployment,
+            queue_name=self.target.name,
+            source_queue_url="",
+            origin=self.conditions.origin,
+            targets=(self.target,),
+        )
 
-    def post(self, url: str, body: str) -> int:
-        """The status that the target's endpoint answers with."""
-        assert url == self.target.place, "only the target that failed is called"  # noqa: S101
-        error = self.answer(payload_of(body))
-        if error is None:
-            return 200
-        return 400 if isinstance(error, BadOrder) else 503
+    @property
+    def target_clients(self) -> TargetClients:
+        """What the target is reached by, with the calls that its source makes."""
+        return TargetClients(
+            sqs=self._queues,
+            lambdas=Functions(self),
+            firehose=None,
+            states=StateMachines(self),
+            sns=None,
+            web=lambda target, _: Endpoint(self, target),
+        )
 
     def answer(self, payload: str) -> Exception | None:
         """What the target makes of a payload at once."""
@@ -77,6 +94,25 @@ class TargetWorld(World):
         if self.queue_name(queue) not in (self.queue_name(DLQ), self.queue_name(PARKING_LOT)):
             return messages
         return [replace(one, body=payload_of(one.body)) for one in messages]
+
+
+class Endpoint:
+    """A web target, without the web."""
+
+    def __init__(self, world: TargetWorld, target: Target) -> None:
+        self._world = world
+        self._target = target
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Post letters one by one."""
+        return deliver_one_by_one("POST", outgoing, self._post, self._world.clock.time)
+
+    def _post(self, one: Outgoing) -> str:
+        body = post_of(one.letter, self._target).body.decode()
+        error = self._world.answer(payload_of(body))
+        if error is not None:
+            raise Bounced("HTTP 400" if isinstance(error, BadOrder) else "HTTP 503")
+        return one.letter.message_id
 
 
 class Functions:

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
+from redrive.aws.targets import TargetClients
+from redrive.settings import Deployment
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer, Reports
 from simulator.fifo_worker import FifoWorker
@@ -99,6 +101,25 @@ class World(Queues):
         if self.sources[of].consumer.reports:
             plain = self._reporter(self.sources[of], Reports(), self.rng)
             self._workers[of].report_deaths({one.message_id: one.body for one in dead}, plain)
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where its queues and its table are, as the deployed function is told."""
+        names = self.source_names
+        return Deployment(
+            queue_name=names[0],
+            table_name=TABLE,
+            dlq_url=self.url(DLQ),
+            source_queue_url=self.url(names[0]),
+            parking_lot_url=self.url(PARKING_LOT),
+            further_source_urls=tuple(self.url(name) for name in names[1:]),
+            outcome_queue_url=self.outcome_queue_url,
+        )
+
+    @property
+    def target_clients(self) -> TargetClients | None:
+        """What targets are reached by, where letters go back to any but queues."""
+        return None
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
         """Let something else happen once `moment` has come, before the policy's tick at that time."""

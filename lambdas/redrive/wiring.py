@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 from redrive.aws.books import CloudWatchClient, SourceBooks
 from redrive.aws.dead_letters import DeadLetters, ParkingLot
@@ -13,8 +15,14 @@ from redrive.aws.outcome_queue import OutcomeQueue
 from redrive.aws.sources import SqsSource
 from redrive.aws.sqs import SqsClient, SqsQueue
 from redrive.aws.state_table import DynamoDbClient, StateStore
-from redrive.passes.ports import Journal, Tools
+from redrive.core.letter import Letter
+from redrive.passes.ports import Journal, Source, Tools, Witness
 from redrive.settings import Deployment
+from redrive.targets import Origin
+
+if TYPE_CHECKING:
+    from redrive.aws.pace import Pace
+    from redrive.aws.targets import TargetClients
 
 
 def make_tools(
@@ -29,16 +37,24 @@ def make_tools(
     owner: str,
     workers: int = 1,
     pause: Callable[[float], None] = time.sleep,
+    targets: TargetClients | None = None,
+    pace: Pace | None = None,
 ) -> Tools:
-    """The tools of one pass, see `Tools`; `pause` waits before DynamoDB is asked again."""
+    """The tools of one pass, see `Tools`.
+
+    Args:
+        pause: waits before DynamoDB is asked again.
+        targets, pace: by what targets are called, where an origin other than SQS has them, and how fast.
+
+    """
     return Tools(
         dead_letters=dead_letters_of(deployment, sqs),
         parking_lot=parking_lot_of(deployment, sqs),
-        sources=sources_of(deployment, sqs),
+        sources=sources_of(deployment, sqs, targets, pace),
         memory=StateStore(
             dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
         ),
-        witness=SourceBooks(cloudwatch),
+        witness=_witness_of(deployment, cloudwatch),
         journal=journal,
         clock=clock,
         rng=rng,
@@ -56,17 +72,56 @@ def reports_of(deployment: Deployment, sqs: SqsClient) -> OutcomeQueue | None:
 
 def dead_letters_of(deployment: Deployment, sqs: SqsClient) -> DeadLetters:
     """The DLQ."""
-    return DeadLetters(SqsQueue(sqs, deployment.dlq_url), frozenset(deployment.source_names))
+    return DeadLetters(
+        SqsQueue(sqs, deployment.dlq_url),
+        frozenset(deployment.source_names),
+        _recogniser_of(deployment),
+    )
 
 
 def parking_lot_of(deployment: Deployment, sqs: SqsClient) -> ParkingLot:
     """The parking lot."""
-    return ParkingLot(SqsQueue(sqs, deployment.parking_lot_url), frozenset(deployment.source_names))
+    return ParkingLot(
+        SqsQueue(sqs, deployment.parking_lot_url),
+        frozenset(deployment.source_names),
+        _recogniser_of(deployment),
+    )
 
 
-def sources_of(deployment: Deployment, sqs: SqsClient) -> tuple[SqsSource, ...]:
-    """The source queues that share the DLQ; the first goes by the deployment's own name for it."""
+def sources_of(
+    deployment: Deployment,
+    sqs: SqsClient,
+    targets: TargetClients | None = None,
+    pace: Pace | None = None,
+) -> tuple[Source, ...]:
+    """The source queues that share the DLQ, or its targets; the first goes by the deployment's own name for it."""
+    if deployment.origin is not Origin.SQS:
+        from redrive.aws.targets import TargetClients, target_source
+
+        clients = targets or TargetClients.on_first_use()
+        return tuple(
+            target_source(one, deployment.origin, clients, deployment.private_hosts, pace)
+            for one in deployment.targets
+        )
     return tuple(
         SqsSource(SqsQueue(sqs, url), name)
         for url, name in zip(deployment.source_urls, deployment.source_names, strict=True)
     )
+
+
+def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
+    """What tells which target a letter is of; SQS says it of a source queue's letters itself."""
+    if deployment.origin is Origin.SQS:
+        return None
+    from redrive.core.origins import recognise
+
+    return partial(recognise, origin=deployment.origin, targets=deployment.targets)
+
+
+def _witness_of(deployment: Deployment, cloudwatch: CloudWatchClient) -> Witness:
+    """Who knows what became of letters; of a target that answers itself nobody is asked."""
+    if deployment.origin is Origin.LAMBDA:
+        from redrive.aws.function_books import FunctionBooks
+
+        return FunctionBooks(cloudwatch, deployment.targets)
+    return SourceBooks(cloudwatch)

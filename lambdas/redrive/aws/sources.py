@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Protocol, TypeVar
 
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import Trail
@@ -52,9 +53,16 @@ class SqsSource:
         return trail is not None and trail.queue == self.name
 
 
-def owner_of(
-    sources: Sequence[SqsSource], *, source_arn: str | None, trail: Trail | None
-) -> SqsSource | None:
+class Owning(Protocol):
+    """What knows which letters are its own."""
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
+
+
+S = TypeVar("S", bound=Owning)
+
+
+def owner_of(sources: Sequence[S], *, source_arn: str | None, trail: Trail | None) -> S | None:
     """The source that a letter belongs to; the first where it says nothing of where it came from.
 
     None for a letter that SQS moved here from a queue that is not served.

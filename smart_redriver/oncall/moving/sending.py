@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from redrive.aws.sources import SqsSource, owner_of
+from redrive.aws.sources import owner_of
 from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing
 from redrive.passes.apply import Destination
-from redrive.passes.ports import DeadLetters
+from redrive.passes.ports import DeadLetters, Source
 from redrive.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
@@ -27,7 +27,7 @@ class Destinations:
     Raises CallFailed where a queue can't be asked for them.
     """
 
-    def __init__(self, sources: Sequence[SqsSource]) -> None:
+    def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = sources
         self._by_name = {
             source.name: Destination(source=source, facts=source.facts()) for source in sources

@@ -16,9 +16,9 @@ from smart_redriver.oncall.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
     from redrive.aws.dead_letters import DeadLetters, ParkingLot
-    from redrive.aws.sources import SqsSource
     from redrive.aws.state_table import StateStore
     from redrive.core.case import Case
+    from redrive.passes.ports import Source
     from redrive.settings import Settings
     from smart_redriver.oncall.stack.audit import AuditTrail
     from smart_redriver.oncall.stack.deployment import Place
@@ -97,7 +97,7 @@ class Session:
         return self.dead_letters if dlq else self.parking_lot
 
     @cached_property
-    def sources(self) -> tuple[SqsSource, ...]:
+    def sources(self) -> tuple[Source, ...]:
         """The source queues that share the DLQ, the first one first. Raises as `place` does."""
         from redrive.wiring import sources_of
 
