@@ -80,9 +80,13 @@ class SqsAccount(FakeClient):
         return {}
 
     @operation
-    def get_queue_url(self, *, QueueName: str) -> Response:
-        """The URL of an existing queue."""
-        queue, _ = self._queue(self._url_prefix + QueueName)
+    def get_queue_url(
+        self, *, QueueName: str, QueueOwnerAWSAccountId: str | None = None
+    ) -> Response:
+        """The URL of an existing queue; other accounts have none here."""
+        owner = QueueOwnerAWSAccountId or self._url_prefix.split("/")[-2]
+        prefix = self._url_prefix.rpartition("/")[0].rpartition("/")[0]
+        queue, _ = self._queue(f"{prefix}/{owner}/{QueueName}")
         return {"QueueUrl": self._url_prefix + queue.name}
 
     @operation

@@ -52,7 +52,7 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
         super().__init__(f"{call}: {code}: {detail}")
 
 
-#: What SQS answers when the message itself is at fault, so that no later attempt can succeed.
+#: What is answered when the message itself is at fault, so that no later attempt can succeed.
 CONTENT_FAULTS = frozenset(
     {
         "InvalidMessageContents",
@@ -61,6 +61,26 @@ CONTENT_FAULTS = frozenset(
         "InvalidAttributeName",
         # Of a call with one entry: calls with more are split first.
         "BatchRequestTooLong",
+        # Lambda on an event that is no JSON, or too large.
+        # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html#API_Invoke_Errors
+        "InvalidRequestContentException",
+        "RequestTooLargeException",
+        "RequestEntityTooLargeException",
+        "SerializedRequestEntityTooLargeException",
+        # Firehose on a record. https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html#API_PutRecord_Errors
+        "InvalidArgumentException",
+        # Step Functions on the input, and on the name that a schedule gave: an execution of that name is there already.
+        # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
+        "InvalidExecutionInput",
+        "InvalidName",
+        "ExecutionAlreadyExists",
+        "ValidationException",
+        # SNS on a message. https://docs.aws.amazon.com/sns/latest/api/API_Publish.html#API_Publish_Errors
+        "InvalidParameter",
+        "ParameterValueInvalid",
+        # Ours, on a letter that does not hold what its target needs, or is larger than it takes.
+        "InvalidLetter",
+        "LetterTooLarge",
     }
 )
 
@@ -104,6 +124,19 @@ TRANSIENT_FAULTS = frozenset(
         "ProxyConnectionError",
         "ResponseStreamingError",
         "SSLError",
+        # A function that is being changed; its network is not ready; Lambda in trouble.
+        "ServiceException",
+        "ResourceConflictException",
+        "ResourceNotReadyException",
+        "EC2ThrottledException",
+        "ENINotReadyException",
+        # Limits of Step Functions, and KMS for SNS and Step Functions.
+        "ExecutionLimitExceeded",
+        "KMSThrottling",
+        "KMSThrottlingException",
+        "KmsThrottlingException",
+        # Ours, on letters that were not given because the time for one delivery was over.
+        "NotTried",
     }
 )
 

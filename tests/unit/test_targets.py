@@ -1,83 +1,347 @@
-"""What letters of other origins go back to: how a target is written, named and refused."""
+"""Targets as sources: what is asked of which service, and what is made of its answers."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from redrive.targets import Origin, Target, TargetKind, read_targets
-
-PLACE = "eu-west-1:123456789012"
-QUEUE = f"arn:aws:sqs:{PLACE}:orders"
-SUBSCRIPTION = f"arn:aws:sns:{PLACE}:orders:2bcfbf39-05c3-41de-beaa-fcfcc21c8f55"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "name"),
-    [
-        (QUEUE, TargetKind.QUEUE, "sqs:orders"),
-        (f"arn:aws:lambda:{PLACE}:function:orders", TargetKind.FUNCTION, "lambda:orders"),
-        (f"arn:aws:lambda:{PLACE}:function:orders:live", TargetKind.FUNCTION, "lambda:orders:live"),
-        (
-            f"arn:aws:firehose:{PLACE}:deliverystream/orders",
-            TargetKind.DELIVERY_STREAM,
-            "firehose:orders",
-        ),
-        (f"arn:aws:states:{PLACE}:stateMachine:orders", TargetKind.STATE_MACHINE, "states:orders"),
-        (f"arn:aws:sns:{PLACE}:orders", TargetKind.TOPIC, "sns:orders"),
-        ("arn:aws-cn:sqs:cn-north-1:123456789012:orders", TargetKind.QUEUE, "sqs:orders"),
-        ("https://example.com/a/b?c=d", TargetKind.WEB, "https://example.com/a/b"),
-    ],
+from redrive.aws.deliveries import LONGEST_ROUND, deliver_one_by_one
+from redrive.aws.function_facts import LONGEST_TIMEOUT, FunctionFacts
+from redrive.aws.target_calls import MOST_OF_AN_EVENT, MOST_OF_AN_INPUT
+from redrive.aws.targets import TargetClients, TargetSource, target_source
+from redrive.core.letter import Letter
+from redrive.errors import CallFailed, EntryFault
+from redrive.targets import Origin, Target
+from tests.unit.examples import a_trail
+from tests.unit.origin_letters import (
+    ENDPOINT,
+    FUNCTION,
+    FUNCTION_ARN,
+    MACHINE,
+    MACHINE_ARN,
+    QUEUE,
+    STREAM,
+    TOPIC,
+    TOPIC_ARN,
+    of_function,
+    of_rule,
+    of_sns,
+    sent,
+    universal,
 )
-def test_a_target_is_an_arn_or_a_url_and_is_named_by_what_people_call_it(
-    text: str, kind: TargetKind, name: str
-) -> None:
-    target = Target.parse(text)
-
-    assert (target.kind, target.name, str(target)) == (kind, name, text)
+from tests.unit.sqs_client import RecordingSqs
+from tests.unit.target_clients import Recording, going
 
 
-def test_a_target_can_be_of_one_subscription() -> None:
-    text = f"{SUBSCRIPTION}=https://example.com/orders?a=b"
+class Sqs(RecordingSqs):
+    def __init__(self, refusal: str | None = None) -> None:
+        super().__init__()
+        self.asked = Recording(lambda _: refusal)
 
-    target = Target.parse(text)
-
-    assert (target.subscription, target.place) == (SUBSCRIPTION, "https://example.com/orders?a=b")
-    assert str(target) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "orders",
-        "arn:aws:sqs:eu-west-1:12345:orders",
-        f"{QUEUE}.fifo",
-        f"arn:aws:lambda:{PLACE}:layer:orders",
-        f"arn:aws:ecs:{PLACE}:cluster/orders",
-        "file:///etc/passwd",
-        "ftp://example.com/",
-        "https://",
-        "https:///orders",
-        "https://me:secret@example.com/",
-        "https://example.com/#there",
-    ],
-)
-def test_what_is_no_target_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^(the ARN|a URL)"):
-        Target.parse(text)
+    def get_queue_url(self, **request: Any) -> Any:
+        return self.asked.get_queue_url(**request)
 
 
-def test_two_targets_of_one_name_are_refused_as_their_circuits_would_be_one() -> None:
-    rule = (QUEUE, QUEUE.replace("eu-west-1", "eu-west-2"))
-
-    targets, faults = read_targets(Origin.EVENTBRIDGE, rule)
-
-    assert len(targets) == 1
-    assert [fault.accepted for fault in faults] == ["each target once"]
+def source(target: Target, origin: Origin, client: Any) -> TargetSource:
+    clients = TargetClients(sqs=client, lambdas=client, firehose=client, states=client, sns=client)
+    return target_source(target, origin, clients)
 
 
-@given(st.text())
-def test_any_text_is_a_target_or_is_refused_with_a_reason(text: str) -> None:
-    targets, faults = read_targets(Origin.SNS, (text,))
+def several(letter: Letter, count: int) -> list[Letter]:
+    return [replace(letter, message_id=f"m{number}") for number in range(count)]
 
-    assert len(targets) + len(faults) == 1
+
+class TestWhatIsAsked:
+    def test_a_function_is_invoked_asynchronously_and_its_request_is_the_copys_name(self) -> None:
+        lambdas = Recording()
+
+        done = source(FUNCTION, Origin.LAMBDA, lambdas).deliver(going(*several(of_function(), 2)))
+
+        invoke = {
+            "FunctionName": FUNCTION_ARN,
+            "InvocationType": "Event",
+            "Payload": b'{"order": 1}',
+        }
+        assert lambdas.calls == [("invoke", invoke)] * 2
+        assert done.new_ids == {"m0": "request-0", "m1": "request-1"}
+
+    def test_a_stream_is_given_a_record(self) -> None:
+        firehose = Recording()
+
+        done = source(STREAM, Origin.SNS, firehose).deliver(going(sent("grün")))
+
+        record = {"DeliveryStreamName": "orders", "Record": {"Data": "grün".encode()}}
+        assert firehose.calls == [("put_record", record)]
+        assert done.new_ids == {"first": "first"}
+
+    def test_a_topic_publishes(self) -> None:
+        sns = Recording()
+
+        done = source(TOPIC, Origin.EVENTBRIDGE, sns).deliver(going(of_rule(TOPIC_ARN)))
+
+        asked = {"TopicArn": TOPIC_ARN, "Message": '{"source": "shop"}'}
+        assert sns.calls == [("publish", asked)]
+        assert done.new_ids == {"first": "published"}
+
+    def test_a_state_machine_is_started_under_a_name(self) -> None:
+        states = Recording()
+
+        done = source(MACHINE, Origin.EVENTBRIDGE, states).deliver(going(of_rule(MACHINE_ARN)))
+
+        ((_, asked),) = states.calls
+        assert (asked["stateMachineArn"], asked["input"]) == (MACHINE_ARN, '{"source": "shop"}')
+        assert done.new_ids == {"first": asked["name"]}
+
+    def test_a_queue_gets_the_body_without_a_trail_and_its_url_is_asked_for_once(self) -> None:
+        sqs = Sqs()
+        orders = source(QUEUE, Origin.EVENTBRIDGE, sqs)
+
+        done = orders.deliver(going(*several(of_rule(QUEUE.place), 3)))
+        orders.deliver(going(of_rule(QUEUE.place)))
+
+        (_, first), _ = sqs.calls
+        assert [one["MessageBody"] for one in first["Entries"]] == ['{"source": "shop"}'] * 3
+        assert ["MessageAttributes" in one for one in first["Entries"]] == [False] * 3
+        assert sorted(done.new_ids) == ["m0", "m1", "m2"]
+        owner = {"QueueName": "orders", "QueueOwnerAWSAccountId": "123456789012"}
+        assert sqs.asked.calls == [("get_queue_url", owner)]
+
+    def test_a_raw_message_keeps_its_attributes_in_the_queue(self) -> None:
+        sqs = Sqs()
+
+        source(QUEUE, Origin.SNS, sqs).deliver(going(sent("an order", Tenant="blue")))
+
+        ((_, asked),) = sqs.calls
+        assert list(asked["Entries"][0]["MessageAttributes"]) == ["Tenant"]
+
+
+class TestWhatIsAnswered:
+    def test_at_the_first_refusal_the_rest_is_not_tried_and_meets_the_same(self) -> None:
+        lambdas = Recording(lambda number: "AccessDeniedException" if number == 1 else None)
+
+        done = source(FUNCTION, Origin.LAMBDA, lambdas).deliver(going(*several(of_function(), 4)))
+
+        assert len(lambdas.calls) == 2
+        assert list(done.new_ids) == ["m0"]
+        assert [one.key for one in done.faults] == ["m1", "m2", "m3"]
+        assert done.refused is done.faults[0]
+
+    @pytest.mark.parametrize(
+        ("target", "origin", "code"),
+        [
+            (FUNCTION, Origin.LAMBDA, "TooManyRequestsException"),
+            (FUNCTION, Origin.LAMBDA, "ServiceException"),
+            (STREAM, Origin.SNS, "ServiceUnavailableException"),
+            (MACHINE, Origin.EVENTBRIDGE, "ExecutionLimitExceeded"),
+            (TOPIC, Origin.EVENTBRIDGE, "KMSThrottling"),
+        ],
+    )
+    def test_trouble_of_a_moment_ends_a_delivery_too_and_is_no_refusal(
+        self, target: Target, origin: Origin, code: str
+    ) -> None:
+        client = Recording(lambda _: code)
+
+        done = source(target, origin, client).deliver(going(*several(of_function(), 3)))
+
+        assert len(client.calls) == 1
+        assert [one.is_transient for one in done.faults] == [True] * 3
+        assert done.refused is None
+
+    @pytest.mark.parametrize(
+        ("target", "origin", "code"),
+        [
+            (FUNCTION, Origin.LAMBDA, "InvalidRequestContentException"),
+            (FUNCTION, Origin.LAMBDA, "RequestTooLargeException"),
+            (STREAM, Origin.SNS, "InvalidArgumentException"),
+            (MACHINE, Origin.EVENTBRIDGE, "InvalidExecutionInput"),
+            (TOPIC, Origin.EVENTBRIDGE, "InvalidParameter"),
+        ],
+    )
+    def test_a_letter_at_fault_itself_keeps_no_other_back(
+        self, target: Target, origin: Origin, code: str
+    ) -> None:
+        client = Recording(lambda number: code if number == 0 else None)
+
+        done = source(target, origin, client).deliver(going(*several(of_function(), 2)))
+
+        (fault,) = done.faults
+        assert (fault.key, fault.is_of_content) == ("m0", True)
+        assert list(done.new_ids) == ["m1"]
+
+    @pytest.mark.parametrize(
+        ("target", "origin", "code"),
+        [
+            (FUNCTION, Origin.LAMBDA, "ResourceNotFoundException"),
+            (STREAM, Origin.SNS, "InvalidSourceException"),
+            (MACHINE, Origin.EVENTBRIDGE, "StateMachineDoesNotExist"),
+            (TOPIC, Origin.EVENTBRIDGE, "NotFound"),
+            (TOPIC, Origin.EVENTBRIDGE, "AuthorizationError"),
+        ],
+    )
+    def test_a_target_that_is_gone_or_closed_is_a_refusal(
+        self, target: Target, origin: Origin, code: str
+    ) -> None:
+        done = source(target, origin, Recording(lambda _: code)).deliver(going(of_function()))
+
+        assert [one.code for one in done.faults] == [code]
+        assert done.refused is not None
+
+    def test_a_queue_whose_url_is_not_told_is_a_refusal(self) -> None:
+        done = source(QUEUE, Origin.SNS, Sqs("NonExistentQueue")).deliver(
+            going(*several(sent("b"), 2))
+        )
+
+        assert [(one.key, one.is_refusal) for one in done.faults] == [("m0", True), ("m1", True)]
+
+    def test_a_message_that_a_queue_can_not_have_keeps_no_other_back(self) -> None:
+        call = {"QueueUrl": "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"}
+        bad = universal("sqs:sendMessage", **call, MessageBody="b", MessageAttributes=7)
+        good = universal("sqs:sendMessage", **call, MessageBody="b")
+
+        done = source(QUEUE, Origin.SCHEDULER, Sqs()).deliver(
+            going(replace(bad, message_id="bad"), good)
+        )
+
+        assert [(one.key, one.is_of_content) for one in done.faults] == [("bad", True)]
+        assert list(done.new_ids) == ["first"]
+
+    def test_what_is_too_large_for_a_target_is_not_asked_of_it(self) -> None:
+        client = Recording()
+        large, larger = sent("x" * (MOST_OF_AN_INPUT + 1)), sent("x" * (MOST_OF_AN_EVENT + 1))
+
+        done = [
+            source(MACHINE, Origin.EVENTBRIDGE, client).deliver(going(large)),
+            source(FUNCTION, Origin.EVENTBRIDGE, client).deliver(going(larger)),
+        ]
+
+        assert [fault.code for one in done for fault in one.faults] == ["LetterTooLarge"] * 2
+        assert done[0].faults[0].is_of_content
+        assert client.calls == []
+
+    def test_a_letter_that_holds_no_event_is_not_given(self) -> None:
+        lambdas = Recording()
+
+        done = source(FUNCTION, Origin.SNS, lambdas).deliver(going(sent("raw"), of_sns()))
+
+        assert [one.code for one in done.faults] == ["InvalidLetter"]
+        assert len(lambdas.calls) == 1
+
+    def test_an_execution_that_this_delivery_has_started_already_is_accepted(self) -> None:
+        again = Recording(lambda _: "ExecutionAlreadyExists")
+
+        done = source(MACHINE, Origin.EVENTBRIDGE, again).deliver(going(of_rule()))
+
+        assert list(done.new_ids) == ["first"]
+        assert done.faults == []
+
+    def test_an_execution_of_the_name_that_a_schedule_gave_may_be_another(self) -> None:
+        again = Recording(lambda _: "ExecutionAlreadyExists")
+        letter = universal("sfn:startExecution", StateMachineArn=MACHINE_ARN, Name="daily")
+
+        done = source(MACHINE, Origin.SCHEDULER, again).deliver(going(letter))
+
+        assert [one.is_of_content for one in done.faults] == [True]
+
+    def test_no_letter_is_begun_when_the_time_of_a_delivery_is_over(self) -> None:
+        ticks = iter([0.0, 0.0, LONGEST_ROUND.total_seconds() + 1])
+
+        done = deliver_one_by_one(
+            "Invoke", going(*several(sent("b"), 3)), lambda one: "id", lambda: next(ticks)
+        )
+
+        assert list(done.new_ids) == ["m0"]
+        assert [(one.key, one.is_transient) for one in done.faults] == [("m1", True), ("m2", True)]
+
+    def test_every_letter_is_answered_for_once(self) -> None:
+        def give(one: Any) -> str:
+            match one.letter.message_id:
+                case "m0":
+                    raise ValueError("no event")
+                case "m2":
+                    raise CallFailed("Invoke", "Nobody")
+            return "id"
+
+        done = deliver_one_by_one("Invoke", going(*several(sent("b"), 4)), give)
+
+        answered = [*done.new_ids, *done.bounced, *(one.key for one in done.faults)]
+        assert sorted(answered) == ["m0", "m1", "m2", "m3"]
+        assert done.faults[0] == EntryFault(
+            call="Invoke", key="m0", code="InvalidLetter", detail="no event"
+        )
+
+
+class Lambdas:
+    """Lambda's word on one function: answers, or the exception that a call meets."""
+
+    def __init__(self, timeout: Any, retries: Any) -> None:
+        self.calls = 0
+        self._timeout, self._retries = timeout, retries
+
+    def get_function_configuration(self, *, FunctionName: str) -> Any:  # noqa: N803
+        return self._answer("Timeout", self._timeout)
+
+    def get_function_event_invoke_config(self, *, FunctionName: str) -> Any:  # noqa: N803
+        return self._answer("MaximumRetryAttempts", self._retries)
+
+    def _answer(self, name: str, value: Any) -> Any:
+        self.calls += 1
+        if value is None:
+            return Recording(lambda _: "AccessDeniedException").invoke()
+        return {name: value}
+
+
+class TestWhatIsKnown:
+    @pytest.mark.parametrize(
+        ("timeout", "retries", "seconds"),
+        [(30, 2, 90 + 180), (30, 1, 60 + 60), (30, 0, 30), (None, None, 2700 + 180)],
+    )
+    def test_a_function_fails_after_its_tries_and_the_waits_between_them(
+        self, timeout: int | None, retries: int | None, seconds: int
+    ) -> None:
+        orders = source(FUNCTION, Origin.LAMBDA, Lambdas(timeout, retries))
+
+        assert orders.time_to_fail(orders.facts(), 99) == timedelta(seconds=seconds)
+        assert orders.facts().max_receive_count == 1 + (2 if retries is None else retries)
+        assert not orders.settles_at_once
+
+    def test_a_function_is_asked_about_once(self) -> None:
+        lambdas = Lambdas(None, 1)
+        facts = FunctionFacts(lambdas, FUNCTION_ARN)
+
+        assert [facts.timeout(), facts.timeout()] == [LONGEST_TIMEOUT] * 2
+        assert [facts.tries(), facts.tries()] == [2, 2]
+        assert lambdas.calls == 2
+
+    @pytest.mark.parametrize(
+        ("target", "origin"),
+        [
+            (FUNCTION, Origin.SNS),
+            (FUNCTION, Origin.EVENTBRIDGE),
+            (QUEUE, Origin.SNS),
+            (MACHINE, Origin.SCHEDULER),
+            (ENDPOINT, Origin.SNS),
+        ],
+    )
+    def test_elsewhere_acceptance_is_the_outcome_and_nobody_is_asked(
+        self, target: Target, origin: Origin
+    ) -> None:
+        client = Recording()
+        orders = source(target, origin, client)
+
+        facts = orders.facts()
+
+        assert (orders.name, orders.settles_at_once) == (target.name, True)
+        assert (facts.arn, facts.depth, facts.is_fifo) == (target.place, 0, False)
+        assert orders.time_to_fail(facts, 3) == timedelta()
+        assert client.calls == []
+
+    def test_a_letter_is_of_the_target_that_was_recognised_else_of_the_one_it_was_sent_to(
+        self,
+    ) -> None:
+        orders = source(FUNCTION, Origin.LAMBDA, Recording())
+
+        assert orders.owns(FUNCTION_ARN, None)
+        assert orders.owns(None, a_trail(queue="lambda:orders"))
+        assert not orders.owns(QUEUE.place, a_trail(queue="lambda:orders"))
+        assert not orders.owns(None, None)

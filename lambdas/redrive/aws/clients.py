@@ -59,6 +59,13 @@ def sqs_client() -> Any:
     return client
 
 
+def target_client(service: str) -> Any:
+    """A client of a service that letters are given back to, whose calls carry no trace of the re-driver's own either."""
+    client = boto3.client(service, config=CONFIG)  # type: ignore[call-overload]  # any of the targets' services
+    client.meta.events.register_last("before-call", _without_own_trace)
+    return client
+
+
 def dynamodb_client() -> Any:
     """A DynamoDB client."""
     return boto3.client("dynamodb", config=CONFIG)

@@ -28,10 +28,11 @@ CAUSE_LENGTH = 100
 
 
 def error_of(attributes: Mapping[str, Attribute]) -> str | None:
-    """What the first of the known error attributes says, on one line; None where there is none."""
+    """What the first of the known error attributes says, on one line; None where there is none.
+
+    A mere number says less than any text: Lambda gives its letters an HTTP status beside the error's message.
+    """
     plain = {"".join(filter(str.isalnum, name)).lower(): name for name in attributes}
-    for known in ERROR_NAMES:
-        text = attributes[plain[known]].get("StringValue") if known in plain else None
-        if text and text.strip():
-            return " ".join(text.split())[:ERROR_LENGTH]
-    return None
+    texts = [attributes[plain[one]].get("StringValue") for one in ERROR_NAMES if one in plain]
+    told = [" ".join(text.split())[:ERROR_LENGTH] for text in texts if text and text.strip()]
+    return min(told, key=str.isdecimal, default=None)

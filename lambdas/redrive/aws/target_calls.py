@@ -1,0 +1,176 @@
+"""The calls that give letters to targets: one class for each kind of target in AWS.
+
+Each has `deliver`, which answers for every letter. Sizes are AWS's own: what is larger is told as the letter's fault
+without asking. Values of parameters are never logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from redrive.aws.calls import naming
+from redrive.aws.deliveries import check_size, deliver_one_by_one
+from redrive.aws.sqs import SqsQueue
+from redrive.core.letter import Letter
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.redelivery import (
+    event_for_function,
+    execution_of,
+    message_for_queue,
+    publication_of,
+    record_for_stream,
+)
+from redrive.errors import CallFailed, EntryFault
+from redrive.targets import Origin, Target
+
+#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+MOST_OF_AN_EVENT = 1_048_576
+#: https://docs.aws.amazon.com/firehose/latest/dev/limits.html
+MOST_OF_A_RECORD = 1_024_000
+#: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
+MOST_OF_AN_INPUT = 262_144
+#: https://docs.aws.amazon.com/general/latest/gr/sns.html
+MOST_OF_A_PUBLICATION = 262_144
+
+#: Where a repeat of a start is told so.
+_STARTED_ALREADY = "ExecutionAlreadyExists"
+
+
+class QueueTarget:
+    """A queue that SNS, a rule or a schedule sends to."""
+
+    def __init__(self, sqs: Any, target: Target, origin: Origin) -> None:
+        self._sqs = sqs
+        self._target = target
+        self._origin = origin
+        self._queue: SqsQueue | None = None
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Send messages as the origin sent them, see `SqsQueue.send`; without the trail, which they never carried."""
+        sent, messages = Sent(), []
+        for one in outgoing:
+            try:
+                messages.append(_bare(one, message_for_queue(one.letter, self._origin)))
+            except ValueError as fault:
+                key = one.letter.message_id
+                sent.faults.append(
+                    EntryFault(call="SendMessage", key=key, code="InvalidLetter", detail=str(fault))
+                )
+        try:
+            sent.add(self._its_queue().send(messages))
+        except CallFailed as failed:
+            sent.faults += [
+                EntryFault(
+                    call=failed.call,
+                    key=one.letter.message_id,
+                    code=failed.code,
+                    detail=failed.detail,
+                )
+                for one in messages
+            ]
+        return sent
+
+    def _its_queue(self) -> SqsQueue:
+        """The queue, whose URL SQS is asked for once. Raises CallFailed."""
+        if self._queue is None:
+            *_, account, name = self._target.place.split(":")
+            with naming("GetQueueUrl"):
+                answer = self._sqs.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
+            self._queue = SqsQueue(self._sqs, answer["QueueUrl"])
+        return self._queue
+
+
+def _bare(one: Outgoing, letter: Letter) -> Outgoing:
+    bare = replace(one, letter=letter)
+    bare.carries_trail = False
+    bare.size = letter.size
+    return bare
+
+
+class FunctionTarget:
+    """A function, invoked asynchronously. What was accepted goes by the request id, which a letter left of it has."""
+
+    def __init__(self, lambdas: Any, target: Target, origin: Origin) -> None:
+        self._lambdas = lambdas
+        self._target = target
+        self._origin = origin
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Invoke the function with each letter's event."""
+        return deliver_one_by_one("Invoke", outgoing, self._give)
+
+    def _give(self, one: Outgoing) -> str:
+        event = event_for_function(one.letter, self._origin, self._target)
+        with naming("Invoke"):
+            answer = self._lambdas.invoke(
+                FunctionName=self._target.place,
+                InvocationType="Event",
+                Payload=check_size(event, MOST_OF_AN_EVENT),
+            )
+        return str(answer["ResponseMetadata"].get("RequestId") or one.letter.message_id)
+
+
+class StreamTarget:
+    """A delivery stream of Firehose. It says no id that anybody meets again: what was accepted keeps the letter's."""
+
+    def __init__(self, firehose: Any, target: Target) -> None:
+        self._firehose = firehose
+        self._name = target.place.rpartition("/")[2]
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Put each letter as one record."""
+        return deliver_one_by_one("PutRecord", outgoing, self._give)
+
+    def _give(self, one: Outgoing) -> str:
+        record = check_size(record_for_stream(one.letter), MOST_OF_A_RECORD)
+        with naming("PutRecord"):
+            self._firehose.put_record(DeliveryStreamName=self._name, Record={"Data": record})
+        return one.letter.message_id
+
+
+class StateMachineTarget:
+    """A state machine. What was accepted goes by the execution's name."""
+
+    def __init__(self, states: Any, target: Target, origin: Origin) -> None:
+        self._states = states
+        self._target = target
+        self._origin = origin
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Start an execution for each letter. One of the name that this delivery has is this one, and was accepted."""
+        return deliver_one_by_one("StartExecution", outgoing, self._give)
+
+    def _give(self, one: Outgoing) -> str:
+        execution = execution_of(one, self._origin)
+        check_size(execution.input.encode(), MOST_OF_AN_INPUT)
+        try:
+            with naming("StartExecution"):
+                self._states.start_execution(
+                    stateMachineArn=self._target.place, name=execution.name, input=execution.input
+                )
+        except CallFailed as failed:
+            if failed.code != _STARTED_ALREADY or not execution.is_named_by_us:
+                raise
+        return execution.name
+
+
+class TopicTarget:
+    """A topic that a rule or a schedule publishes to. What was accepted goes by SNS's message id."""
+
+    def __init__(self, sns: Any, target: Target, origin: Origin) -> None:
+        self._sns = sns
+        self._target = target
+        self._origin = origin
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Publish each letter."""
+        return deliver_one_by_one("Publish", outgoing, self._give)
+
+    def _give(self, one: Outgoing) -> str:
+        publication = publication_of(one.letter, self._origin)
+        check_size(publication["Message"].encode(), MOST_OF_A_PUBLICATION)
+        with naming("Publish"):
+            answer = self._sns.publish(TopicArn=self._target.place, **publication)
+        return str(answer["MessageId"])

@@ -1,0 +1,147 @@
+"""A web target: letters are posted as SNS posts them.
+
+The connection goes to an address that was looked at, and TLS is for the host's name: what a name resolves to a moment
+later changes nothing. There are no redirects, proxies or repeats, and of the answer the status is all that is read.
+Python's own `http.client` is enough for it, given a socket; a pool would look the host up again.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import cached_property
+from http.client import HTTPConnection, HTTPException
+from threading import Timer
+from urllib.parse import urlsplit
+
+from redrive.aws.deliveries import Bounced, deliver_one_by_one
+from redrive.aws.web_addresses import Resolve, addresses_of
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.redelivery import Post, post_of
+from redrive.errors import CallFailed
+from redrive.targets import Target
+
+_CONNECT_SECONDS = 2
+#: From the handshake to the answer's status, however slowly it drips: as long as SNS waits.
+#: https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
+_WHOLE_SECONDS = 15.0
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class WebTarget:
+    """An HTTP or HTTPS endpoint. It says no id of what it accepted: that keeps the letter's."""
+
+    def __init__(
+        self,
+        target: Target,
+        private_hosts: Collection[str] = (),
+        *,
+        resolve: Resolve = socket.getaddrinfo,
+        context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        whole_seconds: float = _WHOLE_SECONDS,
+    ) -> None:
+        parts = urlsplit(target.place)
+        self._target = target
+        self._private_hosts = private_hosts
+        self._resolve = resolve
+        self._whole_seconds = whole_seconds
+        self._host = parts.hostname or ""
+        self._port = parts.port or _PORTS[parts.scheme]
+        self._netloc = parts.netloc
+        self._is_secret = parts.scheme == "https"
+        self._make_context = context
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Post each letter. 2xx is accepted; any other answer, and none, is a bounce.
+
+        Where the host is not known, not public, takes no connection or has no valid certificate, that is a refusal.
+        """
+        addresses: list[str] = []
+
+        def give(one: Outgoing) -> str:
+            if not addresses:
+                addresses.extend(self._addresses())
+            self._post(addresses, post_of(one.letter, self._target))
+            return one.letter.message_id
+
+        return deliver_one_by_one("POST", outgoing, give)
+
+    def _addresses(self) -> list[str]:
+        return addresses_of(self._host, self._port, self._private_hosts, self._resolve)
+
+    def _post(self, addresses: Sequence[str], post: Post) -> None:
+        """Raises CallFailed and Bounced."""
+        with (
+            closing(self._wrapped(self._connected(addresses))) as connection,
+            _ended_after(self._whole_seconds, connection),
+        ):
+            _shake_hands(connection)
+            status = self._status(connection, post)
+        if not 200 <= status < 300:
+            raise Bounced(f"HTTP {status}")
+
+    def _connected(self, addresses: Sequence[str]) -> socket.socket:
+        for address in addresses:
+            with suppress(OSError):
+                return socket.create_connection((address, self._port), timeout=_CONNECT_SECONDS)
+        raise CallFailed("POST", "NoConnection", "no address of the host takes a connection")
+
+    def _wrapped(self, plain: socket.socket) -> socket.socket:
+        """The socket of the conversation; the handshake is still to come."""
+        plain.settimeout(self._whole_seconds)
+        if not self._is_secret:
+            return plain
+        return self._context.wrap_socket(
+            plain, server_hostname=self._host, do_handshake_on_connect=False
+        )
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        """Reading the authorities' certificates takes a while."""
+        return self._make_context()
+
+    def _status(self, connection: socket.socket, post: Post) -> int:
+        http = HTTPConnection(self._host, self._port)
+        http.auto_open = 0  # it would look the host up again
+        http.sock = connection
+        try:
+            headers = {"Host": self._netloc, **post.headers}
+            http.request("POST", post.path, body=post.body, headers=headers)
+            with closing(http.getresponse()) as response:
+                return response.status
+        except (OSError, HTTPException) as error:
+            # It may have been taken, or be what the endpoint dies of: it is not for another try at once.
+            raise Bounced("no answer") from error
+
+
+def _shake_hands(connection: socket.socket) -> None:
+    """Raises CallFailed: a refusal where the certificate is not the host's or not valid."""
+    if not isinstance(connection, ssl.SSLSocket):
+        return
+    try:
+        connection.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        raise CallFailed("POST", "CertificateInvalid", error.verify_message) from error
+    except OSError as error:
+        raise CallFailed("POST", "SSLError", type(error).__name__) from error
+
+
+@contextmanager
+def _ended_after(seconds: float, connection: socket.socket) -> Iterator[None]:
+    """Shut the connection down when its time is over: a time-out of its own counts from byte to byte."""
+
+    def end() -> None:
+        with suppress(OSError):  # closed by now
+            # Not SSLSocket's own, which would leave off TLS under the reader's hands.
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
