@@ -77,8 +77,8 @@ class TargetWorld(World):
         return request_id
 
     def _reshape(self, happened: Event) -> None:
-        """What SQS has just moved is what the origin would have sent to the DLQ: a message of its own."""
-        if happened.kind != "moved" or happened.queue_name != self.queue_name(DLQ):
+        """What SQS is about to move is what the origin would have sent to the DLQ: a message of its own."""
+        if happened.kind != "dead" or happened.queue_name != self.queue_name(DLQ):
             return
         message = happened.message
         body, attributes = letter(self.conditions.origin, message.body, message.message_id)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fakes.sqs.message_attributes import NONE, Attributes, MessageAttributes, attributes_md5, md5
 
-EventKind = Literal["sent", "received", "deleted", "moved", "expired", "moved back"]
+EventKind = Literal["sent", "received", "deleted", "dead", "moved", "expired", "moved back"]
 
 SENDER_ID = "AIDASIMULATEDSENDER00"
 

@@ -224,6 +224,7 @@ class Queue:
         self._withdraw(message)
         grave.settle(now)
         message.dead_letter_source_arn = self.arn
+        self._report("dead", now, grave, message)
         grave._admit(message, now)
         grave.observe(now)
         self._report("moved", now, grave, message)

@@ -47,6 +47,7 @@ def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Lett
     found = _FINDERS[origin](letter, targets)
     return replace(
         letter,
+        failed_at=letter.sent_at,
         source_arn=found.target.place if found.target else None,
         request_id=found.request_id,
         unfit=found.unfit,
