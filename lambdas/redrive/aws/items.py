@@ -165,6 +165,7 @@ _CIRCUIT = Record(
         "failed_at": "FailedTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",
+        "suspects_until": "SuspectsUntilTimestamp",
     },
     needed={"state"},
     left_out={"queue"},

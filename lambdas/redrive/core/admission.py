@@ -20,7 +20,7 @@ from redrive.core.decision import (
     Redrive,
 )
 from redrive.core.ordered import Fate, fate, in_order
-from redrive.core.pacing import Pacer
+from redrive.core.pacing import MAX_SQS_DELAY, Pacer
 from redrive.core.permit import Permit
 from redrive.core.triage import Terms, failed_at, hold_unless_expiring, triage
 from redrive.settings import Settings
@@ -63,6 +63,8 @@ class Admission:
         self._settings = settings
         self._awaits_suspects = awaits_suspects
         self._has_met_suspects = awaits_suspects
+        #: Until when suspects are hidden that nobody can delay, as far as was seen.
+        self.suspects_until = circuit.suspects_until
         self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
 
     @property
@@ -101,6 +103,7 @@ class Admission:
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
         in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
         is_last = is_end and not _are_followed(due, decided)
+        self._note_held_back(decided, terms, now)
         controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_last)
         for (case, decision), roll in zip(due, rolls, strict=False):
             what: Decision
@@ -148,6 +151,24 @@ class Admission:
                 return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
             case Fate.BACK:
                 return None
+
+    def _note_held_back(
+        self, decided: Sequence[tuple[Case, Decision]], terms: Terms, now: datetime
+    ) -> None:
+        """Suspects wait for their backoff that would be on their way, could they be delayed: the controls are for them."""
+        if terms.is_fifo or terms.longest_delay:
+            return
+        waits = [
+            what.until
+            for _, what in decided
+            if isinstance(what, Hold)
+            and what.reason is HoldReason.BACKOFF
+            and what.strikes > 0
+            and now < what.until <= now + MAX_SQS_DELAY
+        ]
+        if waits:
+            self.suspects_until = max([*waits, self.suspects_until or now])
+            self._awaits_suspects = self._has_met_suspects = True
 
     def _controls(
         self,

@@ -95,6 +95,7 @@ class Circuit:
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
         waiting_since: since when letters wait in the DLQ for no known moment; None without any.
         held_suspects: letters that are hidden until their last chance.
+        suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
         causes: letters that fail for one cause while others succeed.
         reason: why the state is what it is, for people.
 
@@ -111,6 +112,7 @@ class Circuit:
     consecutive_opens: int = 0
     good_window: int = 0
     paced_until: datetime | None = None
+    suspects_until: datetime | None = None
     is_shaken: bool = False
     probed_at: datetime | None = None
     failed_at: datetime | None = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from redrive.core.batch import Heard
+from redrive.core.batch import Batch, Heard
 from redrive.core.case import Case
 from redrive.errors import CallFailed, EntryFault
 
@@ -25,15 +25,22 @@ class Sending:
     has_succeeded: bool | None = None
 
 
-def heard_at_once(sendings: Iterable[Sending]) -> Heard:
-    """What sources have answered of deliveries, as if their consumers had reported it."""
+def settled(batch: Batch, sendings: Iterable[Sending]) -> Batch:
+    """The batch with what its source has answered of deliveries.
+
+    A success counts as if the consumer had reported it; a failed letter has never left the DLQ, and is seen again there.
+    """
     outcomes = Counter((one.has_succeeded, one.is_suspect) for one in sendings)
-    failed, suspects_failed = outcomes[False, False], outcomes[False, True]
-    return Heard(
+    returned, suspects_returned = outcomes[False, False], outcomes[False, True]
+    told = Heard(
         succeeded=outcomes[True, False] + outcomes[True, True],
-        failed=failed,
-        suspects_failed=suspects_failed,
-        tries=failed + suspects_failed,
+        tries=returned + suspects_returned,
+    )
+    return replace(
+        batch,
+        returned=batch.returned + returned,
+        suspects_returned=batch.suspects_returned + suspects_returned,
+        heard=batch.heard + told,
     )
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from redrive.core import breaker, judging
 from redrive.core.admission import Admission
-from redrive.core.batch import Batch, Heard, Judged
+from redrive.core.batch import Batch, Judged
 from redrive.core.books import PERIOD, Account, Books
 from redrive.core.case import Case
 from redrive.core.cause_gate import CauseGate
@@ -29,7 +29,7 @@ from redrive.core.retention import calm_margin, urgent_margin
 from redrive.core.triage import Terms
 from redrive.passes.apply import Destination
 from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.effects import Sending, heard_at_once
+from redrive.passes.effects import Sending, settled
 from redrive.passes.ports import Source
 from redrive.settings import Settings
 
@@ -203,7 +203,13 @@ class Lane:
         )
 
     def _awaits_suspects(self, now: datetime) -> bool:
-        """Whether the source queue holds letters that the verdicts on their batches did not wait for."""
+        """Whether suspects may come that letters without strikes are to be compared with.
+
+        The source queue holds letters that the verdicts on their batches did not wait for, or they are hidden.
+        """
+        hidden_until = self.circuit.suspects_until
+        if hidden_until is not None and now < hidden_until:
+            return True
         since = now - MAX_SQS_DELAY - self._time_to_count()
         return self.known_facts.depth > 0 and self.circuit.may_hide_suspects(since)
 
@@ -252,6 +258,8 @@ class Lane:
         if self._batch is not None and circuit.pending_batch(self._batch.id):
             circuit = self._completed(circuit, self._batch, now)
         circuit = judging.charge(circuit, self._late)
+        if self.admission is not None:
+            circuit = replace(circuit, suspects_until=self.admission.suspects_until)
         if self._gate is not None:
             batch = self._batch.id if self._batch else None
             circuit = replace(circuit, causes=self._gate.circuits(batch, now))
@@ -265,16 +273,14 @@ class Lane:
             return circuit.without_batch(batch.id)
         delays = [one.delay for one in self._sendings]
         last_try_at = now + max(delays)
-        heard = heard_at_once(self._sendings)
-        if heard != Heard():
+        if self.source.settles_at_once:
             circuit = replace(circuit, heard_at=now)
         complete = replace(
-            batch,
+            settled(batch, self._sendings),
             size=len(delays),
             suspects=sum(one.is_suspect for one in self._sendings),
             first_try_at=batch.sent_at + min(delays),
             last_try_at=last_try_at,
-            heard=batch.heard + heard,
             due_at=last_try_at + self._time_to_count(),
             is_complete=True,
         )
