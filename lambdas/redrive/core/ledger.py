@@ -165,6 +165,7 @@ class Entry:
             self,
             status=Status.RETURNED,
             seen_in_version=version,
+            cause=answer,
             error=answer,
             history=_noted(self.history, now, f"failed at its target: {answer}"),
         )

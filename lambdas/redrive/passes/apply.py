@@ -237,7 +237,13 @@ class RealHands:
             effects.counts["redriven"] += 1
             effects.counts["bounced"] += 1
             effects.sendings.append(
-                Sending(to.source.name, one.delay, one.is_suspect, has_succeeded=False)
+                Sending(
+                    to.source.name,
+                    one.delay,
+                    one.is_suspect,
+                    has_succeeded=False,
+                    cause=answers[case.message_id],
+                )
             )
             effects.tell("letter.bounced", case, answers[case.message_id])
         try:
