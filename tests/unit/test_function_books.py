@@ -272,7 +272,7 @@ def test_a_batch_whose_letters_all_fail_never_shows_a_success(
         for _ in range(times):
             past.fails(minutes)
 
-    for later in range(-10, 30):
+    for later in range(-17, 15):
         assert evidence(past, size, 20, later=later).succeeded == 0
 
 
@@ -290,7 +290,7 @@ def test_nor_does_one_whose_letters_are_throttled_before_they_fail(
     for minutes, times in otherwise.items():
         past.is_invoked_otherwise(minutes, times)
 
-    for later in range(-10, 50, 2):
+    for later in range(-17, 40, 2):
         assert evidence(past, len(gaps), 20, later=later).succeeded == 0
 
 
