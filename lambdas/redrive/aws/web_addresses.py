@@ -15,6 +15,9 @@ MOST_ADDRESSES = 2
 #: IPv4 behind a translator: the last four bytes. https://www.rfc-editor.org/rfc/rfc6052
 _NAT64 = IPv6Network("64:ff9b::/96")
 
+#: The same within a network. https://www.rfc-editor.org/rfc/rfc8215 (newer Pythons know it)
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+
 Resolve = Callable[..., Any]
 
 
@@ -43,7 +46,9 @@ def addresses_of(
 def is_public(address: IPv4Address | IPv6Address) -> bool:
     """Whether anybody can reach it, and it is one machine's: IPv4 within IPv6 counts as the IPv4 that it is."""
     inner = _embedded(address)
-    if isinstance(inner, IPv6Address) and (inner.sixtofour or inner.teredo):
+    if isinstance(inner, IPv6Address) and (
+        inner.sixtofour or inner.teredo or inner in _LOCAL_NAT64
+    ):
         return False  # tunnels, whose end could be anywhere
     return inner.is_global and not inner.is_multicast
 

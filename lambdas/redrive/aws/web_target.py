@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing, suppress
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException
-from threading import Timer
+from typing import cast
 from urllib.parse import urlsplit
 
 from redrive.aws.deliveries import Bounced, deliver_one_by_one
+from redrive.aws.timed_connection import TimedConnection
 from redrive.aws.web_addresses import Resolve, addresses_of
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.redelivery import Post, post_of
@@ -74,10 +75,8 @@ class WebTarget:
 
     def _post(self, addresses: Sequence[str], post: Post) -> None:
         """Raises CallFailed and Bounced."""
-        with (
-            closing(self._wrapped(self._connected(addresses))) as connection,
-            _ended_after(self._whole_seconds, connection),
-        ):
+        with closing(self._connected(addresses)) as plain, closing(self._wrapped(plain)) as wrapped:
+            connection = TimedConnection(wrapped, self._whole_seconds)
             _shake_hands(connection)
             status = self._status(connection, post)
         if not 200 <= status < 300:
@@ -91,7 +90,6 @@ class WebTarget:
 
     def _wrapped(self, plain: socket.socket) -> socket.socket:
         """The socket of the conversation; the handshake is still to come."""
-        plain.settimeout(self._whole_seconds)
         if not self._is_secret:
             return plain
         return self._context.wrap_socket(
@@ -103,10 +101,10 @@ class WebTarget:
         """Reading the authorities' certificates takes a while."""
         return self._make_context()
 
-    def _status(self, connection: socket.socket, post: Post) -> int:
+    def _status(self, connection: TimedConnection, post: Post) -> int:
         http = HTTPConnection(self._host, self._port)
         http.auto_open = 0  # it would look the host up again
-        http.sock = connection
+        http.sock = cast("socket.socket", connection)
         try:
             headers = {"Host": self._netloc, **post.headers}
             http.request("POST", post.path, body=post.body, headers=headers)
@@ -117,31 +115,11 @@ class WebTarget:
             raise Bounced("no answer") from error
 
 
-def _shake_hands(connection: socket.socket) -> None:
+def _shake_hands(connection: TimedConnection) -> None:
     """Raises CallFailed: a refusal where the certificate is not the host's or not valid."""
-    if not isinstance(connection, ssl.SSLSocket):
-        return
     try:
-        connection.do_handshake()
+        connection.shake_hands()
     except ssl.SSLCertVerificationError as error:
         raise CallFailed("POST", "CertificateInvalid", error.verify_message) from error
     except OSError as error:
         raise CallFailed("POST", "SSLError", type(error).__name__) from error
-
-
-@contextmanager
-def _ended_after(seconds: float, connection: socket.socket) -> Iterator[None]:
-    """Shut the connection down when its time is over: a time-out of its own counts from byte to byte."""
-
-    def end() -> None:
-        with suppress(OSError):  # closed by now
-            # Not SSLSocket's own, which would leave off TLS under the reader's hands.
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)
-
-    timer = Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

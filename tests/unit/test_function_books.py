@@ -1,0 +1,338 @@
+"""A function's books: successes of its events and of nobody else, told when they are sure."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from redrive.aws.function_books import LATENESS, FunctionBooks
+from redrive.core.batch import Batch
+from redrive.core.books import Books
+from redrive.core.evidence import Evidence, LiveOutcome, gather_evidence, live_outcome
+from redrive.errors import CallFailed
+from tests.unit.examples import NOW, a_batch, ago
+from tests.unit.sqs_client import denial
+
+NAME = "lambda:orders"
+
+#: Of a function that fails within seconds: the waits between its tries, a minute more each, and CloudWatch's lateness.
+TIME_TO_FAIL = timedelta(minutes=6)
+MINUTES_TO_FAIL = 9
+
+RECEIVED, INVOCATIONS, ERRORS, DROPPED, THROTTLES = (
+    "AsyncEventsReceived",
+    "Invocations",
+    "Errors",
+    "AsyncEventsDropped",
+    "Throttles",
+)
+
+
+@dataclass
+class Past:
+    """What happened to a function, by how many minutes ago; `metrics` is what CloudWatch counted."""
+
+    metrics: dict[str, Counter[int]] = field(
+        default_factory=lambda: {
+            one: Counter() for one in (RECEIVED, INVOCATIONS, ERRORS, DROPPED, THROTTLES)
+        }
+    )
+
+    def count(self, metric: str, ago: int, times: int = 1) -> None:
+        self.metrics[metric][ago] += times
+
+    def fails(self, ago: int, waits: tuple[int, ...] = (0, 1, 2)) -> None:
+        """An event is tried as often as there are waits, in minutes, and is dropped."""
+        self.count(RECEIVED, ago)
+        for wait in waits:
+            ago -= wait
+            self.count(INVOCATIONS, ago)
+            self.count(ERRORS, ago)
+        self.count(DROPPED, ago)
+
+    def is_throttled(self, ago: int, gaps: list[int]) -> None:
+        """An event is throttled now, and after each of these minutes; then it fails."""
+        self.count(RECEIVED, ago)
+        self.count(THROTTLES, ago)
+        for gap in gaps:
+            ago -= gap
+            self.count(THROTTLES, ago)
+        self.fails(ago, waits=(5, 1, 2))
+        self.metrics[RECEIVED][ago] -= 1
+
+    def succeeds(self, ago: int, failed_before: int = 0) -> None:
+        """An event succeeds at the first try, or a minute later each time."""
+        self.count(RECEIVED, ago)
+        for _ in range(failed_before):
+            self.count(INVOCATIONS, ago)
+            self.count(ERRORS, ago)
+            ago -= 1
+        self.count(INVOCATIONS, ago)
+
+    def is_invoked_otherwise(self, ago: int, times: int = 1, errors: int = 0) -> None:
+        self.count(INVOCATIONS, ago, times)
+        self.count(ERRORS, ago, errors)
+
+
+class CloudWatch:
+    """Tells of a past what is over at `now`, so many minutes after NOW; points in no order."""
+
+    def __init__(self, past: Past, later: int = 0, fault: Exception | None = None) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self._past = past
+        self._later = later
+        self._fault = fault
+
+    def get_metric_data(self, **request: Any) -> Any:
+        self.requests.append(request)
+        if self._fault:
+            raise self._fault
+        return {
+            "MetricDataResults": [
+                self._result(one, request) for one in request["MetricDataQueries"]
+            ]
+        }
+
+    def _result(self, query: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+        counted = self._past.metrics[query["MetricStat"]["Metric"]["MetricName"]]
+        points = [
+            (ago(minutes=one), float(value))
+            for one, value in counted.items()
+            if request["StartTime"] <= ago(minutes=one) < request["EndTime"]
+        ]
+        Random(1).shuffle(points)
+        return {
+            "Id": query["Id"],
+            "Timestamps": [at for at, _ in points],
+            "Values": [value for _, value in points],
+            "StatusCode": "Complete",
+        }
+
+
+def books_of(past: Past, *, since: int = 60, later: int = 0) -> Books:
+    cloudwatch = CloudWatch(past, later)
+    books = FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL)
+    return books.since(ago(minutes=since), NOW + timedelta(minutes=later), NAME)
+
+
+def batch(size: int, minutes: int) -> Batch:
+    return a_batch(
+        size=size,
+        sent_at=ago(minutes=minutes),
+        first_try_at=ago(minutes=minutes),
+        due_at=ago(minutes=minutes) + TIME_TO_FAIL,
+    )
+
+
+def evidence(past: Past, size: int, minutes: int, *, later: int = 0) -> Evidence:
+    books = books_of(past, later=later)
+    return gather_evidence(batch(size, minutes), (), books, max_receives=3)
+
+
+def test_events_that_succeed_are_told_when_none_of_them_can_fail_any_more() -> None:
+    past = Past()
+    for failed_before in (0, 0, 0, 1, 2):
+        past.succeeds(20, failed_before)
+
+    told = [evidence(past, 5, 20, later=later).succeeded for later in range(-16, 4)]
+
+    settled = told.index(3)
+    assert told[:settled] == [0] * settled
+    assert settled - 16 == MINUTES_TO_FAIL + 3 - 20 + 1
+    assert told[settled:] == [3, 4] + [5] * (len(told) - settled - 2)
+
+
+def test_what_has_not_been_told_yet_waits_in_the_books() -> None:
+    past = Past()
+    past.succeeds(5)
+
+    (one,) = (one for one in books_of(past).minutes if one.at == ago(minutes=5))
+
+    assert (one.sent, one.received, one.deleted, one.held) == (1, 0, 0, 1)
+
+
+def test_events_that_were_dropped_have_failed() -> None:
+    past = Past()
+    for _ in range(5):
+        past.fails(20)
+
+    seen = evidence(past, 5, 20)
+
+    assert (seen.succeeded, seen.failed) == (0, 5)
+
+
+def test_where_every_try_fails_that_is_told_at_once() -> None:
+    past = Past()
+    for _ in range(5):
+        past.fails(5, waits=(0,))
+
+    assert evidence(past, 5, 5).failed_tries == 5
+    assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.FAILS
+
+
+def test_tries_that_fail_while_others_may_be_succeeding_convict_nobody_yet() -> None:
+    past = Past()
+    past.succeeds(6)
+    for _ in range(4):
+        past.succeeds(6, failed_before=1)
+
+    assert evidence(past, 5, 6).failed_tries == 0
+
+
+def test_an_event_that_is_tried_again_later_is_still_there() -> None:
+    past = Past()
+    past.count(RECEIVED, 6)
+    past.is_invoked_otherwise(6, errors=1)
+
+    seen = evidence(past, 1, 6)
+
+    assert (seen.succeeded, seen.failed, seen.is_still_there) == (0, 0, True)
+
+
+@pytest.mark.parametrize("since", [6, 30, 100])
+def test_a_function_that_is_invoked_otherwise_has_no_books(since: int) -> None:
+    past = Past()
+    past.is_invoked_otherwise(since)
+
+    assert books_of(past) == Books()
+
+
+def test_a_function_whose_events_come_and_go_all_the_time_has_books() -> None:
+    """Some were under way when the look began."""
+    past = Past()
+    for minutes in range(4, 200):
+        for failed_before in range(3):
+            past.succeeds(minutes, failed_before)
+    for _ in range(5):
+        past.succeeds(20)
+
+    seen = evidence(past, 5, 20)
+
+    assert seen.live.succeeded > 15
+    assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.SUCCEEDS
+
+
+def test_after_throttles_what_succeeds_waits_to_be_told() -> None:
+    past = Past()
+    past.count(THROTTLES, 15)
+    for _ in range(5):
+        past.succeeds(20)
+
+    assert [evidence(past, 5, 20, later=later).succeeded for later in (0, 2, 3, 9)] == [0, 0, 5, 5]
+
+
+def test_more_errors_than_invocations_are_none_that_can_be_believed() -> None:
+    past = Past()
+    past.count(ERRORS, 10)
+
+    assert books_of(past) == Books()
+
+
+COUNTS = st.dictionaries(st.integers(-30, 120), st.integers(1, 5), max_size=6)
+
+
+@given(
+    size=st.integers(1, 8),
+    waits=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(1, 2), st.integers(2, 3)), min_size=8, max_size=8
+    ),
+    otherwise=COUNTS,
+    errors=COUNTS,
+    live=COUNTS,
+    live_failing=COUNTS,
+)
+@example(8, [(0, 1, 2)] * 8, {20: 5, 12: 3}, {}, {}, {})
+@example(5, [(1, 2, 3)] * 8, {19: 5}, {}, {}, {})
+@example(5, [(1, 2, 3)] * 8, {20: 5}, {}, {20: 5, 14: 5, 12: 5}, {})
+def test_a_batch_whose_letters_all_fail_never_shows_a_success(
+    size: int,
+    waits: list[tuple[int, ...]],
+    otherwise: dict[int, int],
+    errors: dict[int, int],
+    live: dict[int, int],
+    live_failing: dict[int, int],
+) -> None:
+    """Whoever else invokes the function, and whenever one looks."""
+    past = Past()
+    for place in range(size):
+        past.fails(20, waits[place])
+    for minutes, times in otherwise.items():
+        past.is_invoked_otherwise(minutes, times)
+    for minutes, times in errors.items():
+        past.is_invoked_otherwise(minutes, times, times)
+    for minutes, times in live.items():
+        for failed_before in range(times):
+            past.succeeds(minutes, failed_before % 3)
+    for minutes, times in live_failing.items():
+        for _ in range(times):
+            past.fails(minutes)
+
+    for later in range(-17, 15):
+        assert evidence(past, size, 20, later=later).succeeded == 0
+
+
+@given(
+    gaps=st.lists(st.lists(st.integers(1, 5), max_size=5), min_size=1, max_size=5),
+    otherwise=COUNTS,
+)
+@example([[5]], {20: 1})
+def test_nor_does_one_whose_letters_are_throttled_before_they_fail(
+    gaps: list[list[int]], otherwise: dict[int, int]
+) -> None:
+    past = Past()
+    for one in gaps:
+        past.is_throttled(20, one)
+    for minutes, times in otherwise.items():
+        past.is_invoked_otherwise(minutes, times)
+
+    for later in range(-17, 40, 2):
+        assert evidence(past, len(gaps), 20, later=later).succeeded == 0
+
+
+@given(st.data())
+def test_whatever_cloudwatch_counts_the_books_are_none_or_hold_together(
+    data: st.DataObject,
+) -> None:
+    past = Past()
+    for counted in past.metrics.values():
+        counted.update(data.draw(COUNTS))
+
+    for one in books_of(past).minutes:
+        assert min(one.sent, one.received, one.deleted, one.held) >= 0
+        assert one.deleted <= one.received
+
+
+def test_a_functions_metrics_are_asked_for_by_its_name() -> None:
+    cloudwatch = CloudWatch(Past())
+    books = FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL)
+
+    books.since(ago(minutes=10), NOW, "lambda:orders")
+    books.since(ago(minutes=10), NOW, "lambda:orders:live")
+
+    first, second = (request["MetricDataQueries"] for request in cloudwatch.requests)
+    dimensions = [one[0]["MetricStat"]["Metric"]["Dimensions"] for one in (first, second)]
+    assert dimensions[0] == [{"Name": "FunctionName", "Value": "orders"}]
+    assert dimensions[1] == [*dimensions[0], {"Name": "Resource", "Value": "orders:live"}]
+    assert len(first) == 5
+    assert {one["MetricStat"]["Stat"] for one in first} == {"Sum"}
+
+
+def test_what_is_not_over_for_long_enough_is_not_asked_for() -> None:
+    cloudwatch = CloudWatch(Past())
+    books = FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL)
+
+    assert books.since(NOW - LATENESS, NOW, NAME) == Books()
+    assert cloudwatch.requests == []
+    assert books.since(ago(minutes=10), NOW, NAME).minutes[0].at == ago(minutes=10)
+
+
+def test_a_cloudwatch_that_does_not_answer_is_told() -> None:
+    cloudwatch = CloudWatch(Past(), fault=denial("Throttling"))
+
+    with pytest.raises(CallFailed, match="GetMetricData"):
+        FunctionBooks(cloudwatch, lambda name: TIME_TO_FAIL).since(ago(minutes=10), NOW, NAME)
