@@ -7,9 +7,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
-from smart_redriver.cdk.adopted_queues import AdoptedQueue
 from smart_redriver.cdk.imported_queues import import_queues
 from smart_redriver.cdk.owners import tell_key_owner
+from smart_redriver.cdk.queue_entry import AdoptedQueue
 from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable

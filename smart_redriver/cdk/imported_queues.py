@@ -6,7 +6,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from smart_redriver.cdk.adopted_queues import AdoptedQueue
+from smart_redriver.cdk.queue_entry import AdoptedQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.settings import Deployment, Settings
-from smart_redriver.cdk.adopted_queues import MAX_SOURCES
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
+from smart_redriver.cdk.queue_entry import MAX_SOURCES
 from smart_redriver.oncall.stack.deployment import read_places
 from smart_redriver.oncall.stack.outputs import read_outputs
 from stacks.redriver_stack import make_stack
