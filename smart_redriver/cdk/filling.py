@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import aws_cdk as cdk
+from aws_cdk import aws_sqs as sqs
 
 from redrive.errors import Fault
 from redrive.queue_names import is_fifo
@@ -27,7 +28,7 @@ _LONGEST_NAME = 200
 
 #: What the owner of another account can't let in: a stream is called by its bare name, a state machine has no policy.
 #: https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html
-#: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-access-cross-acct-resources.html
+#: https://docs.aws.amazon.com/step-functions/latest/dg/security_iam_service-with-iam.html
 _OF_ONE_ACCOUNT = (TargetKind.DELIVERY_STREAM, TargetKind.STATE_MACHINE)
 
 
@@ -56,13 +57,45 @@ def read_filling(
     return Filling(origin=origin, targets=read, private_hosts=tuple(private_hosts)), faults
 
 
-def misplaced(filling: Filling, queues: Mapping[str, str]) -> Iterator[Fault]:
+def filling_of(
+    origin: Origin,
+    targets: Sequence[str],
+    private_hosts: Sequence[str],
+    sources: Mapping[str, sqs.IQueue],
+    others: Mapping[str, sqs.IQueue],
+) -> tuple[Filling, list[Fault]]:
+    """The same for an app's own queues, given by their roles, the DLQ the first of the `others`."""
+    if origin is Origin.SQS:
+        return Filling(), list(_without_targets(targets, private_hosts, sources))
+    filling, faults = read_filling(origin, targets, private_hosts)
+    arns = {role: queue.queue_arn for role, queue in others.items()}
+    in_order = next(iter(others.values())).fifo
+    faults += misplaced(filling, arns, in_order=in_order)
+    accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
+    for role, queue in sources.items():
+        faults.append(Fault(setting=role, seen=queue.node.path, accepted=accepted))
+    return filling, faults
+
+
+def _without_targets(
+    targets: Sequence[str], private_hosts: Sequence[str], sources: Mapping[str, sqs.IQueue]
+) -> Iterator[Fault]:
+    if "source_queue" not in sources:
+        accepted = "the queue that SQS moves letters from, or an origin and its targets"
+        yield Fault(setting="source_queue", seen=None, accepted=accepted)
+    accepted = "nothing with origin sqs, whose letters go back to source_queue"
+    for role, given in {"targets": targets, "private_hosts": private_hosts}.items():
+        if given:
+            yield Fault(setting=role, seen=" ".join(given), accepted=accepted)
+
+
+def misplaced(filling: Filling, queues: Mapping[str, str], *, in_order: bool) -> Iterator[Fault]:
     """Targets that can't be called from where the queues are, or are one of them; `queues` are ARNs by role, the DLQ first.
 
-    What is known only when the stack is deployed can't be compared, and is let through.
+    What is known only when the stack is deployed can't be compared, and is let through. `in_order`: the DLQ is FIFO.
     """
     role, dead_letters = next(iter(queues.items()))
-    if filling.origin is not Origin.SQS and is_fifo(dead_letters):
+    if in_order:
         accepted = f"a standard queue: origin {filling.origin.value} is served without order"
         yield Fault(setting=role, seen=dead_letters, accepted=accepted)
     known = {arn: one for one, arn in queues.items() if not cdk.Token.is_unresolved(arn)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from redrive.errors import Fault, SettingsError
+from redrive.queue_names import is_fifo
 from redrive.settings import Settings
 from redrive.spelling import misspelt
 from redrive.targets import Origin, TargetKind
@@ -155,7 +156,8 @@ class QueueEntry:
             return Filling()
         filling, faults = read_filling(origin, self._texts("targets"), self._texts("private_hosts"))
         if dead_letters:
-            faults += misplaced(filling, {"dead_letter_arn": dead_letters})
+            queues = {"dead_letter_arn": dead_letters}
+            faults += misplaced(filling, queues, in_order=is_fifo(dead_letters))
         for fault in faults:
             if fault.seen is not None or not self._entry.get(fault.setting):
                 self._add(fault.setting, fault.seen, fault.accepted)
