@@ -144,7 +144,11 @@ def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Ite
         if host not in hosts:
             yield Fault(setting="private_hosts", seen=host, accepted=accepted)
     for target in web:
-        if _is_private(host_of(target)) and host_of(target) not in private_hosts:
+        host = host_of(target)
+        if _is_link_local(host):
+            accepted = "a URL at an address that is not link-local: what answers there hands out credentials"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+        elif _is_private(host) and host not in private_hosts:
             accepted = "a URL at a public address, or with its host in private_hosts"
             yield Fault(setting="targets", seen=target.place, accepted=accepted)
 
@@ -152,6 +156,13 @@ def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Ite
 def host_of(target: Target) -> str:
     """The host of a web target, in lower case."""
     return urlsplit(target.place).hostname or ""
+
+
+def _is_link_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_link_local
+    except ValueError:
+        return False
 
 
 def _is_private(host: str) -> bool:

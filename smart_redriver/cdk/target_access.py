@@ -10,9 +10,9 @@ from redrive.targets import Origin, Target, TargetKind
 from smart_redriver.cdk.filling import Filling
 from smart_redriver.cdk.key_use import ENCRYPT, KeyUse
 
-#: The one call by which each is given a letter. A URL is called by anybody.
+#: The one call by which each is given a letter; of a queue the URL is asked for before. A URL is called by anybody.
 _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
-    TargetKind.QUEUE: ("sqs:SendMessage",),
+    TargetKind.QUEUE: ("sqs:GetQueueUrl", "sqs:SendMessage"),
     TargetKind.FUNCTION: ("lambda:InvokeFunction",),
     TargetKind.DELIVERY_STREAM: ("firehose:PutRecord",),
     TargetKind.STATE_MACHINE: ("states:StartExecution",),

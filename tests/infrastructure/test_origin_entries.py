@@ -151,7 +151,11 @@ def test_every_fault_is_told_at_once_with_its_place():
             origin_entry("o", "sns", WEB, private_hosts=["hooks.internal"]),
             "the host of one of its web targets",
         ),
-        (origin_entry("o", "sns", "http://169.254.169.254/latest"), "a URL at a public address"),
+        (
+            origin_entry("o", "sns", "http://169.254.169.254/x", private_hosts=["169.254.169.254"]),
+            "not link-local",
+        ),
+        (origin_entry("o", "sns", "http://10.0.0.1/"), "a URL at a public address"),
         (origin_entry("o", "sns", "http://[::1]/"), "a URL at a public address"),
         (origin_entry("o", "sns", "http://localhost:8080/"), "a URL at a public address"),
         (origin_entry("o", "sns", "https://me@example.com/"), "a URL with a host, without user"),
