@@ -8,7 +8,8 @@ from typing import Any
 from constructs import Construct, Node
 
 from redrive.errors import Fault, SettingsError
-from smart_redriver.cdk.adopted_queues import QUEUES, STACK, AdoptedQueue
+from smart_redriver.cdk.adopted_queues import QUEUES
+from smart_redriver.cdk.queue_entry import STACK, AdoptedQueue
 from stacks.redriver_stack import RedriverStack, make_stack
 from stacks.settings import NAME, Context, parse_context
 
@@ -99,7 +100,7 @@ def _same_names(found: Sequence[tuple[str, Context]]) -> Iterator[Fault]:
     first: dict[tuple[_Place, str], str] = {}
     for file, home in found:
         for queue in home.queues:
-            for seen in (queue.id.lower(), queue.dead_letter_arn, *queue.source_arns):
+            for seen in (queue.id.lower(), queue.dead_letter_arn, *queue.circuits):
                 other = first.setdefault((_place(home), seen), file)
                 if other != file:
                     accepted = f"a name and queues that {other} has not"

@@ -7,9 +7,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
-from smart_redriver.cdk.adopted_queues import AdoptedQueue
 from smart_redriver.cdk.imported_queues import import_queues
 from smart_redriver.cdk.owners import tell_key_owner
+from smart_redriver.cdk.queue_entry import AdoptedQueue
 from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable
@@ -126,15 +126,19 @@ class RedriverStack(cdk.Stack):
     def _adopt(self, scope: Construct, adopted: AdoptedQueue) -> None:
         here = Construct(scope, adopted.id)
         imported = import_queues(here, adopted)
-        first, *further = imported.source_queues
+        sources = imported.source_queues
         # A stack has at most 500 resources, and most of a re-driver's are alarms.
         alarms = cdk.NestedStack(here, "Alarms")
         acknowledge_style(alarms)
         redriver = SmartRedriver(
             here,
             "Redriver",
-            source_queue=first,
-            further_sources=further,
+            source_queue=sources[0] if sources else None,
+            further_sources=sources[1:],
+            origin=adopted.filling.origin,
+            targets=[str(one) for one in adopted.filling.targets],
+            private_hosts=adopted.filling.private_hosts,
+            target_keys=imported.target_keys,
             dead_letter_queue=imported.dead_letter_queue,
             parking_lot_key=imported.parking_lot_key,
             table=self._table,
@@ -153,9 +157,9 @@ class RedriverStack(cdk.Stack):
         """What people, consumers and the command have to know of one re-driver, by the outputs' names."""
         self.redrivers.append(redriver)
         acknowledge_redriver(redriver, self._safeguards)
-        first, *further = redriver.source_queues
+        sources = [queue.queue_url for queue in redriver.source_queues]
         places = {
-            "SourceQueueUrl": first.queue_url,
+            **({"SourceQueueUrl": sources[0]} if sources else _targets_of(redriver)),
             "DeadLetterQueueUrl": redriver.dead_letter_queue.queue_url,
             "ParkingLotQueueUrl": redriver.parking_lot.queue_url,
             "OutcomeQueueUrl": redriver.outcome_queue.queue_url,
@@ -164,8 +168,8 @@ class RedriverStack(cdk.Stack):
             "RedriveLogGroupName": redriver.function.log_group.log_group_name,
             "RedriveMode": redriver.settings.mode.value,
         }
-        if further:
-            places["FurtherSourceQueueUrls"] = " ".join(queue.queue_url for queue in further)
+        if len(sources) > 1:
+            places["FurtherSourceQueueUrls"] = " ".join(sources[1:])
         return places
 
     def _consume(
@@ -191,6 +195,17 @@ class RedriverStack(cdk.Stack):
     def _publish(self, **outputs: str) -> None:
         for name, value in outputs.items():
             cdk.CfnOutput(self, name, value=value)
+
+
+def _targets_of(redriver: SmartRedriver) -> dict[str, str]:
+    """What the command has to know where there is no source queue, as the function's variables say it."""
+    filling = redriver.filling
+    hosts = {"RedrivePrivateHosts": " ".join(filling.private_hosts)}
+    return {
+        "RedriveOrigin": filling.origin.value,
+        "RedriveTargets": " ".join(map(str, filling.targets)),
+        **(hosts if filling.private_hosts else {}),
+    }
 
 
 def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:

@@ -10,17 +10,10 @@ from constructs import Node
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
-from smart_redriver.cdk.adopted_queues import (
-    ANY_STACK,
-    QUEUES,
-    STACK,
-    STACK_NAME,
-    AdoptedQueue,
-    above_the_queues,
-    read_adopted_queues,
-)
+from smart_redriver.cdk.adopted_queues import QUEUES, above_the_queues, read_adopted_queues
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
+from smart_redriver.cdk.queue_entry import ANY_STACK, STACK, STACK_NAME, AdoptedQueue
 from smart_redriver.cdk.safeguards import Safeguards
 from stacks.account_rules import AccountRules
 from stacks.context_keys import unknown_keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from random import Random
@@ -47,14 +47,15 @@ def make_tools(
         targets, pace: by what targets are called, where an origin other than SQS has them, and how fast.
 
     """
+    sources = sources_of(deployment, sqs, targets, pace)
     return Tools(
         dead_letters=dead_letters_of(deployment, sqs),
         parking_lot=parking_lot_of(deployment, sqs),
-        sources=sources_of(deployment, sqs, targets, pace),
+        sources=sources,
         memory=StateStore(
             dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
         ),
-        witness=_witness_of(deployment, cloudwatch),
+        witness=_witness_of(deployment, sources, cloudwatch),
         journal=journal,
         clock=clock,
         rng=rng,
@@ -118,10 +119,15 @@ def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
     return partial(recognise, origin=deployment.origin, targets=deployment.targets)
 
 
-def _witness_of(deployment: Deployment, cloudwatch: CloudWatchClient) -> Witness:
+def _witness_of(
+    deployment: Deployment, sources: Sequence[Source], cloudwatch: CloudWatchClient
+) -> Witness:
     """Who knows what became of letters; of a target that answers itself nobody is asked."""
     if deployment.origin is Origin.LAMBDA:
         from redrive.aws.function_books import FunctionBooks
 
-        return FunctionBooks(cloudwatch, deployment.targets)
+        functions = {one.name: one for one in sources}
+        return FunctionBooks(
+            cloudwatch, lambda name: functions[name].time_to_fail(functions[name].facts(), 1)
+        )
     return SourceBooks(cloudwatch)

@@ -4,6 +4,7 @@ The function's own `redrive.settings` decides at synth what it will accept at co
 """
 
 from redrive.settings import Mode, Settings
+from redrive.targets import Origin
 from smart_redriver.cdk.bundling import BundlingError
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.oncall_policies import OnCallPolicies
@@ -17,6 +18,7 @@ __all__ = [
     "Mode",
     "MonitoringSettings",
     "OnCallPolicies",
+    "Origin",
     "Safeguards",
     "Settings",
     "SmartRedriver",

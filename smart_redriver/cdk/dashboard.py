@@ -3,7 +3,7 @@
 Is it healthy? Is it draining? What is stuck? Is the re-driver itself well?
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -67,6 +67,8 @@ class QueueDashboard(Construct):
         self._text("## Is it draining?", height=1)
         window = _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
         self._row(self._depths(), self._flow(), self._success(), window)
+        if failing := list(self._of_functions()):
+            self._row(_graph("Functions", failing, cloudwatch.YAxisProps(min=0), width=_WIDTH))
         self._text("## What is stuck?", height=1)
         least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
         self._row(
@@ -127,6 +129,7 @@ class QueueDashboard(Construct):
                 *(
                     one.source(VISIBLE, "Maximum", self._period, self._named("source queue", one))
                     for one in self._sources
+                    if one.watched.is_queue
                 ),
                 self._own(own.PARKED_LETTERS, "Maximum", "parking lot"),
             ],
@@ -140,6 +143,14 @@ class QueueDashboard(Construct):
             (own.LETTERS_RETURNED, "returned"),
         )
         return _graph("Flow", [self._own(m, "Sum", label) for m, label in flow], _COUNT)
+
+    def _of_functions(self) -> Iterator[cloudwatch.Metric]:
+        """What Lambda counts of the functions whose invocations failed, each once."""
+        for one in {one.watched.function: one for one in self._sources}.values():
+            for name in ("Invocations", "Errors", "Throttles"):
+                label = f"{name} {one.watched.function}"
+                if metric := one.function(name, "Sum", self._period, label):
+                    yield metric
 
     def _success(self) -> cloudwatch.GraphWidget:
         hour = cdk.Duration.hours(1)

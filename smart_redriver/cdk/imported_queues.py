@@ -6,16 +6,17 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from smart_redriver.cdk.adopted_queues import AdoptedQueue
+from smart_redriver.cdk.queue_entry import AdoptedQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedQueues:
-    """A dead-letter queue and the source queues that share it, none of which the stack owns."""
+    """A dead-letter queue, and the source queues that share it or the keys of its targets; the stack owns none of them."""
 
     source_queues: tuple[sqs.IQueue, ...]
     dead_letter_queue: sqs.IQueue
     parking_lot_key: kms.IKey | None
+    target_keys: tuple[kms.IKey, ...]
 
 
 def import_queues(scope: Construct, adopted: AdoptedQueue) -> ImportedQueues:
@@ -37,6 +38,10 @@ def import_queues(scope: Construct, adopted: AdoptedQueue) -> ImportedQueues:
         source_queues=sources,
         dead_letter_queue=dead_letters,
         parking_lot_key=kms.Key.from_key_arn(scope, "ParkingLotKey", lot_key) if lot_key else None,
+        target_keys=tuple(
+            kms.Key.from_key_arn(scope, f"TargetKey{index}", arn)
+            for index, arn in enumerate(adopted.target_key_arns)
+        ),
     )
 
 

@@ -17,13 +17,14 @@ from smart_redriver.cdk.paging_alarms import OWN, make_paging_alarms
 from smart_redriver.cdk.queue_metrics import QueueMetrics
 from smart_redriver.cdk.topics import Topics
 from smart_redriver.cdk.warning_alarms import WarningAlarms
+from smart_redriver.cdk.watched import Watched
 
 #: Of a graph of twelve hours: finer points are not needed, with coarser ones work is not seen.
 _GRAPH_PERIOD_MINUTES = (5, 60)
 
 
 class QueueMonitoring(Construct):
-    """``alarms`` of one DLQ and its source queues, and its dashboard, the ``widget`` on it if one is given.
+    """``alarms`` of one DLQ and what its letters go back to, and its dashboard, the ``widget`` on it if one is given.
 
     With ``alarms=paging`` there are only those that page and the metrics that they look at.
     """
@@ -33,7 +34,7 @@ class QueueMonitoring(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        source_queues: Sequence[sqs.IQueue],
+        watched: Sequence[Watched],
         dead_letter_queue: sqs.IQueue,
         parking_lot: sqs.IQueue,
         outcome_queue: sqs.IQueue,
@@ -45,9 +46,9 @@ class QueueMonitoring(Construct):
         widget: cloudwatch.IWidget | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        first, *further = source_queues
+        first, *further = watched
         metrics = QueueMetrics(
-            source_queue=first,
+            watched=first,
             dead_letter_queue=dead_letter_queue,
             parking_lot=parking_lot,
             outcome_queue=outcome_queue,

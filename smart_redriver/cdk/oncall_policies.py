@@ -1,6 +1,7 @@
 """What the people who run `redrive` may do: one policy to look, one to change, and no action more than that."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -10,10 +11,16 @@ from constructs import Construct
 
 from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, via_service
 from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.cdk.target_access import (
+    asked_of_targets,
+    delivered_to_targets,
+    target_key_uses,
+)
 
 #: A managed policy has 6,144 characters at most, and a queue's four ARNs can have 117 each.
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 _QUEUES_PER_POLICY = 3
+_TARGETS_PER_QUEUE = 3
 
 _MEASURE = ("sqs:GetQueueAttributes",)
 #: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
@@ -55,8 +62,7 @@ class OnCallPolicies(Construct):
         self, scope: Construct, construct_id: str, *, redrivers: Sequence[SmartRedriver]
     ) -> None:
         super().__init__(scope, construct_id)
-        for index, start in enumerate(range(0, len(redrivers), _QUEUES_PER_POLICY)):
-            some = redrivers[start : start + _QUEUES_PER_POLICY]
+        for index, some in enumerate(_shares(redrivers)):
             suffix = str(index + 1) if index else ""
             viewer = self._policy(f"RedriveViewer{suffix}", "Looks", _viewing(self, some))
             self._policy(f"RedriveOperator{suffix}", "Changes", _operating(self, some))
@@ -78,10 +84,28 @@ class OnCallPolicies(Construct):
         return policy
 
 
+def _shares(redrivers: Sequence[SmartRedriver]) -> Iterator[list[SmartRedriver]]:
+    """As many as fit into a policy; each three targets count like one queue more."""
+    share: list[SmartRedriver] = []
+    room = _QUEUES_PER_POLICY
+    for one in redrivers:
+        needed = max(1, -(-len(one.filling.targets) // _TARGETS_PER_QUEUE))
+        if share and needed > room:
+            yield share
+            share, room = [], _QUEUES_PER_POLICY
+        share.append(one)
+        room -= needed
+    if share:
+        yield share
+
+
 def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[iam.PolicyStatement]:
     yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
     yield _allow(_ASK_AROUND, ["*"])
-    yield _allow(_MEASURE, _source_arns(redrivers))
+    if sources := _source_arns(redrivers):
+        yield _allow(_MEASURE, sources)
+    for calls, places in asked_of_targets(one.filling for one in redrivers):
+        yield _allow(calls, places)
     yield _allow(_LOOK, _letter_arns(redrivers) + _outcome_arns(redrivers))
     dead_letter_arns = _unique(one.dead_letter_queue.queue_arn for one in redrivers)
     yield _allow(["sqs:ListMessageMoveTasks"], dead_letter_arns)  # a dry run stands aside, too
@@ -113,7 +137,10 @@ def _operating(
     scope: Construct, redrivers: Sequence[SmartRedriver]
 ) -> Iterator[iam.PolicyStatement]:
     yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
-    yield _allow([*_MEASURE, "sqs:SendMessage"], _source_arns(redrivers))
+    if sources := _source_arns(redrivers):
+        yield _allow([*_MEASURE, "sqs:SendMessage"], sources)
+    for calls, places in delivered_to_targets(one.filling for one in redrivers):
+        yield _allow(calls, places)
     yield _allow([*_LOOK, "sqs:DeleteMessage"], _letter_arns(redrivers))
     lots = _unique(one.parking_lot.queue_arn for one in redrivers)
     yield _allow(["sqs:SendMessage"], lots)
@@ -121,7 +148,12 @@ def _operating(
     functions = [one.function.function_arn for one in redrivers]
     yield _allow(["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"], functions)
     keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    yield from _through(scope, "sqs", ENCRYPT, keys)
+    uses = [use for one in redrivers for use in target_key_uses(one.filling, one.target_keys)]
+    of_queues = _key_arns(use.key for use in uses if use.service == "sqs")
+    yield from _through(scope, "sqs", ENCRYPT, _unique(chain(keys, of_queues)))
+    yield from _through(
+        scope, "sns", ENCRYPT, _key_arns(use.key for use in uses if use.service == "sns")
+    )
     yield from _through(scope, "dynamodb", KEEP_ITEMS, _table_keys(redrivers))
     yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
 

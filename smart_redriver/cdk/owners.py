@@ -9,10 +9,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from redrive.targets import Target, TargetKind
 from smart_redriver.cdk.key_use import KeyUse, via_service
 
 #: CloudFormation shortens the stack's name in the names that it makes up, to fit 64 characters.
 _NAME_KEPT = 24
+
+#: Targets whose policy takes such a statement. A function's takes none with a condition on the caller's role.
+_WITH_POLICIES = (TargetKind.QUEUE, TargetKind.TOPIC)
 
 _FOREWORD = """\
 Statements for the policies of queues and keys that are not this stack's own. In the re-driver's own account \
@@ -24,13 +28,18 @@ def tell_owners(
     scope: Construct,
     queues: Iterable[tuple[sqs.IQueue, Iterable[str]]],
     keys: Iterable[KeyUse],
+    calls: Iterable[tuple[Target, Iterable[str]]] = (),
 ) -> None:
-    """Let synth print, as JSON to paste, what the owners of foreign queues and keys must allow."""
+    """Let synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow."""
     statements = {
-        queue.queue_arn: _statement(scope, queue, actions, queue.queue_arn, {})
+        queue.queue_arn: _statement(scope, queue.env.account, actions, queue.queue_arn, {})
         for queue, actions in queues
         if _is_foreign(queue)
     }
+    for target, actions in calls:
+        if target.kind in _WITH_POLICIES:
+            account = target.place.split(":")[4]
+            statements[target.place] = _statement(scope, account, actions, target.place, {})
     foreign = [use for use in keys if _is_foreign(use.key)]
     for arn in dict.fromkeys(use.key.key_arn for use in foreign):
         uses = [use for use in foreign if use.key.key_arn == arn]
@@ -38,7 +47,8 @@ def tell_owners(
         services = [via_service(scope, use.service) for use in uses]
         via = {"kms:ViaService": services if len(services) > 1 else services[0]}
         # In a key policy `*` is the key itself.
-        statements[arn] = _statement(scope, uses[0].key, actions, "*", {"StringEquals": via})
+        account = uses[0].key.env.account
+        statements[arn] = _statement(scope, account, actions, "*", {"StringEquals": via})
     if statements:
         text = json.dumps(cdk.Stack.of(scope).resolve(statements), indent=2)
         cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", f"{_FOREWORD}\n{text}")
@@ -94,14 +104,14 @@ def _is_foreign(resource: cdk.IResource) -> bool:
 
 def _statement(
     scope: Construct,
-    resource: cdk.IResource,
+    owner: str,
     actions: Iterable[str],
     policy_resource: str,
     conditions: Mapping[str, Any],
 ) -> dict[str, Any]:
     """An Allow for the roles of this stack, whose full names only a deployment knows."""
     stack = cdk.Stack.of(scope)
-    account = resource.env.account if cdk.Token.is_unresolved(stack.account) else stack.account
+    account = owner if cdk.Token.is_unresolved(stack.account) else stack.account
     roles = f"arn:{stack.partition}:iam::{account}:role/{stack.stack_name[:_NAME_KEPT]}-*"
     return {
         "Sid": "SmartRedriver",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from redrive.errors import Fault
 from redrive.queue_names import is_fifo
+from redrive.targets import Target
 
 _PLACE = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
 #: A FIFO queue's suffix counts towards the 80 characters of a name.
@@ -15,7 +16,7 @@ QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}{_NAME}")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{_PLACE}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
 
 _QUEUES = ("dead_letter_arn", "source_arn")
-_KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
+_KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn", "target_key_arn")
 
 
 #: As many as fit under the 500 resources of a stack, fifteen or sixteen each in a VPC with on-call policies. The next
@@ -49,6 +50,10 @@ def clashes(
     yield from _twice(
         queues, _same_queue, "a queue that is listed once (sources that share a DLQ are one entry)"
     )
+    targets = list(_targets(list_name, entries))
+    accepted = "a target that is listed once (let what fails to it share a DLQ)"
+    yield from _twice((one for one, _ in targets), _same_target, accepted)
+    yield from _into_a_dlq(targets, queues)
     yield from _elsewhere(queues, keys)
     for index, entry in enumerate(entries):
         yield from _of_two_kinds(f"{list_name}[{index}]", entry)
@@ -74,6 +79,34 @@ def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator
         for number, one in enumerate(value):
             if isinstance(one, str):
                 yield _Named(f"{place}[{number}]", one, home)
+
+
+def _targets(
+    list_name: str, entries: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[_Named, Target]]:
+    """Those that can be read; what can't is told elsewhere, as is a target that its own entry has twice."""
+    for index, entry in enumerate(entries):
+        seen: set[str] = set()
+        for one in _values_of(f"{list_name}[{index}]", entry, "targets"):
+            try:
+                target = Target.parse(one.value)
+            except ValueError:
+                continue
+            if target.name not in seen:
+                seen.add(target.name)
+                yield one, target
+
+
+def _into_a_dlq(
+    targets: Iterable[tuple[_Named, Target]], queues: Sequence[_Named]
+) -> Iterator[Fault]:
+    """Its letters would go round: out of one DLQ, into another; that of its own entry is told elsewhere."""
+    dlqs = {one.value: one.place for one in queues if one.place.endswith(".dead_letter_arn")}
+    for named, target in targets:
+        dlq = dlqs.get(target.place, "")
+        if dlq and dlq.partition(".")[0] != named.place.partition(".")[0]:
+            accepted = f"a queue that is no DLQ, see {dlq}"
+            yield Fault(setting=named.place, seen=named.value, accepted=accepted)
 
 
 def _of_two_kinds(place: str, entry: Mapping[str, Any]) -> Iterator[Fault]:
@@ -103,6 +136,11 @@ def _same_name(one: _Named) -> tuple[str, tuple[str, str]]:
 
 def _same_queue(one: _Named) -> str:
     return one.value
+
+
+def _same_target(one: _Named) -> tuple[str, tuple[str, str]]:
+    """Circuits, metrics and alarms go by a target's name."""
+    return Target.parse(one.value).name, one.home
 
 
 def _elsewhere(queues: Iterable[_Named], keys: Iterable[_Named]) -> Iterator[Fault]:

@@ -4,7 +4,6 @@ Those of our own are taken from the module that emits them, so that name, unit a
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -13,6 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from aws_lambda_powertools.metrics import MetricUnit
 
 from redrive.aws import metrics
+from smart_redriver.cdk.watched import Watched
 
 VISIBLE = "ApproximateNumberOfMessagesVisible"
 IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
@@ -27,7 +27,7 @@ _UNITS = {
 
 
 class QueueMetrics:
-    """Makes metrics of a source queue, its DLQ, its parking lot, its outcome queue and its re-driver.
+    """Makes metrics of a source queue or target, its DLQ, its parking lot, its outcome queue and its re-driver.
 
     What is told of a DLQ, its letters and its passes is told under the name of its first source;
     circuit, window and verdicts under that of each.
@@ -36,27 +36,27 @@ class QueueMetrics:
     def __init__(
         self,
         *,
-        source_queue: sqs.IQueue,
+        watched: Watched,
         dead_letter_queue: sqs.IQueue,
         parking_lot: sqs.IQueue,
         outcome_queue: sqs.IQueue,
         function: lambda_.IFunction,
     ) -> None:
-        self._source_queue = source_queue
+        self.watched = watched
         self._dead_letter_queue = dead_letter_queue
         self._parking_lot = parking_lot
         self._outcome_queue = outcome_queue
         self._function = function
 
-    @cached_property
+    @property
     def queue_name(self) -> str:
-        """The source queue's."""
-        return self._source_queue.queue_name
+        """The source queue's, or the target's."""
+        return self.watched.name
 
-    def of(self, source_queue: sqs.IQueue) -> "QueueMetrics":
-        """Those of another source queue that shares the DLQ."""
+    def of(self, watched: Watched) -> "QueueMetrics":
+        """Those of another one that shares the DLQ."""
         return QueueMetrics(
-            source_queue=source_queue,
+            watched=watched,
             dead_letter_queue=self._dead_letter_queue,
             parking_lot=self._parking_lot,
             outcome_queue=self._outcome_queue,
@@ -116,15 +116,25 @@ class QueueMetrics:
         """One of SQS's metrics of the outcome queue."""
         return _of_sqs(self._outcome_queue.queue_name, name, statistic, period, None)
 
+    def tried(self, period: cdk.Duration) -> cloudwatch.Metric | None:
+        """How often what fills the DLQ was tried: receives of a queue, invocations of a function; None where nobody counts."""
+        if self.watched.is_queue:
+            return self.source("NumberOfMessagesReceived", "Sum", period)
+        if self.watched.function:
+            return _of_lambda(self.watched.function, "Invocations", "Sum", period)
+        return None
+
+    def function(
+        self, name: str, statistic: str, period: cdk.Duration, label: str
+    ) -> cloudwatch.Metric | None:
+        """One of Lambda's metrics of the function whose invocations failed; None where there is none."""
+        if self.watched.function is None:
+            return None
+        return _of_lambda(self.watched.function, name, statistic, period, label)
+
     def redriver(self, name: str, statistic: str, period: cdk.Duration) -> cloudwatch.Metric:
         """One of Lambda's metrics of the re-driver."""
-        return cloudwatch.Metric(
-            namespace="AWS/Lambda",
-            metric_name=name,
-            dimensions_map={"FunctionName": self._function.function_name},
-            statistic=statistic,
-            period=period,
-        )
+        return _of_lambda(self._function.function_name, name, statistic, period)
 
 
 def math(
@@ -138,6 +148,19 @@ def math(
     using: Mapping[str, cloudwatch.IMetric] = parts
     return cloudwatch.MathExpression(
         expression=expression, using_metrics=using, period=period, label=label
+    )
+
+
+def _of_lambda(
+    function_name: str, name: str, statistic: str, period: cdk.Duration, label: str | None = None
+) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace="AWS/Lambda",
+        metric_name=name,
+        dimensions_map={"FunctionName": function_name},
+        statistic=statistic,
+        period=period,
+        label=label,
     )
 
 

@@ -19,7 +19,9 @@ from constructs import Construct
 import redrive
 from redrive.errors import Fault, SettingsError
 from redrive.settings import Deployment, Settings
+from redrive.targets import Origin
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
+from smart_redriver.cdk.filling import filling_of
 from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, KeyUse, together
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
@@ -29,7 +31,9 @@ from smart_redriver.cdk.queue_roles import fit_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.target_access import target_calls, target_key_uses
 from smart_redriver.cdk.topics import Topics
+from smart_redriver.cdk.watched import watched_sources, watched_targets
 
 #: The function's own package, wherever it is installed.
 _REDRIVE = Path(redrive.__file__).resolve().parent
@@ -77,6 +81,10 @@ class SmartRedriver(Construct):
     names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
     here: a table, topics or a parking lot that is given stays as it is.
 
+    A DLQ that another ``origin`` than SQS fills has ``targets`` instead of source queues: ARNs and URLs known at synth, of
+    which exactly these are called. ``target_keys`` are those of target queues and topics, in their order;
+    ``private_hosts`` are those that a URL may have at an address that is not public.
+
     The consumers of all its sources may report to the one ``outcome_queue``: grant it to them by
     ``grant_report``, and give them ``report_environment``.
     """
@@ -86,9 +94,13 @@ class SmartRedriver(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        source_queue: sqs.IQueue,
         dead_letter_queue: sqs.IQueue,
+        source_queue: sqs.IQueue | None = None,
         further_sources: Sequence[sqs.IQueue] = (),
+        origin: Origin = Origin.SQS,
+        targets: Sequence[str] = (),
+        private_hosts: Sequence[str] = (),
+        target_keys: Sequence[kms.IKey] = (),
         settings: Settings | None = None,
         parking_lot: sqs.IQueue | None = None,
         parking_lot_key: kms.IKey | None = None,
@@ -102,24 +114,28 @@ class SmartRedriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         sources = {
-            "source_queue": source_queue,
+            **({"source_queue": source_queue} if source_queue else {}),
             **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
         }
         others = {
             "dead_letter_queue": dead_letter_queue,
             **({"parking_lot": parking_lot} if parking_lot else {}),
         }
+        filling, of_targets = filling_of(origin, targets, private_hosts, sources, others)
         settings, safeguards = _checked(
             settings or Settings(),
             safeguards or Safeguards(),
             [
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, parking_lot),
+                *of_targets,
             ],
         )
         own_key = safeguards.key(self)
         lot_key = parking_lot_key or dead_letter_queue.encryption_master_key or own_key
-        self.source_queues = (source_queue, *further_sources)
+        self.source_queues = tuple(sources.values())
+        self.filling = filling
+        self.target_keys = tuple(target_keys)
         self.dead_letter_queue = dead_letter_queue
         self.parking_lot = parking_lot or make_parking_lot(
             self,
@@ -131,14 +147,18 @@ class SmartRedriver(Construct):
             self, key=own_key or lot_key, removal_policy=removal_policy
         )
         self.table = table or shared_state_table(self, removal_policy=removal_policy, key=own_key)
+        watched = [*watched_sources(self.source_queues), *watched_targets(filling)]
         deployment = Deployment(
-            queue_name=source_queue.queue_name,
+            queue_name=watched[0].name,
             table_name=self.table.table_name,
             dlq_url=dead_letter_queue.queue_url,
-            source_queue_url=source_queue.queue_url,
+            source_queue_url=source_queue.queue_url if source_queue else "",
             parking_lot_url=self.parking_lot.queue_url,
             further_source_urls=tuple(queue.queue_url for queue in further_sources),
             outcome_queue_url=self.outcome_queue.queue_url,
+            origin=filling.origin,
+            targets=filling.targets,
+            private_hosts=filling.private_hosts,
         )
         self.function = python_function(
             self,
@@ -175,7 +195,7 @@ class SmartRedriver(Construct):
         QueueMonitoring(
             monitoring_scope or self,
             "Monitoring",
-            source_queues=self.source_queues,
+            watched=watched,
             dead_letter_queue=dead_letter_queue,
             parking_lot=self.parking_lot,
             outcome_queue=self.outcome_queue,
@@ -183,7 +203,7 @@ class SmartRedriver(Construct):
             settings=settings,
             monitoring=monitoring,
             topics=self.topics,
-            known_as=known_as or source_queue.queue_name,
+            known_as=known_as or deployment.queue_name,
             widget=self.widget.widget if self.widget else None,
         )
 
@@ -208,6 +228,10 @@ class SmartRedriver(Construct):
         queues, keys = list(self._queue_actions()), list(together(self._key_uses()))
         for queue, actions in queues:
             queue.grant(self.function, *actions)
+        calls = list(target_calls(self.filling))
+        for target, actions in calls:
+            allowed = iam.PolicyStatement(actions=list(actions), resources=[target.place])
+            self.function.add_to_role_policy(allowed)
         for use in keys:
             self.function.add_to_role_policy(use.statement(self))
         self.table.grant(self.function, *_KEEP_STATE)
@@ -215,7 +239,7 @@ class SmartRedriver(Construct):
         self.function.add_to_role_policy(
             iam.PolicyStatement(actions=["cloudwatch:GetMetricData"], resources=["*"])
         )
-        tell_owners(self, queues, keys)
+        tell_owners(self, queues, keys, calls)
 
     def _queue_actions(self) -> Iterator[tuple[sqs.IQueue, Sequence[str]]]:
         for queue in self.source_queues:
@@ -228,6 +252,7 @@ class SmartRedriver(Construct):
         for queue, done in self._queue_actions():
             if use := _use(queue, ENCRYPT if "sqs:SendMessage" in done else DECRYPT):
                 yield use
+        yield from target_key_uses(self.filling, self.target_keys)
         if key := self.table.encryption_key:
             yield KeyUse(key=key, service="dynamodb", actions=KEEP_ITEMS)
         if key := self.encryption_key:

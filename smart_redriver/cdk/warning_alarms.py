@@ -47,7 +47,8 @@ class WarningAlarms:
         self._reports_unread()
         for number, one in enumerate(metrics, 1):
             self._not_working(one, number)
-            self._source_old(one, number)
+            if one.watched.is_queue:
+                self._source_old(one, number)
 
     def _present(self) -> None:
         limit = self._monitoring.alarm_dead_letters_warning
@@ -135,16 +136,20 @@ class WarningAlarms:
         """Net growth stands for arrivals: SQS does not count what it moves to a DLQ.
 
         What the re-driver sends back meanwhile is missing from it, so what heals by itself warns nobody.
-        Which source a letter of a shared DLQ came from the count can't say: so all receives count.
+        Which source a letter of a shared DLQ came from the count can't say: so all receives count. What was not
+        delivered to a target, nobody counts beside what was, and there is no such alarm.
         """
         percent = self._monitoring.alarm_failures_percent
         enough = self._monitoring.alarm_failures_received
         period = cdk.Duration.minutes(15)
+        tried = {one.watched.function or one.queue_name: one.tried(period) for one in sources}
         received = {
-            f"received{number}": one.source("NumberOfMessagesReceived", "Sum", period)
-            for number, one in enumerate(sources, 1)
+            f"received{number}": metric
+            for number, metric in enumerate(filter(None, tried.values()), 1)
         }
-        # SQS reports nothing of a queue that nobody uses.
+        if not received:
+            return
+        # AWS reports nothing of a queue or function that nobody uses.
         total = " + ".join(f"FILL({name}, 0)" for name in received)
         self._make.alarm(
             "TooManyFailures",

@@ -31,3 +31,23 @@ def fifo_entry(name: str, *sources: str, **more: Any) -> dict[str, Any]:
 def shared_entry(name: str, *sources: str, **more: Any) -> dict[str, Any]:
     """Several sources of one DLQ."""
     return entry(name, **{"source_arn": [queue_arn(one) for one in sources], **more})
+
+
+def function_arn(name: str) -> str:
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+
+
+def subscription_arn(topic: str, digit: int = 1) -> str:
+    return f"arn:aws:sns:{REGION}:{ACCOUNT}:{topic}:0000000{digit}-0000-4000-8000-000000000000"
+
+
+def origin_entry(name: str, origin: str, *targets: str, **more: Any) -> dict[str, Any]:
+    """A DLQ that something else than SQS fills."""
+    dead_letters = queue_arn(f"{name}-dlq")
+    return {
+        "name": name,
+        "origin": origin,
+        "dead_letter_arn": dead_letters,
+        "targets": [*targets],
+        **more,
+    }

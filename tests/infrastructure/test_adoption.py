@@ -7,8 +7,8 @@ import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.settings import Deployment, Settings
-from smart_redriver.cdk.adopted_queues import MAX_SOURCES
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
+from smart_redriver.cdk.queue_entry import MAX_SOURCES
 from smart_redriver.oncall.stack.deployment import read_places
 from smart_redriver.oncall.stack.outputs import read_outputs
 from stacks.redriver_stack import make_stack
@@ -59,13 +59,13 @@ def granted(template: Template, prefix: str) -> dict[str, set[str]]:
     for policy in template.find_resources("AWS::IAM::Policy").values():
         if policy["Properties"]["Roles"] == [{"Ref": role}]:
             for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-                for resource in _listed(statement["Resource"]):
+                for resource in listed(statement["Resource"]):
                     where = resource if isinstance(resource, str) else resource["Fn::GetAtt"][0]
-                    found.setdefault(where, set()).update(_listed(statement["Action"]))
+                    found.setdefault(where, set()).update(listed(statement["Action"]))
     return found
 
 
-def _listed(one_or_several):
+def listed(one_or_several):
     return one_or_several if isinstance(one_or_several, list) else [one_or_several]
 
 

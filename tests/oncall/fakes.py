@@ -287,6 +287,14 @@ class FakeSns:
         }
     )
     subscribers: int = 1
+    #: Attributes by the subscription's ARN, or the code of what refuses them.
+    subscriptions: dict[str, dict[str, str] | str] = field(default_factory=dict)
+
+    def get_subscription_attributes(self, *, SubscriptionArn: str) -> dict[str, Any]:
+        told = self.subscriptions[SubscriptionArn]
+        if isinstance(told, str):
+            raise ClientError({"Error": {"Code": told}}, "GetSubscriptionAttributes")
+        return {"Attributes": told}
 
     def get_topic_attributes(self, **_: str) -> dict[str, Any]:
         confirmed = str(self.subscribers)
@@ -295,8 +303,13 @@ class FakeSns:
 
 def outputs_of(deployment: Deployment, prefix: str = "") -> dict[str, str]:
     """What a stack publishes of one queue."""
+    targets = {
+        "RedriveOrigin": deployment.origin.value,
+        "RedriveTargets": " ".join(map(str, deployment.targets)),
+        "RedrivePrivateHosts": " ".join(deployment.private_hosts),
+    }
     own = {
-        "SourceQueueUrl": deployment.source_queue_url,
+        **(targets if deployment.targets else {"SourceQueueUrl": deployment.source_queue_url}),
         "DeadLetterQueueUrl": deployment.dlq_url,
         "ParkingLotQueueUrl": deployment.parking_lot_url,
         "RedriveFunctionName": FUNCTION,

@@ -180,7 +180,7 @@ _RATE = Field(
 VERBS = (
     Verb(
         name="replay",
-        about="Send parked letters back to their source queue, with no strikes.",
+        about="Send parked letters back to their source queue or target, with no strikes.",
         fields=(*_CHOICE, _FROM_DLQ, _RATE, _WHY),
         act=_replay,
     ),
@@ -233,7 +233,7 @@ VERBS = (
             _FILE,
             Field(
                 name="to_source",
-                about="To their source queue instead of the parking lot.",
+                about="To their source queue or target instead of the parking lot.",
                 kind=Kind.FLAG,
             ),
             _WHY,

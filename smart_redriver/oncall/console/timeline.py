@@ -45,6 +45,7 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
     events += [_told(session, one) for one in answers["changes"].value or []]
     return {
         "queue": session.place.queue,
+        "origin": session.place.origin.value,
         "at": stamp(now),
         "since": stamp(start),
         "events": sorted(events, key=lambda one: one["at"], reverse=True),

@@ -13,6 +13,7 @@ from redrive.errors import CallFailed
 from redrive.queue_names import queue_name
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
+from smart_redriver.oncall.doctor.target_calls import calls_of
 from smart_redriver.oncall.stack.session import Session
 
 #: AWS can't restrict metrics to a resource.
@@ -47,6 +48,7 @@ def check_access(session: Session) -> Iterator[Finding]:
     ]
     outcomes = [attributes_of(session, url) for url in (deployment.outcome_queue_url,) if url]
     needs += [(outcome["QueueArn"], _HEAR) for outcome in outcomes]
+    needs += [(one.place, calls) for one, calls in calls_of(deployment)]
     role = session.function_configuration["Role"]
     for arn, actions in needs:
         yield _ask(session, role, arn, actions)
@@ -54,7 +56,7 @@ def check_access(session: Session) -> Iterator[Finding]:
     if table_key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
         keys.add(table_key)
     for key in sorted(keys):
-        yield _check_key(session, key)
+        yield check_key(session, key)
 
 
 def _ask(session: Session, role: str, arn: str, actions: tuple[str, ...]) -> Finding:
@@ -81,7 +83,8 @@ def _ask(session: Session, role: str, arn: str, actions: tuple[str, ...]) -> Fin
     )
 
 
-def _check_key(session: Session, key: str) -> Finding:
+def check_key(session: Session, key: str) -> Finding:
+    """Whether a key is in use."""
     try:
         described = session.aws.client("kms").describe_key(KeyId=key)["KeyMetadata"]
     except CallFailed as failed:

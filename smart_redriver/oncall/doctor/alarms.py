@@ -59,12 +59,12 @@ def judge_topic(
     )
 
 
-def lets_publish(policy: str | None, action: str) -> bool:
-    """Whether a resource policy allows CloudWatch an action (in lower case)."""
+def lets_publish(policy: str | None, action: str, service: str = _CLOUDWATCH) -> bool:
+    """Whether a resource policy allows CloudWatch, or another service, an action (in lower case)."""
     statements = json.loads(policy or "{}").get("Statement", ())
     return any(
         one.get("Effect") == "Allow"
-        and _names(one.get("Principal"), _CLOUDWATCH)
+        and _names(one.get("Principal"), service)
         and any(_covers(pattern.lower(), action) for pattern in _listed(one.get("Action")))
         for one in statements
     )

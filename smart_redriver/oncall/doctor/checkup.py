@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from redrive.targets import Origin
 from smart_redriver.oncall.doctor.access import check_access
 from smart_redriver.oncall.doctor.alarms import check_alarms
 from smart_redriver.oncall.doctor.findings import Finding, unknown
 from smart_redriver.oncall.doctor.network import check_network
+from smart_redriver.oncall.doctor.origins import check_origin
 from smart_redriver.oncall.doctor.passes import check_passes
 from smart_redriver.oncall.doctor.queues import check_queues
 from smart_redriver.oncall.doctor.reports import check_reports
 from smart_redriver.oncall.doctor.state import check_state
+from smart_redriver.oncall.doctor.targets import check_targets
 from smart_redriver.oncall.stack.asking import Answer, Asking
 from smart_redriver.oncall.stack.session import Session
 
@@ -23,6 +26,8 @@ def examine(session: Session) -> list[Finding]:
     """All findings about one queue, in the order of the checks."""
     checks: dict[str, Check] = {
         "queues": check_queues,
+        "origin": check_origin,
+        "targets": check_targets,
         "state table": check_state,
         "passes": check_passes,
         "reports": check_reports,
@@ -31,7 +36,11 @@ def examine(session: Session) -> list[Finding]:
         "alarms": check_alarms,
     }
     _ = session.place, session.store
-    for service in _SERVICES:  # one after another: botocore does not build them at the same time
+    is_of_rules = session.place.origin is Origin.EVENTBRIDGE
+    for service in (
+        *_SERVICES,
+        *(("events",) if is_of_rules else ()),
+    ):  # one after another: botocore does not build them at the same time
         session.aws.client(service)
     with Asking() as ask:
         answers = {

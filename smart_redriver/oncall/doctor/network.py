@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from smart_redriver.oncall.doctor.findings import Finding, check, good
+from redrive.targets import TargetKind
+from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown
+from smart_redriver.oncall.doctor.target_calls import endpoints_of
 from smart_redriver.oncall.stack.session import Session
 
 #: What a pass calls, by the last word of the endpoint's name. CloudWatch's metrics are `monitoring`.
@@ -37,7 +39,13 @@ def check_network(session: Session) -> Iterator[Finding]:
     endpoints = ec2.describe_vpc_endpoints(Filters=here)["VpcEndpoints"]
     doors = sorted({one["GroupId"] for each in endpoints for one in each.get("Groups", ())})
     groups = ec2.describe_security_groups(GroupIds=doors)["SecurityGroups"] if doors else []
-    for service in SERVICES:
+    deployment = session.place.deployment
+    if any(one.kind is TargetKind.WEB for one in deployment.targets):
+        yield unknown(
+            f"No subnet of the function has a way out of {vpc}, which web targets outside of it need.",
+            "Give its subnets a NAT gateway, unless every web target is inside of the network.",
+        )
+    for service in (*SERVICES, *endpoints_of(deployment)):
         yield judge_endpoint(
             service,
             vpc,

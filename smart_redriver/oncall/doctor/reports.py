@@ -42,6 +42,8 @@ def check_reports(session: Session) -> Iterator[Finding]:
     )
     oldest = age_of_oldest_in(session, url, session.clock())
     yield judge_unread(oldest, session.settings.schedule_minutes)
+    if session.place.deployment.targets:
+        return  # what a target was given carries nothing that its consumer could report on
     for source in session.place.sources:
         circuit = session.store.of(source).load_circuit()
         yield judge_heard(source, circuit.heard_at if circuit else None, session.clock())

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from redrive.core.case import Case
-from redrive.core.letter import Attribute, Letter, Trail
+from redrive.core.letter import Attribute, Letter, Trail, Unfit
 from redrive.queue_names import queue_name
 
 VERSION = 1
@@ -36,6 +36,7 @@ def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
         "strikes": entry.strikes,
         "reason": entry.park_reason,
         "error": entry.error,
+        **({"unfit": letter.unfit.value} if letter.unfit else {}),
     }
 
 
@@ -66,14 +67,22 @@ def letter_from_json(fields: Any) -> Kept:
             trace_header=fields.get("trace_header"),
             source_arn=fields.get("source_arn"),
             trail=trail,
+            unfit=Unfit(fields["unfit"]) if fields.get("unfit") else None,
         )
     except KeyError as fault:
         raise ValueError(f"{fault.args[0]} is missing") from fault
     return Kept(
         letter=letter,
-        queue=queue_name(letter.source_arn) if letter.source_arn else _maybe(fields.get("queue")),
+        queue=_source_queue(letter, _maybe(fields.get("queue"))),
         reason=_maybe(fields.get("reason")),
     )
+
+
+def _source_queue(letter: Letter, told: str | None) -> str | None:
+    """The name of its queue, as SQS says it; of a target the name that the file tells, which says its kind."""
+    if letter.source_arn is None or (told is not None and ":" in told):
+        return told
+    return queue_name(letter.source_arn)
 
 
 def attributes_to_json(attributes: Mapping[str, Attribute]) -> dict[str, dict[str, str]]:

@@ -26,7 +26,7 @@ PARKED = {
     ParkReason.MAX_ATTEMPTS: "failed too often while others succeeded",
     ParkReason.PERMANENT: "can never succeed, as its consumer reported",
     ParkReason.GAVE_UP: "met no working consumer for too long",
-    ParkReason.UNDELIVERABLE: "is refused by its source queue, for its size or content",
+    ParkReason.UNDELIVERABLE: "is refused by its source queue or target, for its size or content",
     ParkReason.UNKNOWN_SOURCE: "came from a queue that is not served",
     ParkReason.UNKNOWN_ORIGIN: "does not tell which of the listed targets failed it",
     ParkReason.INCOMPLETE: "lacks its payload, or never failed",

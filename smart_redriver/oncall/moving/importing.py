@@ -96,6 +96,7 @@ class Importing(ABC):
         self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
         self.tally.failed.update(f"{fault.call}: {fault.code}" for fault in sent.faults)
+        self.tally.failed.update(sent.bounced.values())
         return set(sent.new_ids)
 
 
@@ -106,7 +107,7 @@ class ToSource(Importing):
 
     def __init__(self, session: Session, reason: str) -> None:
         super().__init__(session, reason)
-        self._destinations = Destinations(session.sources)
+        self._destinations = Destinations(session)
 
     def _import(self, cases: Sequence[Case], now: datetime) -> None:
         lost = [case for case in cases if self._destinations.of(case) is None]

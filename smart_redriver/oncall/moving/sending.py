@@ -8,33 +8,41 @@ from datetime import datetime
 from redrive.aws.sources import owner_of
 from redrive.core.case import Case
 from redrive.core.ledger import Entry
-from redrive.core.letter import Letter
-from redrive.core.outgoing import Outgoing
+from redrive.core.letter import Letter, Unfit
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.errors import EntryFault
 from redrive.passes.apply import Destination
-from redrive.passes.ports import DeadLetters, Source
+from redrive.passes.ports import DeadLetters
 from redrive.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.targets import UNFIT
 
 #: What is wrong with a letter's body, or None. May take its time.
 Validate = Callable[[Letter], str | None]
 
 
 class Destinations:
-    """The source queues that letters belong to, each with its facts as a command begins.
+    """The source queues or targets that letters belong to, each with its facts as a command begins.
 
-    Raises CallFailed where a queue can't be asked for them.
+    Raises CallFailed where one can't be asked for them.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        self._sources = sources
+    def __init__(self, session: Session) -> None:
+        sources = self._sources = session.sources
+        self._are_targets = bool(session.place.deployment.targets)
         self._by_name = {
             source.name: Destination(source=source, facts=source.facts()) for source in sources
         }
 
     def of(self, case: Case) -> Destination | None:
-        """Where a letter belongs; None for one of a queue that is not served."""
+        """Where a letter belongs; None for one of a queue that is not served, and for one that can go back to no target.
+
+        A letter of SQS that says nothing of where it came from is the first queue's; no target is ever guessed.
+        """
+        if case.letter.unfit or (self._are_targets and case.source_arn is None):
+            return None
         owner = owner_of(self._sources, source_arn=case.source_arn, trail=case.letter.trail)
         return self._by_name[owner.name] if owner else None
 
@@ -47,6 +55,8 @@ class Destinations:
 
 def why_not_served(case: Case) -> str:
     """Why a letter without a destination goes nowhere."""
+    if case.letter.unfit or case.source_arn is None:
+        return UNFIT[case.letter.unfit or Unfit.UNKNOWN_ORIGIN]
     return f"it belongs to another queue, {(case.source_arn or '').rpartition(':')[2]}"
 
 
@@ -119,7 +129,7 @@ class SendBack:
         self._validate = validate
         self._edit = edit
         self._keep = keep
-        self._destinations = Destinations(session.sources)
+        self._destinations = Destinations(session)
         #: Of a FIFO queue the groups that wait for a letter that stays, as it was refused.
         self._stopped: set[str | None] = set()
 
@@ -156,15 +166,25 @@ class SendBack:
             self._keep(some)
         now = self._session.clock()
         leaving = [self._leaving(case, destination, now) for case in some]
-        deliver = destination.source.deliver
+        source, bounced = destination.source, dict[str, str]()
+
+        def deliver(outgoing: Sequence[Outgoing]) -> Sent:
+            sent = source.deliver(outgoing)
+            bounced.update(sent.bounced)
+            return sent
+
         forwarded = forward_for(self._session, leaving, deliver, self._out_of, now, "sent")
+        acted.faults += [
+            EntryFault(call=source.name, key=key, code=answer) for key, answer in bounced.items()
+        ]
         acted.done += [case for case in some if case.message_id in forwarded.sent]
         acted.faults += forwarded.not_sent
         refused = {fault.key for fault in forwarded.not_sent}
         for case in some:
             if case.message_id in refused:
                 self._stop_behind(case)
-        acted.skipped += left_behind(some, forwarded)
+        here = [case for case in some if case.message_id not in bounced]
+        acted.skipped += left_behind(here, forwarded)
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
         name = destination.source.name

@@ -8,8 +8,15 @@ from functools import partial
 from typing import Any
 
 from redrive.settings import Deployment
+from redrive.targets import Origin, Target
 from smart_redriver.oncall.stack.asking import Asking
-from smart_redriver.oncall.stack.outputs import beside, find_outputs, read_outputs
+from smart_redriver.oncall.stack.outputs import (
+    TARGETS,
+    beside,
+    find_outputs,
+    read_outputs,
+    told_targets,
+)
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.names import shortened
 
@@ -18,6 +25,8 @@ _NAMES_TOLD = 20
 _SOURCE = "SourceQueueUrl"
 #: Other sources of the same DLQ, separated by spaces; most DLQs have none.
 _FURTHER_SOURCES = "FurtherSourceQueueUrls"
+#: Hosts of targets at addresses that are not public.
+_PRIVATE_HOSTS = "RedrivePrivateHosts"
 #: Where consumers report; a stack of the first edition has none.
 _OUTCOMES = "OutcomeQueueUrl"
 
@@ -41,13 +50,22 @@ class Place:
 
     @property
     def queue(self) -> str:
-        """The name of its first source queue, by which lease and audit trail know it."""
+        """The name of its first source queue or target, by which lease and audit trail know it."""
         return self.deployment.queue_name
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The names of all source queues that share its DLQ, the first one first: each has a circuit."""
+        """The names of all source queues that share its DLQ, or of its targets, the first one first: each has a circuit."""
         return self.deployment.source_names
+
+    @property
+    def origin(self) -> Origin:
+        """What fills its DLQ."""
+        return self.deployment.origin
+
+    def target(self, name: str) -> Target | None:
+        """The target of this name; None for a source queue."""
+        return next((one for one in self.deployment.targets if one.name == name), None)
 
     @property
     def alarms_known_as(self) -> tuple[str, ...]:
@@ -80,7 +98,12 @@ def find_places(
 def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
     """The places that `outputs` describe, at least one, by name. Raises Refused."""
     outputs = read_outputs(outputs)
-    prefixes = sorted(key.removesuffix(_SOURCE) for key in outputs if key.endswith(_SOURCE))
+    prefixes = sorted(
+        key.removesuffix(ends)
+        for ends in (_SOURCE, TARGETS)
+        for key in outputs
+        if key.endswith(ends)
+    )
     if not prefixes:
         raise Refused(
             f"Stack {stack!r} has no output {_SOURCE}: it is no smart re-driver. Name yours with --stack."
@@ -126,8 +149,8 @@ def choose_source(place: Place, queue: str | None) -> str:
     ]
     if not meant:
         raise Refused(
-            "Several queues share this DLQ, each with a circuit of its own. Choose one with --queue: "
-            f"{', '.join(place.sources)}."
+            f"Several {'targets' if place.deployment.targets else 'queues'} share this DLQ, each with a circuit of its own. "
+            f"Choose one with --queue: {', '.join(place.sources)}."
         )
     return meant[0]
 
@@ -157,17 +180,21 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
             return value
         raise Refused(f"Stack {stack!r} has no output {prefix}{name}. Deploy it anew.")
 
-    source = needed(_SOURCE)
+    origin, targets = told_targets(stack, prefix, outputs)
+    source = "" if targets else needed(_SOURCE)
     return Place(
         stack=stack,
         deployment=Deployment(
-            queue_name=source.rpartition("/")[2],
+            queue_name=targets[0].name if targets else source.rpartition("/")[2],
             table_name=needed("StateTableName"),
             dlq_url=needed("DeadLetterQueueUrl"),
             source_queue_url=source,
             parking_lot_url=needed("ParkingLotQueueUrl"),
             further_source_urls=tuple(outputs.get(prefix + _FURTHER_SOURCES, "").split()),
             outcome_queue_url=outputs.get(prefix + _OUTCOMES, ""),
+            origin=origin,
+            targets=targets,
+            private_hosts=tuple(outputs.get(prefix + _PRIVATE_HOSTS, "").split()),
         ),
         prefix=prefix,
         function=output("RedriveFunctionName"),

@@ -68,6 +68,7 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
     return Snapshot(
         at=now,
         sources=sources,
+        origin=session.place.origin,
         looks_every=looks_every(settings, circuits, dlq, now)
         if settings and circuits and runs
         else None,
@@ -97,9 +98,10 @@ def _of_queues_and_table(session: Session, now: datetime) -> dict[str, Callable[
         "parking lot": session.parking_lot.facts,
         "last change": lambda: _last_change(session, now),
     }
-    for source in session.sources:
-        questions[_circuit_of(source.name)] = session.store.of(source.name).load_circuit
-        questions[_queue_of(source.name)] = source.facts
+    for name in session.place.sources:
+        questions[_circuit_of(name)] = session.store.of(name).load_circuit
+    if session.place.deployment.source_urls:
+        questions |= {_queue_of(source.name): source.facts for source in session.sources}
     return questions
 
 
@@ -152,7 +154,8 @@ def _sources(
         found.append(
             SourceNow(
                 name=name,
-                facts=answers[_queue_of(name)].value,
+                target=session.place.target(name),
+                facts=answers[_queue_of(name)].value if _queue_of(name) in answers else None,
                 circuit=circuit,
                 next_step=step,
                 next_at=at,

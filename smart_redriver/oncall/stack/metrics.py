@@ -29,10 +29,13 @@ def age_of_oldest_in(session: Session, queue_url: str, now: datetime) -> timedel
     return timedelta(seconds=values[0]) if values else None
 
 
-#: What was in a queue, and what was delivered and deleted, by the names that a course has.
-_COURSES = {
+#: What was in a queue, by the names that a course has.
+_DEPTHS = {
     "dead_letters": ("dlq", "ApproximateNumberOfMessagesVisible", "Maximum"),
     "parked": ("lot", "ApproximateNumberOfMessagesVisible", "Maximum"),
+}
+#: What a source queue delivered, and what of it was deleted.
+_DELIVERIES = {
     "delivered": ("source", "NumberOfMessagesReceived", "Sum"),
     "deleted": ("source", "NumberOfMessagesDeleted", "Sum"),
 }
@@ -44,20 +47,24 @@ Course = list[tuple[datetime, float]]
 def courses(
     session: Session, start: datetime, end: datetime, each: timedelta
 ) -> Mapping[str, Course]:
-    """How depths and deliveries of a queue went, as CloudWatch has it, by name. Raises CallFailed."""
+    """How depths and deliveries of a queue went, as CloudWatch has it, by name. Raises CallFailed.
+
+    A target has no deliveries that could be asked for.
+    """
     deployment = session.place.deployment
     urls = {
         "dlq": deployment.dlq_url,
         "lot": deployment.parking_lot_url,
         "source": deployment.source_queue_url,
     }
+    wanted = _DEPTHS | (_DELIVERIES if deployment.source_urls else {})
     answer = session.aws.client("cloudwatch").get_metric_data(
         StartTime=start,
         EndTime=end,
         ScanBy="TimestampAscending",
         MetricDataQueries=[
             _query(name, urls[place], metric, statistic, each)
-            for name, (place, metric, statistic) in _COURSES.items()
+            for name, (place, metric, statistic) in wanted.items()
         ],
     )
     return {

@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from redrive.core.circuit import Circuit, State
 from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Mode
+from redrive.targets import Origin
 from smart_redriver.oncall.stack.causes import causes_in_words
 from smart_redriver.oncall.stack.changes import short_name
 from smart_redriver.oncall.stack.outlook import fate_unknown, last_canary
 from smart_redriver.oncall.stack.snapshot import Snapshot, SourceNow
+from smart_redriver.oncall.stack.targets import KINDS, ORIGINS
 from smart_redriver.oncall.terminal.terminal import Tone
 from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
 
@@ -36,8 +38,13 @@ class Fact:
 
 def facts_of(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
     """The facts, the most important first."""
+    if now.origin is not Origin.SQS:
+        yield Fact("Filled by", ORIGINS[now.origin])
     for source in now.sources:
-        yield Fact("Source", f"{source.name}, {_depth(source.facts)}")
+        if source.target:
+            yield Fact("Target", f"{source.name}, {KINDS[source.target.kind]}")
+        else:
+            yield Fact("Source", f"{source.name}, {_depth(source.facts)}")
         if source.circuit:
             yield from _circuit(source.circuit, source, now)
             if causes := causes_in_words(source.circuit, now.at):

@@ -10,6 +10,7 @@ from redrive.core.batch import Judged
 from redrive.core.circuit import Circuit, Orders
 from redrive.core.queue_facts import QueueFacts
 from redrive.settings import Mode
+from redrive.targets import Origin, Target
 from smart_redriver.oncall.stack.alarms import Alarm
 from smart_redriver.oncall.stack.causes import cause_to_json
 from smart_redriver.oncall.stack.changes import Change
@@ -21,9 +22,13 @@ from smart_redriver.oncall.terminal.words import stamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNow:
-    """One source queue now, with its circuit. None is what could not be read."""
+    """One source queue now, or one target, with its circuit. None is what could not be read.
+
+    A `target` has no `facts`: nobody can ask it what waits there.
+    """
 
     name: str
+    target: Target | None = None
     facts: QueueFacts | None = None
     circuit: Circuit | None = None
     next_step: str = ""
@@ -34,6 +39,7 @@ class SourceNow:
         circuit = self.circuit
         return {
             "queue": self.name,
+            "target": self.target.place if self.target else None,
             "depth": self.facts.depth if self.facts else None,
             "circuit": {
                 "state": circuit.state.value,
@@ -68,6 +74,7 @@ class Snapshot:
 
     at: datetime
     sources: tuple[SourceNow, ...]
+    origin: Origin = Origin.SQS
     looks_every: timedelta | None = None
     dlq: QueueFacts | None = None
     parking_lot: QueueFacts | None = None
@@ -114,6 +121,7 @@ class Snapshot:
         depths = {"dead_letters": self.dlq, "parked": self.parking_lot}
         return {
             "queue": self.queue,
+            "origin": self.origin.value,
             "at": stamp(self.at),
             "sources": [one.to_json() for one in self.sources],
             "circuit": first["circuit"],

@@ -122,7 +122,7 @@ def _mended(letter: Letter, after: Letter) -> Letter:
 
 def _destination(session: Session, after: Case) -> str:
     """The name of the source queue that takes the edited letter. Raises Refused where none does."""
-    destination = Destinations(session.sources).of(after)
+    destination = Destinations(session).of(after)
     if destination is None:
         raise Refused(f"The letter can't be sent: {why_not_served(after)}. Nothing was changed.")
     name, limit = destination.source.name, destination.facts.max_message_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redrive.core.case import Case
@@ -21,6 +21,12 @@ from smart_redriver.oncall.letters.hiding import belongs, hidden_in_words
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find
+from smart_redriver.oncall.letters.of_target import (
+    given_back,
+    log_group_of,
+    target_lines,
+    target_of,
+)
 from smart_redriver.oncall.letters.presentation import (
     NO_ERROR,
     entry_to_json,
@@ -78,10 +84,16 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     entry = entry or (found.entry if found else None)
     letter = found.letter if found else None
     failure = last_failure(session, entry.original_id) if entry else None
+    target = target_of(session, entry, found)
+    if not (wanted.log_group or failure):
+        wanted = replace(wanted, log_group=log_group_of(target))
     log = _log_of(session, entry, failure, letter, wanted)
+    where = _where(session, entry, hidden)
     session.terminal.result(
         {
-            "where": _where(entry, hidden),
+            "where": where,
+            "target": target.place if target else None,
+            "unfit": letter.unfit.value if letter and letter.unfit else None,
             "ledger": entry_to_json(entry) if entry else None,
             "failure": failure_to_json(failure),
             "message": {
@@ -96,6 +108,10 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
         }
         | ({"log": _log_to_json(log)} if wanted.logs else {})
     )
+    known_as = entry.original_id if entry else letter.message_id if letter else message_id
+    session.terminal.say(f"{known_as} is {where}.")
+    for line in target_lines(target, letter):
+        session.terminal.say(f"  {line}")
     _tell(session, entry, hidden, failure, letter)
     if wanted.logs:
         _tell_log(session, log)
@@ -125,9 +141,12 @@ def _look_for(
     return found, None
 
 
-def _where(entry: Entry | None, hidden: str | None = None) -> str:
+def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> str:
     if entry is not None and entry.status is Status.REDRIVEN and entry.kept_id:
         return _KEPT
+    target = session.place.target(entry.queue) if entry else None
+    if entry and target and entry.status in (Status.REDRIVEN, Status.REPLAYED):
+        return given_back(entry, target, session.place.origin)
     where = _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
     return f"{where}, {hidden}" if hidden else where
 
@@ -141,7 +160,6 @@ def _tell(
 ) -> None:
     say, now = session.terminal.say, session.clock()
     if entry:
-        say(f"{entry.original_id} is {_where(entry, hidden)}.")
         until = held_until(entry)
         facts = {
             "Current id": entry.current_id,
@@ -162,8 +180,6 @@ def _tell(
         say("  History:")
         for note in entry.history:
             say(f"    {printable(note)}")
-    elif letter:
-        say(f"{letter.message_id} is {_where(None)}.")
     if letter is None:
         why = "it was not looked for there, or not found. --look N looks further"
         say(f"Its body is not at hand: {'it is hidden' if hidden else why}.")
@@ -199,6 +215,7 @@ def _log_of(
     if not wanted.logs:
         return None
     known = [(letter.original_id, letter.message_id, letter.sent_at)] if letter else []
+    known += [(letter.request_id,) * 2 + (letter.sent_at,)] if letter and letter.request_id else []
     known += [(entry.original_id, entry.current_id, entry.first_seen)] if entry else []
     ids = {one for original, current, _ in known for one in (original, current)}
     since = min(seen for _, _, seen in known)

@@ -38,7 +38,7 @@ function Links({ links }) {
 }
 
 function Charts({ value }) {
-  const { courses, passes } = value;
+  const { courses, passes, origin } = value;
   const of = (name) => courses[name] ?? [];
   const within = { since: Date.parse(value.since) / 1000, until: Date.parse(value.at) / 1000 };
   const told = (name) => passes.filter((one) => one[name] !== null).map((one) => [one.at, one[name]]);
@@ -50,14 +50,15 @@ function Charts({ value }) {
         { name: "parked", points: of("parked"), color: "--second" },
       ]}
     />
-    <${Chart}
+    ${origin === "sqs" &&
+    html`<${Chart}
       ...${within}
       title="Deliveries of the source queue"
       courses=${[
         { name: "received", points: of("delivered"), color: "--first" },
         { name: "deleted", points: of("deleted"), color: "--second" },
       ]}
-    />
+    />`}
     <${Chart}
       ...${within}
       title="Window"

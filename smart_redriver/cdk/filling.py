@@ -1,0 +1,173 @@
+"""What fills a DLQ that SQS does not fill, and what its letters go back to: as a list of queues or an app says it.
+
+Every fault is told at synth. What is let through here, the function reads again by the same `redrive.targets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import aws_cdk as cdk
+from aws_cdk import aws_sqs as sqs
+
+from redrive.errors import Fault
+from redrive.queue_names import is_fifo
+from redrive.targets import Origin, Target, TargetKind, read_targets
+
+#: Each has a circuit, and two alarms.
+MAX_TARGETS = 10
+#: Characters of targets and private hosts. The function's environment has 4 KB, of which settings and queues take a half.
+#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+_MOST_TEXT = 2_000
+#: Characters. An alarm's name, of which 255 are allowed, begins with a target's.
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+_LONGEST_NAME = 200
+
+#: What the owner of another account can't let in: a stream is called by its bare name, a state machine has no policy.
+#: https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html
+#: https://docs.aws.amazon.com/step-functions/latest/dg/security_iam_service-with-iam.html
+_OF_ONE_ACCOUNT = (TargetKind.DELIVERY_STREAM, TargetKind.STATE_MACHINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """What fills a DLQ. With origin SQS there are no targets: letters go back to the source queues."""
+
+    origin: Origin = Origin.SQS
+    targets: tuple[Target, ...] = ()
+    private_hosts: tuple[str, ...] = ()
+
+
+def read_filling(
+    origin: Origin, targets: Sequence[str], private_hosts: Sequence[str]
+) -> tuple[Filling, list[Fault]]:
+    """Targets and hosts by themselves, and what is wrong with them."""
+    in_order = [text for text in targets if is_fifo(text)]
+    read, faults = read_targets(origin, tuple(text for text in targets if text not in in_order))
+    if in_order:
+        accepted = "a standard queue: only letters of SQS itself go back to FIFO queues"
+        faults = [one for one in faults if one.seen is not None]
+        faults += [Fault(setting="targets", seen=text, accepted=accepted) for text in in_order]
+    faults += _too_much(targets, private_hosts)
+    faults += _unfit_names(read)
+    faults += _unfit_hosts(read, private_hosts)
+    return Filling(origin=origin, targets=read, private_hosts=tuple(private_hosts)), faults
+
+
+def filling_of(
+    origin: Origin,
+    targets: Sequence[str],
+    private_hosts: Sequence[str],
+    sources: Mapping[str, sqs.IQueue],
+    others: Mapping[str, sqs.IQueue],
+) -> tuple[Filling, list[Fault]]:
+    """The same for an app's own queues, given by their roles, the DLQ the first of the `others`."""
+    if origin is Origin.SQS:
+        return Filling(), list(_without_targets(targets, private_hosts, sources))
+    filling, faults = read_filling(origin, targets, private_hosts)
+    arns = {role: queue.queue_arn for role, queue in others.items()}
+    in_order = next(iter(others.values())).fifo
+    faults += misplaced(filling, arns, in_order=in_order)
+    accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
+    for role, queue in sources.items():
+        faults.append(Fault(setting=role, seen=queue.node.path, accepted=accepted))
+    return filling, faults
+
+
+def _without_targets(
+    targets: Sequence[str], private_hosts: Sequence[str], sources: Mapping[str, sqs.IQueue]
+) -> Iterator[Fault]:
+    if "source_queue" not in sources:
+        accepted = "the queue that SQS moves letters from, or an origin and its targets"
+        yield Fault(setting="source_queue", seen=None, accepted=accepted)
+    accepted = "nothing with origin sqs, whose letters go back to source_queue"
+    for role, given in {"targets": targets, "private_hosts": private_hosts}.items():
+        if given:
+            yield Fault(setting=role, seen=" ".join(given), accepted=accepted)
+
+
+def misplaced(filling: Filling, queues: Mapping[str, str], *, in_order: bool) -> Iterator[Fault]:
+    """Targets that can't be called from where the queues are, or are one of them; `queues` are ARNs by role, the DLQ first.
+
+    What is known only when the stack is deployed can't be compared, and is let through. `in_order`: the DLQ is FIFO.
+    """
+    role, dead_letters = next(iter(queues.items()))
+    if in_order:
+        accepted = f"a standard queue: origin {filling.origin.value} is served without order"
+        yield Fault(setting=role, seen=dead_letters, accepted=accepted)
+    known = {arn: one for one, arn in queues.items() if not cdk.Token.is_unresolved(arn)}
+    for target in filling.targets:
+        if other := known.get(target.place):
+            yield Fault(setting="targets", seen=str(target), accepted=f"another queue than {other}")
+        if dead_letters in known and target.kind is not TargetKind.WEB:
+            yield from _elsewhere(target, dead_letters)
+
+
+def _elsewhere(target: Target, dead_letter_arn: str) -> Iterator[Fault]:
+    """The function's clients are of its own Region, and SNS fails only to a DLQ of the subscription's Region."""
+    _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
+    for arn in filter(None, (target.place, target.subscription)):
+        if arn.split(":")[3] != region:
+            accepted = f"what is in {region}, where the DLQ is"
+            yield Fault(setting="targets", seen=arn, accepted=accepted)
+    if target.kind in _OF_ONE_ACCOUNT and target.place.split(":")[4] != account:
+        accepted = f"one of the account {account}: AWS lets no other account call it"
+        yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def _too_much(targets: Sequence[str], private_hosts: Sequence[str]) -> Iterator[Fault]:
+    if len(targets) > MAX_TARGETS:
+        seen = f"{len(targets)} of them"
+        yield Fault(setting="targets", seen=seen, accepted=f"at most {MAX_TARGETS}")
+    length = sum(len(one) + 1 for one in (*targets, *private_hosts))
+    if length > _MOST_TEXT:
+        accepted = f"at most {_MOST_TEXT} characters, as the function's environment has 4 KB"
+        yield Fault(setting="targets", seen=f"{length} characters", accepted=accepted)
+
+
+def _unfit_names(targets: Sequence[Target]) -> Iterator[Fault]:
+    for target in targets:
+        if len(target.name) > _LONGEST_NAME or not target.place.isascii():
+            accepted = f"at most {_LONGEST_NAME} ASCII characters before a question mark, for the names of its alarms"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
+    """Hosts that no target has, and targets whose address says by itself that it is not public."""
+    web = [one for one in targets if one.kind is TargetKind.WEB]
+    hosts = {host_of(one) for one in web}
+    accepted = "the host of one of its web targets" if web else "nothing without a web target"
+    for host in private_hosts:
+        if host not in hosts:
+            yield Fault(setting="private_hosts", seen=host, accepted=accepted)
+    for target in web:
+        host = host_of(target)
+        if _is_link_local(host):
+            accepted = "a URL at an address that is not link-local: what answers there hands out credentials"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+        elif _is_private(host) and host not in private_hosts:
+            accepted = "a URL at a public address, or with its host in private_hosts"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def host_of(target: Target) -> str:
+    """The host of a web target, in lower case."""
+    return urlsplit(target.place).hostname or ""
+
+
+def _is_link_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_link_local
+    except ValueError:
+        return False
+
+
+def _is_private(host: str) -> bool:
+    """What the name alone says; what it resolves to, the function asks before each call."""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,230 @@
+"""One entry of a list of existing queues: what may be in it, and every fault with its place."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from redrive.errors import Fault, SettingsError
+from redrive.queue_names import is_fifo
+from redrive.settings import Settings
+from redrive.spelling import misspelt
+from redrive.targets import Origin, TargetKind
+from smart_redriver.cdk.filling import Filling, misplaced, read_filling
+from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN
+
+#: The context key, and a queue's own, that puts its re-driver into a stack beside the first one.
+STACK = "stack"
+
+#: As many as a DLQ can name in its redrive allow policy. Their URLs share the function's environment of 4 KB.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+MAX_SOURCES = 10
+
+#: What only a source queue that the stack makes can be told.
+_FOR_MADE_QUEUES = (
+    "source_visibility_timeout_seconds",
+    "max_receive_count",
+    "with_sample_consumer",
+)
+_PLACES = (
+    "name",
+    STACK,
+    "source_arn",
+    "dead_letter_arn",
+    "source_key_arn",
+    "dead_letter_key_arn",
+    "parking_lot_key_arn",
+    "origin",
+    "targets",
+    "private_hosts",
+    "target_key_arn",
+)
+#: What only a DLQ that SQS fills can be told, and what only one that it does not.
+_OF_SOURCES = ("source_arn", "source_key_arn")
+_OF_TARGETS = ("targets", "private_hosts", "target_key_arn")
+_SETTINGS = tuple(name for name in Settings.names() if name not in _FOR_MADE_QUEUES)
+
+#: What has a key that whoever sends to it must be allowed to use.
+_WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
+
+_NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
+STACK_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,39}")
+ANY_STACK = (
+    "letters and digits, with single hyphens between, which follow SmartRedriver- in its name"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedQueue:
+    """One DLQ with the source queues that share it, and the settings of its re-driver.
+
+    ``stack`` is empty for the one that the command looks for first. What another origin than SQS fills has
+    targets in its ``filling`` instead of source queues.
+    """
+
+    name: str
+    stack: str = ""
+    source_arns: tuple[str, ...]
+    dead_letter_arn: str
+    source_key_arns: tuple[str, ...] = ()
+    dead_letter_key_arn: str | None = None
+    parking_lot_key_arn: str | None = None
+    filling: Filling = Filling()
+    target_key_arns: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def id(self) -> str:
+        """The name as the id of its construct, and what the names of its outputs begin with."""
+        return "".join(word[0].upper() + word[1:] for word in self.name.split("-"))
+
+    @property
+    def circuits(self) -> tuple[str, ...]:
+        """What may be there once in an account and Region, as circuits, metrics and alarms go by it."""
+        return (*self.source_arns, *(one.name for one in self.filling.targets))
+
+    @property
+    def account(self) -> str:
+        """The AWS account of the queues, and so of the re-driver."""
+        return self.dead_letter_arn.split(":")[4]
+
+    @property
+    def region(self) -> str:
+        """The Region of the queues, and so of the re-driver."""
+        return self.dead_letter_arn.split(":")[3]
+
+
+class QueueEntry:
+    """One entry while it is read; ``faults`` fills meanwhile."""
+
+    def __init__(self, place: str, entry: Mapping[str, Any]) -> None:
+        self.faults: list[Fault] = []
+        self._place = place
+        self._entry = entry
+
+    def read(self, global_values: Mapping[str, Any]) -> AdoptedQueue | None:
+        """The queue; None where something is wrong with it. Its settings go over the global ones."""
+        self._refuse_unknown_keys()
+        name = self._one("name", _NAME, "a name of letters and digits, with single hyphens between")
+        stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
+        queue_arn = "the ARN of an SQS queue"
+        key_arn = "the ARN of a KMS key (not of an alias)"
+        origin = self._origin()
+        of_sqs = origin is Origin.SQS
+        sources = self._several("source_arn", QUEUE_ARN, queue_arn, is_needed=of_sqs)
+        dead_letters = self._one("dead_letter_arn", QUEUE_ARN, queue_arn)
+        source_keys = self._several("source_key_arn", KEY_ARN, key_arn)
+        dlq_key = self._one("dead_letter_key_arn", KEY_ARN, key_arn, is_needed=False)
+        lot_key = self._one("parking_lot_key_arn", KEY_ARN, key_arn, is_needed=False)
+        filling = self._filling(origin, dead_letters) if origin else Filling()
+        target_keys = self._several("target_key_arn", KEY_ARN, key_arn)
+        settings = self._settings(global_values)
+        if self.faults or not (name and dead_letters and settings):
+            return None
+        return AdoptedQueue(
+            name=name,
+            stack=stack or str(global_values.get(STACK, "")),
+            source_arns=tuple(sources),
+            dead_letter_arn=dead_letters,
+            source_key_arns=tuple(source_keys),
+            dead_letter_key_arn=dlq_key,
+            parking_lot_key_arn=lot_key,
+            filling=filling,
+            target_key_arns=tuple(target_keys),
+            settings=settings,
+        )
+
+    def _origin(self) -> Origin | None:
+        """What fills the DLQ; None for what nobody knows, which is told, and leaves open what else has to be said."""
+        given = self._entry.get("origin", Origin.SQS.value)
+        try:
+            origin = Origin(given)
+        except ValueError:
+            self._add("origin", given, " or ".join(f'"{one.value}"' for one in Origin))
+            return None
+        if origin is Origin.SQS:
+            for key in _OF_TARGETS:
+                self._refuse(key, "nothing with origin sqs, whose letters go back to source_arn")
+        else:
+            for key in _OF_SOURCES:
+                accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
+                self._refuse(key, accepted)
+        return origin
+
+    def _filling(self, origin: Origin, dead_letters: str | None) -> Filling:
+        if origin is Origin.SQS:
+            return Filling()
+        filling, faults = read_filling(origin, self._texts("targets"), self._texts("private_hosts"))
+        if dead_letters:
+            queues = {"dead_letter_arn": dead_letters}
+            faults += misplaced(filling, queues, in_order=is_fifo(dead_letters))
+        for fault in faults:
+            if fault.seen is not None or not self._entry.get(fault.setting):
+                self._add(fault.setting, fault.seen, fault.accepted)
+        if not any(one.kind in _WITH_KEYS for one in filling.targets):
+            self._refuse("target_key_arn", "nothing without a queue or a topic among the targets")
+        return filling
+
+    def _texts(self, key: str) -> list[str]:
+        """A text, or a list of them; what is neither is told, and left out."""
+        value = self._entry.get(key, [])
+        listed = value if isinstance(value, list) else [value]
+        for one in listed:
+            if not isinstance(one, str):
+                self._add(key, one, "a text, or a list of texts")
+        return [one for one in listed if isinstance(one, str)]
+
+    def _refuse(self, key: str, accepted: str) -> None:
+        if key in self._entry:
+            self._add(key, self._entry[key], accepted)
+
+    def _refuse_unknown_keys(self) -> None:
+        known = (*_PLACES, *_SETTINGS)
+        near = misspelt(self._entry, known)
+        for key, value in self._entry.items():
+            if key in _FOR_MADE_QUEUES:
+                self._add(key, value, "nothing: it is only for a source queue that the stack makes")
+            elif key in near:
+                self._add(key, value, f"the name {near[key]} (nothing is called {key})")
+            elif key not in known:
+                self._add(key, value, f"one of {', '.join(_PLACES)}, or the name of a setting")
+
+    def _one(
+        self, key: str, pattern: re.Pattern[str], accepted: str, *, is_needed: bool = True
+    ) -> str | None:
+        value = self._entry.get(key)
+        if isinstance(value, str) and pattern.fullmatch(value):
+            return value
+        if is_needed or value is not None:
+            self._add(key, value, accepted)
+        return None
+
+    def _several(
+        self, key: str, pattern: re.Pattern[str], accepted: str, *, is_needed: bool = False
+    ) -> list[str]:
+        value = self._entry.get(key)
+        if not isinstance(value, list):
+            one = self._one(key, pattern, f"{accepted}, or a list of them", is_needed=is_needed)
+            return [one] if one else []
+        if is_needed and not value:
+            self._add(key, value, f"at least {accepted}")
+        if len(value) > MAX_SOURCES:
+            self._add(key, f"{len(value)} of them", f"at most {MAX_SOURCES}")
+        for index, each in enumerate(value):
+            if not isinstance(each, str) or not pattern.fullmatch(each):
+                self._add(f"{key}[{index}]", each, accepted)
+        return value
+
+    def _settings(self, global_values: Mapping[str, Any]) -> Settings | None:
+        own = {name: self._entry[name] for name in _SETTINGS if name in self._entry}
+        try:
+            return Settings.parse({**global_values, **own})
+        except SettingsError as error:
+            # What is wrong with a global value is told once, and not by each queue.
+            for fault in error.faults:
+                if fault.setting in own:
+                    self._add(fault.setting, fault.seen, fault.accepted)
+            return None
+
+    def _add(self, key: str, seen: object, accepted: str) -> None:
+        self.faults.append(Fault(setting=f"{self._place}.{key}", seen=seen, accepted=accepted))

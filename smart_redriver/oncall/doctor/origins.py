@@ -1,0 +1,209 @@
+"""Whether what fills a DLQ really fails to it, and what its letters will look like.
+
+SNS is asked about subscriptions, Lambda about functions, EventBridge about rules by their target. Scheduler knows no way
+from a DLQ or a target to its schedules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from redrive.errors import CallFailed
+from redrive.targets import Origin, Target, TargetKind
+from smart_redriver.oncall.doctor.alarms import lets_publish
+from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
+from smart_redriver.oncall.doctor.queues import attributes_of
+from smart_redriver.oncall.doctor.targets import GONE
+from smart_redriver.oncall.stack.session import Session
+
+#: Who sends to a DLQ in its own name, and so needs its queue's policy. Lambda and Scheduler send in that of a role.
+_SENDERS = {Origin.SNS: "sns.amazonaws.com", Origin.EVENTBRIDGE: "events.amazonaws.com"}
+#: The key of SQS's own, whose policy lets no other service in.
+_KEY_OF_SQS = "alias/aws/sqs"
+_PROTOCOLS = {
+    TargetKind.QUEUE: ("sqs",),
+    TargetKind.FUNCTION: ("lambda",),
+    TargetKind.DELIVERY_STREAM: ("firehose",),
+    TargetKind.WEB: ("http", "https"),
+}
+
+
+def check_origin(session: Session) -> Iterator[Finding]:
+    """Ask for each target who fails to the DLQ; nothing where SQS does. Raises CallFailed where the DLQ can't be looked at."""
+    deployment = session.place.deployment
+    if deployment.origin is Origin.SQS:
+        return
+    dlq = attributes_of(session, deployment.dlq_url)
+    yield from judge_senders(dlq, deployment.origin)
+    for target in deployment.targets:
+        yield from _CHECKS[deployment.origin](session, target, dlq["QueueArn"])
+
+
+def judge_senders(dlq: Mapping[str, Any], origin: Origin) -> Iterator[Finding]:
+    """Whether the DLQ takes letters from SNS or EventBridge: what it does not, they drop."""
+    if (service := _SENDERS.get(origin)) is None:
+        return
+    name = dlq["QueueArn"].rpartition(":")[2]
+    yield check(
+        lets_publish(dlq.get("Policy"), "sqs:sendmessage", service),
+        f"{service} may send to {name}.",
+        f"{service} may not send to {name}: what fails is lost.",
+        f"Allow {service} sqs:SendMessage in the policy of {name}.",
+    )
+    if dlq.get("KmsMasterKeyId") == _KEY_OF_SQS:
+        yield wrong(
+            f"{name} is encrypted by {_KEY_OF_SQS}, which {service} may not use: what fails is lost.",
+            f"Encrypt {name} by a key of your own whose policy lets {service} in, or by SQS itself (SSE-SQS).",
+        )
+
+
+def judge_subscription(
+    attributes: Mapping[str, str], target: Target, dlq_arn: str, *, is_only_one: bool
+) -> Iterator[Finding]:
+    """A subscription: confirmed, of this target, and failing to this DLQ."""
+    name = f"The subscription of {target.name}"
+    yield check(
+        attributes.get("PendingConfirmation", "false") == "false",
+        f"{name} is confirmed.",
+        f"{name} is not confirmed: nothing is delivered.",
+        "Let its endpoint confirm it.",
+    )
+    fails_to = json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn")
+    yield check(
+        fails_to == dlq_arn,
+        f"{name} fails to this DLQ.",
+        f"{name} fails to {fails_to or 'no DLQ'}, and not to this one.",
+        f"Set its RedrivePolicy to deadLetterTargetArn {dlq_arn}.",
+    )
+    protocol, endpoint = attributes.get("Protocol"), attributes.get("Endpoint")
+    yield check(
+        protocol in _PROTOCOLS[target.kind] and endpoint == target.place,
+        f"{name} delivers to it.",
+        f"{name} delivers to {endpoint} by {protocol}, and not to {target.place}.",
+        "Name the subscription's own endpoint as its target in the list of queues.",
+    )
+    if attributes.get("RawMessageDelivery") != "true":
+        yield good(f"{name} delivers in SNS's envelope, by which its letters are known.")
+        return
+    yield check(
+        is_only_one,
+        f"{name} delivers raw messages: a letter is the message itself.",
+        f"{name} delivers raw messages, which do not tell whose they are: their letters are parked.",
+        "Give it a DLQ of its own, or switch raw delivery off.",
+    )
+
+
+def judge_function(target: Target, dlq_arn: str, destinations: Mapping[str, str]) -> Finding:
+    """A function whose failed invocations fill the DLQ; `destinations` are where they go, by what says so."""
+    ways = [way for way, arn in destinations.items() if arn == dlq_arn]
+    elsewhere = ", ".join(f"{way} {arn}" for way, arn in destinations.items()) or "nothing"
+    return check(
+        bool(ways),
+        f"The failed invocations of {target.name} go to this DLQ, as its {' and '.join(ways)} says.",
+        f"The failed invocations of {target.name} do not go to this DLQ: it names {elsewhere}.",
+        f"Set its DeadLetterConfig or its on-failure destination to {dlq_arn}.",
+    )
+
+
+def _check_subscription(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
+    if target.subscription is None:
+        yield unknown(
+            f"Which subscription of {target.name} fails to this DLQ is not said.",
+            "Name it before the target, SUBSCRIPTION_ARN=TARGET, and it can be looked at.",
+        )
+        return
+    try:
+        answer = session.aws.client("sns").get_subscription_attributes(
+            SubscriptionArn=target.subscription
+        )
+    except CallFailed as failed:
+        yield _not_asked(f"The subscription of {target.name}", failed)
+        return
+    is_only_one = len(session.place.deployment.targets) == 1
+    yield from judge_subscription(answer["Attributes"], target, dlq_arn, is_only_one=is_only_one)
+
+
+def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
+    client = session.aws.client("lambda")
+    destinations: dict[str, str] = {}
+    try:
+        configuration = client.get_function_configuration(FunctionName=target.place)
+        if arn := configuration.get("DeadLetterConfig", {}).get("TargetArn"):
+            destinations["DeadLetterConfig"] = arn
+        destinations |= _on_failure(client, target)
+    except CallFailed as failed:
+        yield _not_asked(f"Where the failed invocations of {target.name} go", failed)
+        return
+    yield judge_function(target, dlq_arn, destinations)
+
+
+def _on_failure(client: Any, target: Target) -> dict[str, str]:
+    """Its on-failure destination; none for a function that says nothing of asynchronous invocations. Raises CallFailed."""
+    try:
+        answer = client.get_function_event_invoke_config(FunctionName=target.place)
+    except CallFailed as failed:
+        if failed.code in GONE:
+            return {}
+        raise
+    arn = answer.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    return {"on-failure destination": arn} if arn else {}
+
+
+def _check_rules(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
+    client = session.aws.client("events")
+    try:
+        names = _pages(client.list_rule_names_by_target, "RuleNames", TargetArn=target.place)
+        rules = [name for name in names if _fails_to(client, name, target, dlq_arn)]
+    except CallFailed as failed:
+        yield _not_asked(f"The rules that call {target.name}", failed)
+        return
+    if rules:
+        yield good(f"{target.name} is called by {', '.join(rules)}, with this DLQ.")
+        return
+    yield unknown(
+        f"No rule of the default event bus calls {target.name} with this DLQ.",
+        "A rule of another bus can't be found by its target: look at its DeadLetterConfig there.",
+    )
+
+
+def _fails_to(client: Any, rule: str, target: Target, dlq_arn: str) -> bool:
+    return any(
+        one["Arn"] == target.place and one.get("DeadLetterConfig", {}).get("Arn") == dlq_arn
+        for one in _pages(client.list_targets_by_rule, "Targets", Rule=rule)
+    )
+
+
+def _pages(ask: Callable[..., Any], what: str, **request: str) -> Iterator[Any]:
+    """All pages of a list. Raises CallFailed."""
+    while True:
+        page = ask(**request)
+        yield from page.get(what, ())
+        if not page.get("NextToken"):
+            return
+        request["NextToken"] = page["NextToken"]
+
+
+def _check_schedule(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:  # noqa: ARG001 - one of four
+    yield unknown(
+        f"Which schedules call {target.name}, and whether they fail to this DLQ, can't be asked.",
+        f"`aws scheduler get-schedule --name NAME` has it in Target.DeadLetterConfig: {dlq_arn}.",
+    )
+
+
+_CHECKS: Mapping[Origin, Callable[[Session, Target, str], Iterator[Finding]]] = {
+    Origin.SNS: _check_subscription,
+    Origin.LAMBDA: _check_function,
+    Origin.EVENTBRIDGE: _check_rules,
+    Origin.SCHEDULER: _check_schedule,
+}
+
+
+def _not_asked(what: str, failed: CallFailed) -> Finding:
+    if failed.code in GONE:
+        return wrong(f"{what} can't be found: it is gone.", "Name what takes its place.")
+    return unknown(
+        f"{what} could not be looked at: {failed.code}.",
+        "Looking needs the managed policy RedriveViewer; then run it again.",
+    )

@@ -1,0 +1,107 @@
+"""Whether the targets of a DLQ that SQS does not fill are still there, and at addresses that letters are posted to."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection, Iterator, Sequence
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from redrive.errors import CallFailed
+from redrive.targets import Target, TargetKind
+from smart_redriver.oncall.doctor.access import check_key
+from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
+from smart_redriver.oncall.doctor.queues import attributes_of
+from smart_redriver.oncall.stack.session import Session
+
+#: How AWS says that something is not there, by whichever protocol.
+GONE = (
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "NonExistentQueue",
+    "QueueDoesNotExist",
+    "ResourceNotFoundException",
+    "NotFound",
+    "NotFoundException",
+)
+
+
+def check_targets(session: Session) -> Iterator[Finding]:
+    """Look at each target, as far as it can be asked; nothing is sent to any."""
+    deployment = session.place.deployment
+    for target in deployment.targets:
+        if target.kind is TargetKind.QUEUE:
+            yield from _check_queue(session, target)
+        elif target.kind is TargetKind.FUNCTION:
+            yield _check_function(session, target)
+        elif target.kind is TargetKind.WEB:
+            yield judge_web(target, deployment.private_hosts, *_addresses(target))
+
+
+def judge_web(
+    target: Target, private_hosts: Collection[str], addresses: Sequence[str], fault: str
+) -> Finding:
+    """Whether letters are posted to a URL: to public addresses, and to others where its host is named."""
+    host = urlsplit(target.place).hostname or ""
+    linked = [one for one in addresses if ip_address(one).is_link_local]
+    hidden = [one for one in addresses if not ip_address(one).is_global]
+    if linked:
+        return wrong(
+            f"{target.name} is at {linked[0]}, a link-local address: nothing is ever posted there.",
+            f"Find out who gave {host} this address.",
+        )
+    if host in private_hosts:
+        return good(f"{target.name} may be at an address that is not public: it is named so.")
+    if fault:
+        return unknown(
+            f"The host {host} is not known here: {fault}.",
+            "See whether it is where the function runs; a name that is known to nobody holds its letters back.",
+        )
+    return check(
+        not hidden,
+        f"{target.name} is at a public address.",
+        f"{target.name} is at {', '.join(hidden)}, which is not public: nothing is posted there.",
+        f"Name {host} in private_hosts, if that is where letters are to go.",
+    )
+
+
+def _addresses(target: Target) -> tuple[list[str], str]:
+    """What the host resolves to from here, or why it does not."""
+    parts = urlsplit(target.place)
+    try:
+        found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as fault:
+        return [], type(fault).__name__
+    return sorted({str(one[4][0]).partition("%")[0] for one in found}), ""
+
+
+def _check_queue(session: Session, target: Target) -> Iterator[Finding]:
+    *_, account, name = target.place.split(":")
+    url = "/".join([session.place.deployment.dlq_url.rsplit("/", 2)[0], account, name])
+    try:
+        attributes = attributes_of(session, url)
+    except CallFailed as failed:
+        yield _not_there(target, failed)
+        return
+    yield good(f"{target.name} is there.")
+    if key := attributes.get("KmsMasterKeyId"):
+        yield check_key(session, key)
+
+
+def _check_function(session: Session, target: Target) -> Finding:
+    try:
+        session.aws.client("lambda").get_function_configuration(FunctionName=target.place)
+    except CallFailed as failed:
+        return _not_there(target, failed)
+    return good(f"{target.name} is there.")
+
+
+def _not_there(target: Target, failed: CallFailed) -> Finding:
+    if failed.code in GONE:
+        return wrong(
+            f"{target.name} is gone: its letters are held back.",
+            "Make it again, or name what takes its place in the list of queues.",
+        )
+    return unknown(
+        f"{target.name} could not be looked at: {failed.code}.",
+        "Ask its owner whether it is there, and lets the function's role in.",
+    )

@@ -1,0 +1,251 @@
+"""The command for DLQs that SQS does not fill: what it shows, whom it gives letters, and what it never does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from redrive.core.ledger import Status
+from redrive.core.letter import Unfit
+from redrive.settings import Deployment
+from redrive.targets import Origin, Target
+from simulator.world import DLQ, PARKING_LOT
+from smart_redriver.oncall.stack.deployment import read_places
+from smart_redriver.oncall.terminal.exits import Refused
+from tests.oncall.fakes import outputs_of
+from tests.oncall.target_desk import FUNCTION, OF_SNS, WEB, TargetDesk
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TargetDesk:
+    """Of a topic's two subscriptions."""
+    monkeypatch.chdir(tmp_path)
+    return TargetDesk(monkeypatch)
+
+
+@pytest.fixture
+def of_lambda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TargetDesk:
+    """Of a function's failed invocations."""
+    monkeypatch.chdir(tmp_path)
+    return TargetDesk(monkeypatch, Origin.LAMBDA, [FUNCTION])
+
+
+def deployment(**more: object) -> Deployment:
+    fields = {
+        "queue_name": "lambda:billing",
+        "table_name": "table",
+        "dlq_url": "https://sqs.us-east-1.amazonaws.com/123456789012/dlq",
+        "source_queue_url": "",
+        "parking_lot_url": "https://sqs.us-east-1.amazonaws.com/123456789012/lot",
+        "origin": Origin.SNS,
+        "targets": tuple(map(Target.parse, OF_SNS)),
+        "private_hosts": ("example.com",),
+    }
+    return Deployment(**{**fields, **more})  # type: ignore[arg-type]  # as a test says
+
+
+@pytest.mark.parametrize("prefix", ["", "News"])
+def test_a_deployment_is_read_back_from_its_outputs(prefix: str) -> None:
+    told = deployment()
+
+    [place] = read_places("SmartRedriver", outputs_of(told, prefix))
+
+    assert place.deployment == told
+    assert place.sources == ("lambda:billing", WEB)
+    assert place.alarms_known_as == (("lambda:billing" if prefix else "SmartRedriver"), WEB)
+    assert place.target(WEB) == Target.parse(OF_SNS[1])
+    assert place.target("orders") is None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "sentence"),
+    [
+        ({"RedriveOrigin": "kafka"}, "'SmartRedriver' says that kafka fills a DLQ"),
+        ({"RedriveOrigin": "sqs"}, "with origin sqs: none"),
+        ({"RedriveTargets": ""}, "one at least"),
+        ({"RedriveTargets": "file:///etc/passwd"}, "or a URL"),
+        ({"RedriveOrigin": "lambda"}, "with origin lambda: lambda"),
+    ],
+)
+def test_outputs_that_this_version_does_not_know_are_refused(outputs: dict, sentence: str) -> None:
+    with pytest.raises(Refused, match="SmartRedriver") as refused:
+        read_places("SmartRedriver", outputs_of(deployment()) | outputs)
+
+    assert sentence in str(refused.value)
+
+
+def test_status_shows_the_origin_and_each_target_and_asks_no_target_for_a_depth(
+    desk: TargetDesk,
+) -> None:
+    desk.letters_of(FUNCTION, "one")
+
+    ran = desk("status")
+    [told] = desk("status", "--json").json["queues"]
+
+    assert "Filled by:   SNS, with notifications that a subscriber did not take" in ran.out
+    assert "Target:      lambda:billing, a Lambda function" in ran.out
+    assert f"Target:      {WEB}, an HTTP endpoint" in ran.out
+    assert "Source:" not in ran.out
+    assert "Not read" not in ran.out.replace("Not read:    last pass", "")
+    assert told["origin"] == "sns"
+    assert [(one["queue"], one["target"], one["depth"]) for one in told["sources"]] == [
+        ("lambda:billing", FUNCTION, None),
+        (WEB, WEB, None),
+    ]
+    assert told["depths"]["source"] is None
+
+
+def test_a_queues_name_is_a_targets_and_each_target_has_a_circuit(desk: TargetDesk) -> None:
+    ran = desk("open", "--queue", WEB, "--reason", "down", "--yes")
+    which = desk("open", "--reason", "down", "--yes")
+
+    assert ran.code == 0
+    assert desk.store.of(WEB).load_circuit().state.value == "OPEN"
+    assert "Several targets share this DLQ" in which.err
+    assert f"lambda:billing, {WEB}" in which.err
+
+
+def test_letters_are_given_to_the_target_that_failed_them_and_to_no_other(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, "one", "two")
+    desk.letters_of(WEB, "three")
+
+    ran = desk("replay", "--from-dlq", "--all", "--yes")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert sorted(desk.targets["lambda:billing"].given) == ["one", "two"]
+    assert desk.targets[WEB].given == ["three"]
+    assert desk.bodies(DLQ) == []
+
+
+@pytest.mark.parametrize("told", [*Unfit.__members__, ""])
+@pytest.mark.parametrize("origin", [Origin.SNS, Origin.LAMBDA])
+def test_what_does_not_tell_its_target_or_is_not_whole_is_given_to_nobody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, origin: Origin, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    targets = OF_SNS if origin is Origin.SNS else [FUNCTION]
+    desk = TargetDesk(monkeypatch, origin, targets)
+    desk.letters_of(told, "stranger")
+
+    replayed = desk("replay", "--from-dlq", "--all", "--yes")
+    desk("park", "--all", "--yes")
+    again = desk("replay", "--all", "--yes")
+
+    assert (replayed.code, again.code) != (0, 0)
+    assert not [one.given for one in desk.targets.values() if one.given]
+    assert desk.bodies(PARKING_LOT) == ["stranger"]
+    assert ("which of the listed targets failed it" in replayed.err) is (told != "INCOMPLETE")
+
+
+def test_a_letter_that_is_not_whole_stays_so_through_a_file(desk: TargetDesk) -> None:
+    desk.letters_of("INCOMPLETE", "half")
+    desk("park", "--all", "--yes")
+    deleted = desk("delete", "--all", "--export", "gone.jsonl", "--yes")
+
+    ran = desk("import", "gone.jsonl", "--to", "source", "--yes")
+
+    assert deleted.code == 0, deleted.out + deleted.err
+    assert json.loads(Path("gone.jsonl").read_text())["unfit"] == "INCOMPLETE"
+    assert "does not hold what its target was given" in ran.out + ran.err
+    assert not [one.given for one in desk.targets.values() if one.given]
+
+
+def test_a_file_brings_letters_back_to_their_target(desk: TargetDesk) -> None:
+    desk.letters_of(WEB, "one")
+    desk("park", "--all", "--yes")
+    desk("delete", "--all", "--export", "gone.jsonl", "--yes")
+
+    ran = desk("import", "gone.jsonl", "--to", "source", "--yes")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert f"Plan: send 1 letter of gone.jsonl to lambda:billing and {WEB}" in ran.out
+    assert desk.targets[WEB].given == ["one"]
+
+
+def test_a_letter_that_its_target_fails_again_stays_and_is_told_with_the_answer(
+    desk: TargetDesk,
+) -> None:
+    desk.letters_of(WEB, "good", "bad")
+    desk.targets[WEB].bounces["bad"] = "HTTP 503"
+
+    ran = desk("replay", "--from-dlq", "--all", "--yes")
+
+    assert ran.code != 0
+    assert f"{WEB}: HTTP 503" in ran.out + ran.err
+    assert desk.bodies(DLQ) == ["bad"]
+    assert desk.targets[WEB].given == ["good"]
+
+
+def test_show_says_which_target_a_letter_is_of(desk: TargetDesk) -> None:
+    [one] = desk.letters_of(WEB, "one")
+    [other] = desk.letters_of("INCOMPLETE", "half")
+
+    ran, unfit = desk("show", one), desk("show", other)
+
+    assert f"Target:      {WEB}, an HTTP endpoint" in ran.out
+    assert desk("show", one, "--json").json["target"] == WEB
+    assert "Unfit:       it does not hold what its target was given" in unfit.out
+    assert "Target:" not in unfit.out
+    assert desk("show", other, "--json").json["unfit"] == "INCOMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("desk", "given back to lambda:billing by a person, which accepted it"),
+        ("of_lambda", "given back to lambda:billing by a person: processed, waiting there"),
+    ],
+)
+def test_show_says_what_is_known_of_a_letter_that_was_given_back(
+    request: pytest.FixtureRequest, name: str, words: str
+) -> None:
+    desk: TargetDesk = request.getfixturevalue(name)
+    [one] = desk.letters_of(FUNCTION, "one")
+    desk("replay", "--from-dlq", "--all", "--yes")
+
+    ran = desk("show", one)
+
+    assert desk.entry(one).status is Status.REPLAYED
+    assert f"{one} is {words}" in ran.out
+    assert f"Target:      {FUNCTION}, a Lambda function" in ran.out
+
+
+def test_a_functions_own_log_is_searched_where_no_report_names_another(
+    of_lambda: TargetDesk,
+) -> None:
+    [one] = of_lambda.letters_of(FUNCTION, "one")
+    of_lambda.logs.write("/aws/lambda/billing", f"Invoice of {one} has no country")
+    of_lambda.world.clock.advance(5)
+
+    ran = of_lambda("show", one, "--logs")
+
+    assert "has no country" in ran.out
+
+
+def test_what_was_edited_goes_to_the_same_target(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, '{"a": 1}')
+    desk("park", "--all", "--yes")
+
+    ran = desk("edit", "--all", "--with", "sed s/1/2/", "--yes")
+
+    assert ran.code == 0, ran.out + ran.err
+    assert desk.targets["lambda:billing"].given == ['{"a": 2}']
+
+
+def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, "one")
+    desk.letters_of("UNKNOWN_ORIGIN", "two")
+
+    for look in (
+        ["letters"],
+        ["causes"],
+        ["parked"],
+        ["history"],
+        ["logs"],
+        ["status", "--overview"],
+    ):
+        ran = desk(*look)
+        assert ran.code == 0, (look, ran.out, ran.err)
+        assert "Traceback" not in ran.out + ran.err
