@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, and only reads.
+"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions; only reads.
 
 Source: SQS Developer Guide, "Available CloudWatch metrics", and botocore GetMetricData. A metric
 is known a while after its minute is over; a queue that nobody uses reports nothing.
@@ -8,7 +8,7 @@ is known a while after its minute is over; a queue that nobody uses reports noth
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
@@ -21,7 +21,18 @@ MAX_QUERIES = 500
 Metric = Mapping[str, Any]
 
 #: A period's start, and what is known of each of its minutes.
-Periods = list[tuple[datetime, list[Figures]]]
+Periods = list[tuple[datetime, list[tuple[int, ...]]]]
+
+
+class FunctionFigures(NamedTuple):
+    """All that Lambda tells CloudWatch of one minute of one function that is invoked asynchronously."""
+
+    received: int
+    invocations: int
+    errors: int
+    dropped: int
+    throttles: int
+
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Sum": sum,
@@ -36,7 +47,10 @@ class FakeCloudWatch(FakeClient):
     """What CloudWatch knows about the queues of one `FakeSqs`.
 
     lag_seconds: a minute's value can be read so long after the minute's end.
+    functions: what is known of a minute since the epoch, by the names of functions.
     """
+
+    functions: Mapping[str, Callable[[int], FunctionFigures]] = {}
 
     def __init__(self, clock: VirtualClock, sqs: FakeSqs, *, lag_seconds: float = 120.0) -> None:
         super().__init__("cloudwatch")
@@ -72,7 +86,7 @@ class FakeCloudWatch(FakeClient):
 
     def periods(self, metric: Metric, first: int, last: int, minutes: int) -> Periods:
         """What is known of a metric's queue, by period of so many minutes, for those with anything."""
-        figures_of = self._metrics_of(metric).figures_of
+        figures_of = self._figures_of(metric)
         known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
         periods: Periods = []
         for start in range(first - first % minutes, min(last, known_until), minutes):
@@ -81,14 +95,17 @@ class FakeCloudWatch(FakeClient):
                 periods.append((_instant(start), present))
         return periods
 
-    def _metrics_of(self, metric: Metric) -> QueueMetrics:
+    def _figures_of(self, metric: Metric) -> Callable[[int], tuple[int, ...] | None]:
         # As in CloudWatch, a namespace, dimension or queue that does not exist is merely empty.
         dimensions = metric.get("Dimensions", [])
-        if metric["Namespace"] != "AWS/SQS" or len(dimensions) != 1:
-            return QueueMetrics()
-        dimension = dimensions[0]
-        name = dimension["Value"] if dimension["Name"] == "QueueName" else ""
-        return self._sqs.inspect.metrics(name) or QueueMetrics()
+        if len(dimensions) != 1:
+            return QueueMetrics().figures_of
+        of, name = metric["Namespace"], dimensions[0]["Value"]
+        if (of, dimensions[0]["Name"]) == ("AWS/Lambda", "FunctionName") and name in self.functions:
+            return self.functions[name]
+        is_queue = (of, dimensions[0]["Name"]) == ("AWS/SQS", "QueueName")
+        metrics = self._sqs.inspect.metrics(name) if is_queue else None
+        return (metrics or QueueMetrics()).figures_of
 
 
 class _Past:
@@ -117,12 +134,11 @@ def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dic
     if remainder or minutes < 1:
         raise _invalid("Period must be a multiple of 60.")
     aggregate = _STATISTICS[metric_stat["Stat"]]
-    # A metric that SQS does not have has no points.
-    is_known = metric["MetricName"] in _FIELDS
-    periods = past.of(metric, minutes) if is_known else []
-    field = _FIELDS.get(metric["MetricName"], 0)
+    # A metric that the service does not have has no points.
+    field = _FIELDS.get((metric["Namespace"], metric["MetricName"]))
+    periods = past.of(metric, minutes) if field is not None else []
     timestamps = [start for start, _ in periods]
-    values = [float(aggregate([one[field] for one in figures])) for _, figures in periods]
+    values = [float(aggregate([one[field or 0] for one in figures])) for _, figures in periods]
     if newest_first:
         timestamps.reverse()
         values.reverse()
@@ -136,7 +152,7 @@ def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dic
 
 
 _FIELDS = {
-    name: Figures._fields.index(field)
+    ("AWS/SQS", name): Figures._fields.index(field)
     for name, field in {
         "NumberOfMessagesSent": "sent",
         "NumberOfMessagesReceived": "received",
@@ -145,6 +161,15 @@ _FIELDS = {
         "ApproximateNumberOfMessagesNotVisible": "in_flight",
         "ApproximateNumberOfMessagesDelayed": "delayed",
         "ApproximateAgeOfOldestMessage": "oldest_age",
+    }.items()
+} | {
+    ("AWS/Lambda", name): FunctionFigures._fields.index(field)
+    for name, field in {
+        "AsyncEventsReceived": "received",
+        "Invocations": "invocations",
+        "Errors": "errors",
+        "AsyncEventsDropped": "dropped",
+        "Throttles": "throttles",
     }.items()
 }
 

@@ -7,6 +7,7 @@ answers at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -14,6 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from fakes.cloudwatch import FunctionFigures
 from fakes.sqs import Event, Message
 from fakes.sqs.message import new_message_id
 from fakes.sqs.message_attributes import Attributes
@@ -38,6 +40,8 @@ class TargetWorld(World):
         self.target = TARGETS[self.conditions.origin]
         self._ids = Random(world["seed"] + 5)
         self._answers = 0
+        self._dropped_in: Counter[int] = Counter()
+        self.cloudwatch.functions = {"orders": self._function_figures}
         self._queues.inspect.subscribe(self._reshape)
 
     @property
@@ -81,10 +85,24 @@ class TargetWorld(World):
         if happened.kind != "dead" or happened.queue_name != self.queue_name(DLQ):
             return
         message = happened.message
+        self._dropped_in[int(self.clock.time()) // 60] += 1
         body, attributes = letter(self.conditions.origin, message.body, message.message_id)
         message.message_id = new_message_id(self._ids)
         message.body, message.carried = body, Attributes(attributes)
         message.sent_at, message.dead_letter_source_arn = self.clock.time(), None
+
+    def _function_figures(self, minute: int) -> FunctionFigures:
+        """What Lambda counts of the function that the source queue stands for."""
+        queue = self._queues.inspect.metrics(self.queue_name(SOURCE))
+        assert queue is not None  # noqa: S101 - it was made with the world
+        done, tried = queue.deleted_in.get(minute, 0), queue.received_in.get(minute, 0)
+        return FunctionFigures(
+            received=queue.sent_in.get(minute, 0),
+            invocations=tried,
+            errors=tried - done,
+            dropped=self._dropped_in[minute],
+            throttles=0,
+        )
 
     def _sent_this_minute(self) -> int:
         return super()._sent_this_minute() + self._answers

@@ -210,6 +210,7 @@ def _check_origin(scenario: Scenario) -> None:
         "a second source queue": scenario.neighbour,
         "messages of its own that a consumer makes of letters": consumer.splits,
         "a consumer that reports": consumer.reports,
+        "a consumer that takes its time": consumer.processing_seconds,
         "faults of SQS between the pass and its queues": scenario.mishaps,
     }
     for what, is_asked in has_none.items():

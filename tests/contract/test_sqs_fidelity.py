@@ -180,6 +180,7 @@ def test_listeners_hear_of_every_step_of_a_message() -> None:
     assert [(event.kind, event.queue_name) for event in events] == [
         ("sent", "orders"),
         ("received", "orders"),
+        ("dead", "orders-dlq"),
         ("moved", "orders-dlq"),
         ("received", "orders-dlq"),
         ("deleted", "orders-dlq"),
