@@ -179,5 +179,5 @@ class StateMachines:
 def _take(error: Exception | None, call: str, when_down: str) -> None:
     """Raise what the service answers where the target does not take it."""
     if error is not None:
-        code = "InvalidParameterValueException" if isinstance(error, BadOrder) else when_down
+        code = "InvalidRequestContentException" if isinstance(error, BadOrder) else when_down
         raise ClientError({"Error": {"Code": code, "Message": str(error)}}, call)

@@ -141,17 +141,61 @@ TRANSIENT_FAULTS = frozenset(
 )
 
 
+#: What a target answers to whatever it is given: who asks may not, or it is gone, or can't be reached.
+TARGET_REFUSALS = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthorizationError",
+        "AuthorizationErrorException",
+        "UnrecognizedClientException",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "NoCredentialsError",
+        "ResourceNotFoundException",
+        "NotFound",
+        "NotFoundException",
+        "NonExistentQueue",
+        "QueueDoesNotExist",
+        "StateMachineDoesNotExist",
+        "StateMachineDeleting",
+        "InvalidArn",
+        "InvalidKMSResourceException",
+        "KmsAccessDeniedException",
+        "KMSAccessDenied",
+        "KMSAccessDeniedException",
+        "KMSDisabled",
+        "KMSDisabledException",
+        "KMSInvalidState",
+        "KMSInvalidStateException",
+        "KMSNotFound",
+        "KMSNotFoundException",
+        "KMSOptInRequired",
+        # Ours, of web targets.
+        "HostNotFound",
+        "AddressNotPublic",
+        "NoConnection",
+        "CertificateInvalid",
+    }
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFault:
     """One entry of a batch call that AWS did not accept, or whose whole call failed.
 
-    It is one of three things: of the content, transient, or a refusal.
+    It is one of three things: of the content, transient, or a refusal. `is_of_target`: what a letter was to be given to
+    takes none now, and not only a queue before it. Then that is no moment's trouble, but how the target is.
     """
 
     call: str
     key: str
     code: str
     detail: str = ""
+    is_of_target: bool = False
 
     @property
     def is_of_content(self) -> bool:
@@ -161,7 +205,7 @@ class EntryFault:
     @property
     def is_transient(self) -> bool:
         """Whether it passes by itself, so that it speaks neither against the letter nor against its destination."""
-        return self.code in TRANSIENT_FAULTS
+        return self.code in TRANSIENT_FAULTS and not self.is_of_target
 
     @property
     def is_refusal(self) -> bool:

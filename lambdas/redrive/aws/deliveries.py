@@ -7,7 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.errors import CallFailed, EntryFault
+from redrive.errors import (
+    CONTENT_FAULTS,
+    TARGET_REFUSALS,
+    TRANSIENT_FAULTS,
+    CallFailed,
+    EntryFault,
+)
 
 #: Gives one letter, and says the id of what was accepted. Raises CallFailed, `Bounced`, and ValueError for a letter
 #: that does not hold what the target needs.
@@ -43,7 +49,8 @@ def deliver_one_by_one(
 ) -> Sent:
     """Give letters one after the other; each is in the answer: accepted, bounced, or with a fault.
 
-    A fault that is not the letter's own ends it: the others meet the same, and are not tried.
+    What the target would answer to any letter ends it: the others are not tried. An answer that nobody knows may be the
+    letter's fault or the target's: it is a bounce.
     """
     sent = Sent()
     until = clock() + LONGEST_ROUND.total_seconds()
@@ -60,18 +67,24 @@ def deliver_one_by_one(
             code = "LetterTooLarge" if isinstance(fault, TooLarge) else "InvalidLetter"
             sent.faults.append(EntryFault(call=call, key=key, code=code, detail=str(fault)))
         except CallFailed as failed:
-            faults = _same_for(outgoing[place:], failed)
-            sent.faults.append(faults[0])
-            if not faults[0].is_of_content:
-                sent.faults += faults[1:]
+            if failed.code in TARGET_REFUSALS or failed.code in TRANSIENT_FAULTS:
+                sent.faults += _same_for(outgoing[place:], failed)
                 break
+            if failed.code in CONTENT_FAULTS:
+                sent.faults += _same_for([one], failed)
+            else:
+                sent.bounced[key] = failed.code
     return sent
 
 
 def _same_for(outgoing: Sequence[Outgoing], failed: CallFailed) -> list[EntryFault]:
     return [
         EntryFault(
-            call=failed.call, key=one.letter.message_id, code=failed.code, detail=failed.detail
+            call=failed.call,
+            key=one.letter.message_id,
+            code=failed.code,
+            detail=failed.detail,
+            is_of_target=failed.code not in (NOT_TRIED, *CONTENT_FAULTS),
         )
         for one in outgoing
     ]
