@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, and only reads.
+"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions, and only reads.
 
 Source: SQS Developer Guide, "Available CloudWatch metrics", and botocore GetMetricData. A metric
 is known a while after its minute is over; a queue that nobody uses reports nothing.
@@ -12,6 +12,7 @@ from typing import Any
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
+from fakes.functions import FakeLambda
 from fakes.sqs import FakeSqs
 from fakes.sqs.metrics import MINUTE, Figures, QueueMetrics
 
@@ -33,13 +34,21 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 class FakeCloudWatch(FakeClient):
-    """What CloudWatch knows about the queues of one `FakeSqs`.
+    """What CloudWatch knows about the queues of one `FakeSqs`, and of the functions of a `FakeLambda`.
 
     lag_seconds: a minute's value can be read so long after the minute's end.
     """
 
-    def __init__(self, clock: VirtualClock, sqs: FakeSqs, *, lag_seconds: float = 120.0) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        sqs: FakeSqs,
+        lambdas: FakeLambda | None = None,
+        *,
+        lag_seconds: float = 120.0,
+    ) -> None:
         super().__init__("cloudwatch")
+        self._lambdas = lambdas
         self._clock = clock
         self._sqs = sqs
         self._lag_seconds = lag_seconds
@@ -63,8 +72,11 @@ class FakeCloudWatch(FakeClient):
         # before the end. [botocore GetMetricData, StartTime]
         first, last = int(_epoch(StartTime) // MINUTE), -int(-_epoch(EndTime) // MINUTE)
         past = _Past(self, first, last)
+        newest_first = ScanBy == "TimestampDescending"
         results = [
-            _result(query, past, newest_first=ScanBy == "TimestampDescending")
+            self._of_function(query, first, last, newest_first=newest_first)
+            if query.get("MetricStat", {}).get("Metric", {}).get("Namespace") == "AWS/Lambda"
+            else _result(query, past, newest_first=newest_first)
             for query in MetricDataQueries
             if query.get("ReturnData", True)
         ]
@@ -80,6 +92,27 @@ class FakeCloudWatch(FakeClient):
             if present := [figures for figures in told if figures is not None]:
                 periods.append((_instant(start), present))
         return periods
+
+    def _of_function(
+        self, query: Mapping[str, Any], first: int, last: int, *, newest_first: bool
+    ) -> dict[str, Any]:
+        """Sums by the minute, of a function by its name; of minutes in which nothing was counted there is no point."""
+        metric = query["MetricStat"]["Metric"]
+        named = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+        counted: Mapping[int, int] = {}
+        if self._lambdas and named.keys() == {"FunctionName"}:
+            counted = self._lambdas.counted[named["FunctionName"]][metric["MetricName"]]
+        known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
+        minutes = sorted(
+            (one for one in counted if first <= one < min(last, known_until)), reverse=newest_first
+        )
+        return {
+            "Id": query["Id"],
+            "Label": query.get("Label", metric["MetricName"]),
+            "Timestamps": [_instant(one) for one in minutes],
+            "Values": [float(counted[one]) for one in minutes],
+            "StatusCode": "Complete",
+        }
 
     def _metrics_of(self, metric: Metric) -> QueueMetrics:
         # As in CloudWatch, a namespace, dimension or queue that does not exist is merely empty.
