@@ -18,7 +18,7 @@ from fakes.targets import FakeFirehose, FakeSns, FakeStates
 from redrive.aws.dead_letters import DeadLetters
 from redrive.aws.function_books import FunctionBooks
 from redrive.aws.sqs import SqsQueue
-from redrive.aws.targets import TargetClients, TargetSource, target_source
+from redrive.aws.targets import TargetSource, target_source
 from redrive.core.letter import Letter, Trail
 from redrive.core.origins import recognise
 from redrive.core.outgoing import Outgoing, Sent
@@ -61,14 +61,14 @@ class Scene:
             raise RuntimeError("boom")
 
     def source(self, target: Target, origin: Origin) -> TargetSource:
-        clients = TargetClients(
-            sqs=self.sqs,
-            lambdas=self.lambdas,
-            firehose=self.firehose,
-            states=self.states,
-            sns=self.sns,
-        )
-        return target_source(target, origin, clients)
+        clients: dict[str, Any] = {
+            "sqs": self.sqs,
+            "lambda": self.lambdas,
+            "firehose": self.firehose,
+            "stepfunctions": self.states,
+            "sns": self.sns,
+        }
+        return target_source(target, origin, lambda service, _: clients[service])
 
     def put(self, body: str, **attributes: str) -> None:
         """As a service sends a letter to the DLQ."""
