@@ -82,7 +82,8 @@ def operation(
         except Fault as fault:
             name = _operation_name(self._model, method.__name__)
             raise self.client_error(fault, name) from None
-        response["ResponseMetadata"] = {"HTTPStatusCode": 200, "RetryAttempts": 0}
+        metadata = {"HTTPStatusCode": 200, "RetryAttempts": 0}
+        response["ResponseMetadata"] = metadata | response.get("ResponseMetadata", {})
         return response
 
     return call

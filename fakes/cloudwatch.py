@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions; only reads.
+"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions, and only reads.
 
 Source: SQS Developer Guide, "Available CloudWatch metrics", and botocore GetMetricData. A metric
 is known a while after its minute is over; a queue that nobody uses reports nothing.
@@ -8,7 +8,7 @@ is known a while after its minute is over; a queue that nobody uses reports noth
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
@@ -21,18 +21,7 @@ MAX_QUERIES = 500
 Metric = Mapping[str, Any]
 
 #: A period's start, and what is known of each of its minutes.
-Periods = list[tuple[datetime, list[tuple[int, ...]]]]
-
-
-class FunctionFigures(NamedTuple):
-    """All that Lambda tells CloudWatch of one minute of one function that is invoked asynchronously."""
-
-    received: int
-    invocations: int
-    errors: int
-    dropped: int
-    throttles: int
-
+Periods = list[tuple[datetime, list[Figures]]]
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Sum": sum,
@@ -43,17 +32,29 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
+class Counting(Protocol):
+    """What counts invocations: by the names of functions, metrics, and minutes since the epoch."""
+
+    @property
+    def counted(self) -> Mapping[str, Mapping[str, Mapping[int, int]]]: ...
+
+
 class FakeCloudWatch(FakeClient):
-    """What CloudWatch knows about the queues of one `FakeSqs`.
+    """What CloudWatch knows about the queues of one `FakeSqs`, and of functions that somebody counts.
 
     lag_seconds: a minute's value can be read so long after the minute's end.
-    functions: what is known of a minute since the epoch, by the names of functions.
     """
 
-    functions: Mapping[str, Callable[[int], FunctionFigures]] = {}
-
-    def __init__(self, clock: VirtualClock, sqs: FakeSqs, *, lag_seconds: float = 120.0) -> None:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        sqs: FakeSqs,
+        lambdas: Counting | None = None,
+        *,
+        lag_seconds: float = 120.0,
+    ) -> None:
         super().__init__("cloudwatch")
+        self._lambdas = lambdas
         self._clock = clock
         self._sqs = sqs
         self._lag_seconds = lag_seconds
@@ -77,8 +78,11 @@ class FakeCloudWatch(FakeClient):
         # before the end. [botocore GetMetricData, StartTime]
         first, last = int(_epoch(StartTime) // MINUTE), -int(-_epoch(EndTime) // MINUTE)
         past = _Past(self, first, last)
+        newest_first = ScanBy == "TimestampDescending"
         results = [
-            _result(query, past, newest_first=ScanBy == "TimestampDescending")
+            self._of_function(query, first, last, newest_first=newest_first)
+            if query.get("MetricStat", {}).get("Metric", {}).get("Namespace") == "AWS/Lambda"
+            else _result(query, past, newest_first=newest_first)
             for query in MetricDataQueries
             if query.get("ReturnData", True)
         ]
@@ -86,7 +90,7 @@ class FakeCloudWatch(FakeClient):
 
     def periods(self, metric: Metric, first: int, last: int, minutes: int) -> Periods:
         """What is known of a metric's queue, by period of so many minutes, for those with anything."""
-        figures_of = self._figures_of(metric)
+        figures_of = self._metrics_of(metric).figures_of
         known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
         periods: Periods = []
         for start in range(first - first % minutes, min(last, known_until), minutes):
@@ -95,17 +99,35 @@ class FakeCloudWatch(FakeClient):
                 periods.append((_instant(start), present))
         return periods
 
-    def _figures_of(self, metric: Metric) -> Callable[[int], tuple[int, ...] | None]:
+    def _of_function(
+        self, query: Mapping[str, Any], first: int, last: int, *, newest_first: bool
+    ) -> dict[str, Any]:
+        """Sums by the minute, of a function by its name; of minutes in which nothing was counted there is no point."""
+        metric = query["MetricStat"]["Metric"]
+        named = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+        counted: Mapping[int, int] = {}
+        if self._lambdas and named.keys() == {"FunctionName"}:
+            counted = self._lambdas.counted[named["FunctionName"]][metric["MetricName"]]
+        known_until = int((self._clock.time() - self._lag_seconds) // MINUTE)
+        minutes = sorted(
+            (one for one in counted if first <= one < min(last, known_until)), reverse=newest_first
+        )
+        return {
+            "Id": query["Id"],
+            "Label": query.get("Label", metric["MetricName"]),
+            "Timestamps": [_instant(one) for one in minutes],
+            "Values": [float(counted[one]) for one in minutes],
+            "StatusCode": "Complete",
+        }
+
+    def _metrics_of(self, metric: Metric) -> QueueMetrics:
         # As in CloudWatch, a namespace, dimension or queue that does not exist is merely empty.
         dimensions = metric.get("Dimensions", [])
-        if len(dimensions) != 1:
-            return QueueMetrics().figures_of
-        of, name = metric["Namespace"], dimensions[0]["Value"]
-        if (of, dimensions[0]["Name"]) == ("AWS/Lambda", "FunctionName") and name in self.functions:
-            return self.functions[name]
-        is_queue = (of, dimensions[0]["Name"]) == ("AWS/SQS", "QueueName")
-        metrics = self._sqs.inspect.metrics(name) if is_queue else None
-        return (metrics or QueueMetrics()).figures_of
+        if metric["Namespace"] != "AWS/SQS" or len(dimensions) != 1:
+            return QueueMetrics()
+        dimension = dimensions[0]
+        name = dimension["Value"] if dimension["Name"] == "QueueName" else ""
+        return self._sqs.inspect.metrics(name) or QueueMetrics()
 
 
 class _Past:
@@ -134,11 +156,12 @@ def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dic
     if remainder or minutes < 1:
         raise _invalid("Period must be a multiple of 60.")
     aggregate = _STATISTICS[metric_stat["Stat"]]
-    # A metric that the service does not have has no points.
-    field = _FIELDS.get((metric["Namespace"], metric["MetricName"]))
-    periods = past.of(metric, minutes) if field is not None else []
+    # A metric that SQS does not have has no points.
+    is_known = metric["MetricName"] in _FIELDS
+    periods = past.of(metric, minutes) if is_known else []
+    field = _FIELDS.get(metric["MetricName"], 0)
     timestamps = [start for start, _ in periods]
-    values = [float(aggregate([one[field or 0] for one in figures])) for _, figures in periods]
+    values = [float(aggregate([one[field] for one in figures])) for _, figures in periods]
     if newest_first:
         timestamps.reverse()
         values.reverse()
@@ -152,7 +175,7 @@ def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dic
 
 
 _FIELDS = {
-    ("AWS/SQS", name): Figures._fields.index(field)
+    name: Figures._fields.index(field)
     for name, field in {
         "NumberOfMessagesSent": "sent",
         "NumberOfMessagesReceived": "received",
@@ -161,15 +184,6 @@ _FIELDS = {
         "ApproximateNumberOfMessagesNotVisible": "in_flight",
         "ApproximateNumberOfMessagesDelayed": "delayed",
         "ApproximateAgeOfOldestMessage": "oldest_age",
-    }.items()
-} | {
-    ("AWS/Lambda", name): FunctionFigures._fields.index(field)
-    for name, field in {
-        "AsyncEventsReceived": "received",
-        "Invocations": "invocations",
-        "Errors": "errors",
-        "AsyncEventsDropped": "dropped",
-        "Throttles": "throttles",
     }.items()
 }
 

@@ -84,7 +84,7 @@ class SmartPolicy:
             rng=self._rng,
             owner=owner or f"pass-{len(self.reports)}",
             workers=self.workers,
-            targets=self._world.target_clients,
+            reach=self._world.reach,
         )
         report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
         self._rhythm.looked(report, now())

@@ -8,19 +8,19 @@ answers at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from fakes.cloudwatch import FunctionFigures
+from fakes.cloudwatch import FakeCloudWatch
 from fakes.sqs import Event, Message
 from fakes.sqs.message import new_message_id
 from fakes.sqs.message_attributes import Attributes
 from redrive.aws.deliveries import Bounced, deliver_one_by_one
-from redrive.aws.targets import TargetClients
+from redrive.aws.targets import Reach
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.redelivery import post_of
 from redrive.settings import Deployment
@@ -41,7 +41,9 @@ class TargetWorld(World):
         self._ids = Random(world["seed"] + 5)
         self._answers = 0
         self._dropped_in: Counter[int] = Counter()
-        self.cloudwatch.functions = {"orders": self._function_figures}
+        self.cloudwatch = FakeCloudWatch(
+            self.clock, self._queues, self, lag_seconds=self.conditions.metrics_lag_seconds
+        )
         self._queues.inspect.subscribe(self._reshape)
 
     @property
@@ -56,15 +58,11 @@ class TargetWorld(World):
         )
 
     @property
-    def target_clients(self) -> TargetClients:
-        """What the target is reached by, with the calls that its source makes."""
-        return TargetClients(
-            sqs=self._queues,
-            lambdas=Functions(self),
-            firehose=None,
-            states=StateMachines(self),
-            sns=None,
-            web=lambda target, _: Endpoint(self, target),
+    def reach(self) -> Reach:
+        """How the target is reached, by clients with the calls that its source makes."""
+        made = {"lambda": Functions(self), "stepfunctions": StateMachines(self)}
+        return Reach(
+            clients=lambda service, _: made[service], web=lambda target, _: Endpoint(self, target)
         )
 
     def answer(self, payload: str) -> Exception | None:
@@ -91,18 +89,21 @@ class TargetWorld(World):
         message.body, message.carried = body, Attributes(attributes)
         message.sent_at, message.dead_letter_source_arn = self.clock.time(), None
 
-    def _function_figures(self, minute: int) -> FunctionFigures:
-        """What Lambda counts of the function that the source queue stands for."""
+    @property
+    def counted(self) -> dict[str, dict[str, Mapping[int, int]]]:
+        """What Lambda counts by the minute, of the function that the source queue stands for."""
         queue = self._queues.inspect.metrics(self.queue_name(SOURCE))
         assert queue is not None  # noqa: S101 - it was made with the world
-        done, tried = queue.deleted_in.get(minute, 0), queue.received_in.get(minute, 0)
-        return FunctionFigures(
-            received=queue.sent_in.get(minute, 0),
-            invocations=tried,
-            errors=tried - done,
-            dropped=self._dropped_in[minute],
-            throttles=0,
-        )
+        tried, done = queue.received_in, queue.deleted_in
+        return {
+            SOURCE: {
+                "AsyncEventsReceived": queue.sent_in,
+                "Invocations": tried,
+                "Errors": {minute: tried[minute] - done.get(minute, 0) for minute in tried},
+                "AsyncEventsDropped": self._dropped_in,
+                "Throttles": {},
+            }
+        }
 
     def _sent_this_minute(self) -> int:
         return super()._sent_this_minute() + self._answers

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
-from redrive.aws.targets import TargetClients
+from redrive.aws.targets import Reach
 from redrive.settings import Deployment
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer, Reports
@@ -117,8 +117,8 @@ class World(Queues):
         )
 
     @property
-    def target_clients(self) -> TargetClients | None:
-        """What targets are reached by, where letters go back to any but queues."""
+    def reach(self) -> Reach | None:
+        """How targets are reached, where letters go back to any but queues."""
         return None
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:

@@ -163,6 +163,7 @@ TARGET_REFUSALS = frozenset(
         "StateMachineDoesNotExist",
         "StateMachineDeleting",
         "InvalidArn",
+        "InvalidSourceException",
         "InvalidKMSResourceException",
         "KmsAccessDeniedException",
         "KMSAccessDenied",

@@ -21,8 +21,7 @@ from redrive.settings import Deployment
 from redrive.targets import Origin
 
 if TYPE_CHECKING:
-    from redrive.aws.pace import Pace
-    from redrive.aws.targets import TargetClients
+    from redrive.aws.targets import Reach
 
 
 def make_tools(
@@ -37,17 +36,16 @@ def make_tools(
     owner: str,
     workers: int = 1,
     pause: Callable[[float], None] = time.sleep,
-    targets: TargetClients | None = None,
-    pace: Pace | None = None,
+    reach: Reach | None = None,
 ) -> Tools:
     """The tools of one pass, see `Tools`.
 
     Args:
         pause: waits before DynamoDB is asked again.
-        targets, pace: by what targets are called, where an origin other than SQS has them, and how fast.
+        reach: how targets are reached, where an origin other than SQS has them.
 
     """
-    sources = sources_of(deployment, sqs, targets, pace)
+    sources = sources_of(deployment, sqs, reach)
     return Tools(
         dead_letters=dead_letters_of(deployment, sqs),
         parking_lot=parking_lot_of(deployment, sqs),
@@ -92,16 +90,15 @@ def parking_lot_of(deployment: Deployment, sqs: SqsClient) -> ParkingLot:
 def sources_of(
     deployment: Deployment,
     sqs: SqsClient,
-    targets: TargetClients | None = None,
-    pace: Pace | None = None,
+    reach: Reach | None = None,
 ) -> tuple[Source, ...]:
     """The source queues that share the DLQ, or its targets; the first goes by the deployment's own name for it."""
     if deployment.origin is not Origin.SQS:
-        from redrive.aws.targets import TargetClients, target_source
+        from redrive.aws.targets import Reach, target_source
 
-        clients = targets or TargetClients.on_first_use()
+        by = reach or Reach()
         return tuple(
-            target_source(one, deployment.origin, clients, deployment.private_hosts, pace)
+            target_source(one, deployment.origin, by, deployment.private_hosts)
             for one in deployment.targets
         )
     return tuple(

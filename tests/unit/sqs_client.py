@@ -21,8 +21,8 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
 }
 
 
-def denial(code: str = "AccessDenied") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "an operation")
+def denial(code: str = "AccessDenied", message: str = "no") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, "an operation")
 
 
 class RecordingSqs:

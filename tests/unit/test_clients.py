@@ -59,6 +59,35 @@ def test_a_batch_leaves_lambda_without_the_functions_own_trace() -> None:
 
 
 @pytest.mark.usefixtures("in_lambda")
+def test_nor_does_an_invocation_carry_it() -> None:
+    """Lambda's recursion guard would count our own hops against the function."""
+
+    def invoke(client: Any) -> object:
+        return client.invoke(FunctionName="orders", InvocationType="Event", Payload=b"{}")
+
+    lambdas = clients.target_client("lambda", "eu-west-1")
+
+    assert "x-amzn-trace-id" not in headers_of(lambdas, invoke)
+
+
+@pytest.mark.usefixtures("in_lambda")
+def test_a_client_of_a_target_is_of_its_region_and_does_not_eat_the_pass_either() -> None:
+    config = clients.target_client("sns", "us-east-1").meta.config
+
+    assert config.region_name == "us-east-1"
+    assert config.read_timeout == clients.CONFIG.read_timeout
+
+
+def test_a_client_is_made_when_it_is_first_asked_something_and_once() -> None:
+    made = []
+    client = clients.OnFirstUse(lambda: made.append(1) or "client")
+
+    assert made == []
+    assert (client.upper(), client.title()) == ("CLIENT", "Client")
+    assert made == [1]
+
+
+@pytest.mark.usefixtures("in_lambda")
 def test_a_plain_client_would_have_stamped_it() -> None:
     """Proves that the test above tests something: a botocore that stops stamping makes it void."""
     assert "Lineage=1:own:7" in headers_of(boto3.client("sqs"), send_batch)["x-amzn-trace-id"]

@@ -12,6 +12,7 @@ from redrive.core.letter import Letter, Unfit
 from redrive.core.origins import recognise
 from redrive.targets import Origin, Target
 from tests.unit.examples import SOURCE_ARN, a_letter
+from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
     ENDPOINT,
     FUNCTION,
@@ -42,7 +43,6 @@ from tests.unit.origin_letters import (
 UNKNOWN, INCOMPLETE = Unfit.UNKNOWN_ORIGIN, Unfit.INCOMPLETE
 OTHERS = [one for one in Origin if one is not Origin.SQS]
 ALL = (FUNCTION, QUEUE, MACHINE, TOPIC, STREAM, ENDPOINT)
-DEEP = "[" * 200_000
 
 
 def whose(letter: Letter, origin: Origin, *targets: Target) -> str | Unfit | None:
@@ -316,42 +316,9 @@ def test_the_error_that_a_service_tells_is_kept_and_a_mere_number_gives_way(
     assert error_of(letter.attributes) == told
 
 
-NAMES = (
-    "RequestID", "RULE_ARN", "TARGET_ARN", "SCHEDULE_ARN", "BUS_ARN", "IS_PAYLOAD_TRUNCATED",
-)  # fmt: skip
-CALLS = [f"arn:aws:scheduler:::aws-sdk:{call}" for call in ("sqs:sendMessage", "lambda:invoke")]
-TEXTS = st.one_of(st.text(max_size=20), st.sampled_from([FUNCTION_ARN, QUEUE_ARN, *CALLS]))
-GARBAGE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=8,
-)
-SHAPES = st.sampled_from([envelope(), record(), {"QueueUrl": 1}, {"FunctionName": FUNCTION_ARN}])
-
-
-@st.composite
-def bodies(draw: st.DrawFn) -> str:
-    """A shape with some members replaced, or anything."""
-    kind = draw(st.integers(0, 3))
-    if kind == 0:
-        return draw(st.text())
-    if kind == 1:
-        return draw(
-            st.sampled_from([DEEP, '{"a":' * 100_000, "9" * 5000, "1e999", "NaN", "\ud800"])
-        )
-    changes = draw(st.dictionaries(st.sampled_from([*envelope(), *record()]), GARBAGE, max_size=3))
-    return json.dumps(draw(SHAPES) | changes)
-
-
-ATTRIBUTES = st.dictionaries(
-    st.sampled_from(NAMES),
-    st.one_of(TEXTS.map(lambda text: {"DataType": "String", "StringValue": text}), GARBAGE),
-)
-
-
 @given(
     body=bodies(),
-    attributes=ATTRIBUTES,
+    attributes=SOME_ATTRIBUTES,
     origin=st.sampled_from(OTHERS),
     targets=st.lists(st.sampled_from(ALL), unique=True),
 )

@@ -2,6 +2,8 @@
 
 import base64
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +24,7 @@ from redrive.core.redelivery import (
 )
 from redrive.targets import Origin, Target
 from tests.unit.examples import a_trail
+from tests.unit.garbage import SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
     ENDPOINT,
     FUNCTION,
@@ -308,3 +311,40 @@ def test_a_delay_is_none_of_the_payloads_business() -> None:
         execution_of(one, Origin.EVENTBRIDGE).name
         == execution_of(outgoing(of_rule()), Origin.EVENTBRIDGE).name
     )
+
+
+FUNCTIONS: list[Callable[[Outgoing, Origin], object]] = [
+    lambda one, origin: message_for_queue(one.letter, origin),
+    lambda one, origin: event_for_function(one.letter, origin, FUNCTION),
+    lambda one, origin: record_for_stream(one.letter),
+    execution_of,
+    lambda one, origin: publication_of(one.letter, origin),
+    lambda one, origin: post_of(one.letter, ENDPOINT),
+]
+
+
+@given(
+    body=bodies(),
+    attributes=SOME_ATTRIBUTES.filter(
+        lambda them: all(isinstance(one, dict) for one in them.values())
+    ),
+    origin=st.sampled_from([one for one in Origin if one is not Origin.SQS]),
+    make=st.sampled_from(FUNCTIONS),
+)
+def test_whatever_a_letter_holds_it_is_given_or_at_fault_itself(
+    body: str, attributes: Any, origin: Origin, make: Callable[[Outgoing, Origin], object]
+) -> None:
+    letter = replace(sent(body), attributes=attributes)
+    try:
+        made = make(outgoing_bare(letter), origin)
+    except ValueError:
+        return  # what a delivery takes for the letter's fault
+
+    assert made is not None
+
+
+def outgoing_bare(letter: Letter) -> Outgoing:
+    """Whose size nobody reckons: half a surrogate pair has none."""
+    one = outgoing(sent("b"))
+    one.letter = letter
+    return one

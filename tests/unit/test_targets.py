@@ -9,7 +9,7 @@ import pytest
 from redrive.aws.deliveries import LONGEST_ROUND, deliver_one_by_one
 from redrive.aws.function_facts import LONGEST_TIMEOUT, FunctionFacts
 from redrive.aws.target_calls import MOST_OF_AN_EVENT, MOST_OF_AN_INPUT
-from redrive.aws.targets import TargetClients, TargetSource, target_source
+from redrive.aws.targets import Reach, TargetSource, clients_on_first_use, target_source
 from redrive.core.letter import Letter
 from redrive.errors import CallFailed, EntryFault
 from redrive.targets import Origin, Target
@@ -30,7 +30,7 @@ from tests.unit.origin_letters import (
     sent,
     universal,
 )
-from tests.unit.sqs_client import RecordingSqs
+from tests.unit.sqs_client import RecordingSqs, denial
 from tests.unit.target_clients import Recording, going
 
 
@@ -44,8 +44,7 @@ class Sqs(RecordingSqs):
 
 
 def source(target: Target, origin: Origin, client: Any) -> TargetSource:
-    clients = TargetClients(sqs=client, lambdas=client, firehose=client, states=client, sns=client)
-    return target_source(target, origin, clients)
+    return target_source(target, origin, Reach(clients=lambda service, region: client))
 
 
 def several(letter: Letter, count: int) -> list[Letter]:
@@ -115,6 +114,31 @@ class TestWhatIsAsked:
         ((_, asked),) = sqs.calls
         assert list(asked["Entries"][0]["MessageAttributes"]) == ["Tenant"]
 
+    @pytest.mark.parametrize(
+        ("target", "service"),
+        [
+            (QUEUE, "sqs"),
+            (FUNCTION, "lambda"),
+            (STREAM, "firehose"),
+            (MACHINE, "stepfunctions"),
+            (TOPIC, "sns"),
+        ],
+    )
+    def test_a_target_is_asked_in_its_own_region(self, target: Target, service: str) -> None:
+        """SNS delivers to queues and functions of other regions."""
+        asked: list[tuple[str, str]] = []
+        elsewhere = Target.parse(target.place.replace("eu-west-1", "us-east-1"))
+
+        target_source(elsewhere, Origin.SNS, Reach(clients=lambda *place: asked.append(place)))
+
+        assert asked == [(service, "us-east-1")]
+
+    def test_targets_of_one_service_and_region_share_a_client(self) -> None:
+        clients = clients_on_first_use()
+
+        assert clients("sns", "eu-west-1") is clients("sns", "eu-west-1")
+        assert clients("sns", "eu-west-1") is not clients("sns", "us-east-1")
+
 
 class TestWhatIsAnswered:
     def test_at_the_first_refusal_the_rest_is_not_tried_and_meets_the_same(self) -> None:
@@ -137,7 +161,7 @@ class TestWhatIsAnswered:
             (TOPIC, Origin.EVENTBRIDGE, "KMSThrottling"),
         ],
     )
-    def test_trouble_of_a_moment_ends_a_delivery_too_and_is_no_refusal(
+    def test_trouble_that_outlasts_the_clients_retries_ends_a_delivery_as_the_target_takes_none(
         self, target: Target, origin: Origin, code: str
     ) -> None:
         client = Recording(lambda _: code)
@@ -145,8 +169,21 @@ class TestWhatIsAnswered:
         done = source(target, origin, client).deliver(going(*several(of_function(), 3)))
 
         assert len(client.calls) == 1
-        assert [one.is_transient for one in done.faults] == [True] * 3
-        assert done.refused is None
+        assert [one.key for one in done.faults] == ["m0", "m1", "m2"]
+        assert done.refused is done.faults[0]
+
+    @pytest.mark.parametrize(
+        ("target", "origin"), [(FUNCTION, Origin.LAMBDA), (STREAM, Origin.SNS)]
+    )
+    def test_an_answer_that_nobody_knows_is_a_bounce_of_that_letter(
+        self, target: Target, origin: Origin
+    ) -> None:
+        client = Recording(lambda number: "SomethingNew" if number == 1 else None)
+
+        done = source(target, origin, client).deliver(going(*several(of_function(), 3)))
+
+        assert done.bounced == {"m1": "SomethingNew"}
+        assert (list(done.new_ids), done.faults) == (["m0", "m2"], [])
 
     @pytest.mark.parametrize(
         ("target", "origin", "code"),
@@ -186,6 +223,16 @@ class TestWhatIsAnswered:
 
         assert [one.code for one in done.faults] == [code]
         assert done.refused is not None
+
+    def test_a_topic_that_sns_takes_for_none_is_no_letters_fault(self) -> None:
+        class Sns:
+            def publish(self, **request: Any) -> Any:
+                detail = "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements"
+                raise denial("InvalidParameter", detail)
+
+        done = source(TOPIC, Origin.EVENTBRIDGE, Sns()).deliver(going(of_rule()))
+
+        assert [(one.code, one.is_refusal) for one in done.faults] == [("InvalidTopic", True)]
 
     def test_a_queue_whose_url_is_not_told_is_a_refusal(self) -> None:
         done = source(QUEUE, Origin.SNS, Sqs("NonExistentQueue")).deliver(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import boto3
@@ -59,9 +59,9 @@ def sqs_client() -> Any:
     return client
 
 
-def target_client(service: str) -> Any:
+def target_client(service: str, region: str) -> Any:
     """A client of a service that letters are given back to, whose calls carry no trace of the re-driver's own either."""
-    client = boto3.client(service, config=CONFIG)  # type: ignore[call-overload]  # any of the targets' services
+    client = boto3.client(service, region, config=CONFIG)  # type: ignore[call-overload]  # any of the targets' services
     client.meta.events.register_last("before-call", _without_own_trace)
     return client
 
@@ -79,15 +79,19 @@ def cloudwatch_client() -> Any:
 class OnFirstUse:
     """A client that is made when something is first asked of it: few passes ask CloudWatch anything."""
 
+    #: boto3 makes one client at a time only, and rounds side by side may each be the first to ask.
+    #: https://docs.aws.amazon.com/boto3/latest/guide/resources.html#multithreading-or-multiprocessing-with-resources
+    _making = Lock()
+
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
+        self._client: Any = None
 
     def __getattr__(self, operation: str) -> Any:
+        with self._making:
+            if self._client is None:
+                self._client = self._make()
         return getattr(self._client, operation)
-
-    @cached_property
-    def _client(self) -> Any:
-        return self._make()
 
 
 def _without_own_trace(params: dict[str, Any], **_: Any) -> None:

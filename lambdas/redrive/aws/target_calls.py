@@ -171,6 +171,11 @@ class TopicTarget:
     def _give(self, one: Outgoing) -> str:
         publication = publication_of(one.letter, self._origin)
         check_size(publication["Message"].encode(), MOST_OF_A_PUBLICATION)
-        with naming("Publish"):
-            answer = self._sns.publish(TopicArn=self._target.place, **publication)
+        try:
+            with naming("Publish"):
+                answer = self._sns.publish(TopicArn=self._target.place, **publication)
+        except CallFailed as failed:
+            if "TopicArn" in failed.detail:  # that is not what the letter gave
+                raise CallFailed(failed.call, "InvalidTopic", failed.detail) from failed
+            raise
         return str(answer["MessageId"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol, Self
+from functools import cache
+from typing import Any, Protocol
 
-from redrive.aws.clients import OnFirstUse, sqs_client, target_client
+from redrive.aws.clients import OnFirstUse, target_client
 from redrive.aws.function_facts import FunctionFacts
 from redrive.aws.pace import Pace
 from redrive.aws.target_calls import (
@@ -30,27 +31,27 @@ class Delivery(Protocol):
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
 
 
+#: Gives the boto3 client of a service in a region: SNS, for one, delivers to other regions, too.
+Clients = Callable[[str, str], Any]
+
+
+def clients_on_first_use() -> Clients:
+    """Clients set up for a pass, each made when it is first asked something."""
+
+    @cache
+    def client(service: str, region: str) -> Any:
+        return OnFirstUse(lambda: target_client(service, region))
+
+    return client
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetClients:
-    """What targets are reached by: boto3 clients, each made when a target of its kind is first given a letter."""
+class Reach:
+    """How targets are reached: by which clients, by whose way into the web, and at which pace."""
 
-    sqs: Any
-    lambdas: Any
-    firehose: Any
-    states: Any
-    sns: Any
+    clients: Clients = field(default_factory=clients_on_first_use)
     web: Callable[[Target, Collection[str]], Delivery] = WebTarget
-
-    @classmethod
-    def on_first_use(cls) -> Self:
-        """Clients set up for a pass."""
-        return cls(
-            sqs=OnFirstUse(sqs_client),
-            lambdas=OnFirstUse(lambda: target_client("lambda")),
-            firehose=OnFirstUse(lambda: target_client("firehose")),
-            states=OnFirstUse(lambda: target_client("stepfunctions")),
-            sns=OnFirstUse(lambda: target_client("sns")),
-        )
+    pace: Pace | None = None
 
 
 class TargetSource:
@@ -112,21 +113,29 @@ class TargetSource:
 
 
 def target_source(
-    target: Target,
-    origin: Origin,
-    clients: TargetClients,
-    private_hosts: Collection[str] = (),
-    pace: Pace | None = None,
+    target: Target, origin: Origin, reach: Reach, private_hosts: Collection[str] = ()
 ) -> TargetSource:
     """The source for one target of a DLQ that `origin` fills. Asks nobody."""
+    if target.kind is TargetKind.WEB:
+        return TargetSource(target, reach.web(target, private_hosts), pace=reach.pace)
+    client = reach.clients(_SERVICES[target.kind], target.place.split(":")[3])
     made: dict[TargetKind, Callable[[], Delivery]] = {
-        TargetKind.QUEUE: lambda: QueueTarget(clients.sqs, target, origin),
-        TargetKind.FUNCTION: lambda: FunctionTarget(clients.lambdas, target, origin),
-        TargetKind.DELIVERY_STREAM: lambda: StreamTarget(clients.firehose, target),
-        TargetKind.STATE_MACHINE: lambda: StateMachineTarget(clients.states, target, origin),
-        TargetKind.TOPIC: lambda: TopicTarget(clients.sns, target, origin),
-        TargetKind.WEB: lambda: clients.web(target, private_hosts),
+        TargetKind.QUEUE: lambda: QueueTarget(client, target, origin),
+        TargetKind.FUNCTION: lambda: FunctionTarget(client, target, origin),
+        TargetKind.DELIVERY_STREAM: lambda: StreamTarget(client, target),
+        TargetKind.STATE_MACHINE: lambda: StateMachineTarget(client, target, origin),
+        TargetKind.TOPIC: lambda: TopicTarget(client, target, origin),
     }
     comes_back = origin is Origin.LAMBDA
-    function = FunctionFacts(clients.lambdas, target.place) if comes_back else None
-    return TargetSource(target, made[target.kind](), function, pace)
+    function = FunctionFacts(client, target.place) if comes_back else None
+    return TargetSource(target, made[target.kind](), function, reach.pace)
+
+
+#: boto3's names.
+_SERVICES = {
+    TargetKind.QUEUE: "sqs",
+    TargetKind.FUNCTION: "lambda",
+    TargetKind.DELIVERY_STREAM: "firehose",
+    TargetKind.STATE_MACHINE: "stepfunctions",
+    TargetKind.TOPIC: "sns",
+}

@@ -263,8 +263,9 @@ class Lane:
         if self._gate is not None:
             batch = self._batch.id if self._batch else None
             circuit = replace(circuit, causes=self._gate.circuits(batch, now))
-        if self.refusal is not None:
-            reason = f"the source queue refused letters: {self.refusal}"
+        has_taken_some = any(one.has_succeeded for one in self._sendings)
+        if self.refusal is not None and not has_taken_some:
+            reason = f"{self.source.name} refused letters: {self.refusal}"
             circuit = breaker.failed(circuit, reason, self.settings, now, self.roll)
         return circuit
 

@@ -288,7 +288,7 @@ class _Pass:
         for lane in state.lanes:
             if lane.refusal is not None:
                 self._outcome = Outcome.REFUSED
-                self._reason = f"the source queue refused letters: {lane.refusal}"
+                self._reason = f"{lane.source.name} refused letters: {lane.refusal}"
         first = state.lanes[0]
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
         circuit = remember_suspects(first.circuit, state.last_chances, now)
