@@ -106,7 +106,8 @@ class WebTarget:
         http.auto_open = 0  # it would look the host up again
         http.sock = cast("socket.socket", connection)
         try:
-            headers = {"Host": self._netloc, **post.headers}
+            # As it was looked up: a name that is no ASCII in its other spelling.
+            headers = {"Host": self._netloc.encode("idna").decode(), **post.headers}
             http.request("POST", post.path, body=post.body, headers=headers)
             with closing(http.getresponse()) as response:
                 return response.status
