@@ -20,7 +20,7 @@ from redrive.aws.deliveries import Bounced, deliver_one_by_one
 from redrive.aws.timed_connection import TimedConnection
 from redrive.aws.web_addresses import Resolve, addresses_of
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.redelivery import Post, post_of
+from redrive.core.web_post import Post, post_of
 from redrive.errors import CallFailed
 from redrive.targets import Target
 
