@@ -93,7 +93,10 @@ class FakeLambda(FakeClient):
         payload = Payload.encode() if isinstance(Payload, str) else Payload
         if len(payload) > MOST_OF_AN_EVENT:
             raise Fault("RequestTooLargeException", "Request must be smaller")
-        _check_json(payload)
+        try:
+            json.loads(payload)
+        except ValueError:
+            raise Fault("InvalidRequestContentException", "Could not parse into json") from None
         request_id = new_message_id(self._rng)
         self._count(function, "AsyncEventsReceived", self._clock.time())
         self._events.append(Event(function, payload, request_id, due=self._clock.time()))
@@ -177,14 +180,6 @@ class FakeLambda(FakeClient):
 
     def _count(self, function: Function, metric: str, at: float) -> None:
         self.counted[function.arn.rpartition(":")[2]][metric][int(at // 60)] += 1
-
-
-def _check_json(payload: bytes) -> None:
-    try:
-        json.loads(payload)
-    except ValueError as error:
-        message = f"Could not parse request body into json: {error}"
-        raise Fault("InvalidRequestContentException", message) from None
 
 
 def _record(event: Event, error: Exception) -> dict[str, Any]:

@@ -67,8 +67,8 @@ CONTENT_FAULTS = frozenset(
         "RequestTooLargeException",
         "RequestEntityTooLargeException",
         "SerializedRequestEntityTooLargeException",
-        # Firehose on a record. https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html#API_PutRecord_Errors
-        "InvalidArgumentException",
+        # Of Firehose none: a record can be too large only, which is seen before; its InvalidArgumentException is about the stream.
+        # https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html#API_PutRecord_Errors
         # Step Functions on the input, and on the name that a schedule gave: an execution of that name is there already.
         # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html#API_StartExecution_Errors
         "InvalidExecutionInput",

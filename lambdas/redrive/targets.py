@@ -97,6 +97,9 @@ class Target:
 
 
 def _kind_of(place: str) -> TargetKind:
+    """Raises ValueError, saying what is accepted. A name as of a FIFO queue is no target's, whatever the target is."""
+    if place.endswith(".fifo"):
+        raise ValueError("a name that does not end in .fifo: order is kept of SQS's letters alone")
     for kind, pattern in _ARNS.items():
         if re.fullmatch(rf"arn:aws[a-z-]*:{pattern}", place):
             return kind
@@ -105,7 +108,13 @@ def _kind_of(place: str) -> TargetKind:
         raise ValueError(
             "the ARN of a queue, function, delivery stream, state machine or topic, or a URL"
         )
-    if not parts.hostname or parts.username or parts.fragment or re.search(r"[\s\x00-\x1f]", place):
+    _ = parts.port  # raises ValueError for one that is none
+    if (
+        not parts.hostname
+        or "@" in parts.netloc
+        or parts.fragment
+        or re.search(r"[\s\x00-\x1f]", place)
+    ):
         raise ValueError("a URL with a host, without user name, fragment or blanks")
     return TargetKind.WEB
 

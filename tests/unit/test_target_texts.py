@@ -59,7 +59,13 @@ def test_a_target_can_be_of_one_subscription() -> None:
         "https://",
         "https:///orders",
         "https://me:secret@example.com/",
+        "https://:secret@example.com/",
         "https://example.com/#there",
+        "https://example.com:99999/",
+        "https://example.com:port/",
+        "https://example.com/a b",
+        "https://example.com/orders.fifo",
+        f"arn:aws:states:{PLACE}:stateMachine:orders.fifo",
     ],
 )
 def test_what_is_no_target_is_refused(text: str) -> None:

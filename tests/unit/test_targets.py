@@ -8,7 +8,7 @@ import pytest
 
 from redrive.aws.deliveries import LONGEST_ROUND, deliver_one_by_one
 from redrive.aws.function_facts import LONGEST_TIMEOUT, FunctionFacts
-from redrive.aws.target_calls import MOST_OF_AN_EVENT, MOST_OF_AN_INPUT
+from redrive.aws.target_calls import MOST_OF_A_RECORD, MOST_OF_AN_EVENT, MOST_OF_AN_INPUT
 from redrive.aws.targets import Reach, TargetSource, clients_on_first_use, target_source
 from redrive.core.letter import Letter
 from redrive.errors import CallFailed, EntryFault
@@ -190,7 +190,6 @@ class TestWhatIsAnswered:
         [
             (FUNCTION, Origin.LAMBDA, "InvalidRequestContentException"),
             (FUNCTION, Origin.LAMBDA, "RequestTooLargeException"),
-            (STREAM, Origin.SNS, "InvalidArgumentException"),
             (MACHINE, Origin.EVENTBRIDGE, "InvalidExecutionInput"),
             (TOPIC, Origin.EVENTBRIDGE, "InvalidParameter"),
         ],
@@ -211,6 +210,7 @@ class TestWhatIsAnswered:
         [
             (FUNCTION, Origin.LAMBDA, "ResourceNotFoundException"),
             (STREAM, Origin.SNS, "InvalidSourceException"),
+            (STREAM, Origin.SNS, "InvalidArgumentException"),
             (MACHINE, Origin.EVENTBRIDGE, "StateMachineDoesNotExist"),
             (TOPIC, Origin.EVENTBRIDGE, "NotFound"),
             (TOPIC, Origin.EVENTBRIDGE, "AuthorizationError"),
@@ -256,13 +256,16 @@ class TestWhatIsAnswered:
     def test_what_is_too_large_for_a_target_is_not_asked_of_it(self) -> None:
         client = Recording()
         large, larger = sent("x" * (MOST_OF_AN_INPUT + 1)), sent("x" * (MOST_OF_AN_EVENT + 1))
+        record = sent("x" * (MOST_OF_A_RECORD + 1))
 
         done = [
             source(MACHINE, Origin.EVENTBRIDGE, client).deliver(going(large)),
             source(FUNCTION, Origin.EVENTBRIDGE, client).deliver(going(larger)),
+            source(TOPIC, Origin.EVENTBRIDGE, client).deliver(going(large)),
+            source(STREAM, Origin.SNS, client).deliver(going(record)),
         ]
 
-        assert [fault.code for one in done for fault in one.faults] == ["LetterTooLarge"] * 2
+        assert [fault.code for one in done for fault in one.faults] == ["LetterTooLarge"] * 4
         assert done[0].faults[0].is_of_content
         assert client.calls == []
 

@@ -65,6 +65,16 @@ def test_a_letter_is_posted_as_sns_does_it() -> None:
     assert (done.new_ids, done.faults, done.bounced) == ({"first": "first"}, [], {})
 
 
+def test_a_host_that_is_no_ascii_is_named_as_it_was_looked_up() -> None:
+    with Endpoint(status(200)) as endpoint:
+        url = endpoint.url.replace(HOST, "bücher.test")
+        target = WebTarget(Target.parse(url), ("bücher.test",), resolve=endpoint.resolve)
+        done = target.deliver(going(sent("a")))
+
+    assert f"Host: xn--bcher-kva.test:{endpoint.port}".encode() in endpoint.requests[0]
+    assert list(done.new_ids) == ["first"]
+
+
 @pytest.mark.parametrize("code", [200, 201, 202, 204, 299])
 def test_two_hundreds_are_accepted(code: int) -> None:
     with Endpoint(status(code)) as endpoint:

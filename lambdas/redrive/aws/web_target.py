@@ -20,7 +20,7 @@ from redrive.aws.deliveries import Bounced, deliver_one_by_one
 from redrive.aws.timed_connection import TimedConnection
 from redrive.aws.web_addresses import Resolve, addresses_of
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.redelivery import Post, post_of
+from redrive.core.web_post import Post, post_of
 from redrive.errors import CallFailed
 from redrive.targets import Target
 
@@ -106,7 +106,8 @@ class WebTarget:
         http.auto_open = 0  # it would look the host up again
         http.sock = cast("socket.socket", connection)
         try:
-            headers = {"Host": self._netloc, **post.headers}
+            # As it was looked up: a name that is no ASCII in its other spelling.
+            headers = {"Host": self._netloc.encode("idna").decode(), **post.headers}
             http.request("POST", post.path, body=post.body, headers=headers)
             with closing(http.getresponse()) as response:
                 return response.status

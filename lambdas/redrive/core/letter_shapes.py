@@ -197,5 +197,4 @@ def _member_text(text: str, name: str) -> str | None:
 
 
 def _after_blanks(text: str, place: int) -> int:
-    blanks = _BETWEEN.match(text, place)
-    return blanks.end() if blanks else place
+    return place + len(_BETWEEN.match(text, place)[0])  # type: ignore[index]  # it matches nothing, too

@@ -136,12 +136,12 @@ def _covers(target: Target, arn: str) -> bool:
     """Whether the ARN is of this target; `$LATEST` is what a function without a qualifier runs."""
     if target.kind is not TargetKind.FUNCTION:
         return arn == target.place
-    return arn.removesuffix(":$LATEST") == target.place.removesuffix(":$LATEST")
+    return arn.removesuffix(":$LATEST") == target.place
 
 
 def _spellings(target: Target) -> set[str]:
     """How a call may name this target."""
-    arn = target.place.removesuffix(":$LATEST")
+    arn = target.place
     if target.kind is TargetKind.FUNCTION:
         _, _, _, _, account, _, name = arn.split(":", 6)
         return {arn, f"{account}:function:{name}", name}

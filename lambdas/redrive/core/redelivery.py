@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import base64
 import json
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 from redrive.core.letter import Attribute, Letter
 from redrive.core.letter_shapes import (
@@ -27,13 +24,6 @@ from redrive.core.letter_shapes import (
 from redrive.core.outgoing import Outgoing
 from redrive.targets import Origin, Target
 
-#: What SNS's posts say they are of. https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
-USER_AGENT = "Amazon Simple Notification Service Agent"
-
-#: What may stand in a header.
-_PLAIN = re.compile(r"[\x21-\x7e]{1,512}")
-#: What stays as it is in a path with its query; all else is no ASCII.
-_IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
 #: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 _EXECUTION_NAME_LENGTH = 80
 
@@ -45,15 +35,6 @@ class Execution:
     name: str
     input: str
     is_named_by_us: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """A POST: the path with its query, and what is sent."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
 
 
 def message_for_queue(letter: Letter, origin: Origin) -> Letter:
@@ -130,34 +111,6 @@ def publication_of(letter: Letter, origin: Origin) -> dict[str, Any]:
     if attributes := _attributes(request.fields.get("MessageAttributes")):
         publication["MessageAttributes"] = attributes
     return publication
-
-
-def post_of(letter: Letter, target: Target) -> Post:
-    """The POST that SNS makes of a letter: its body, and SNS's headers.
-
-    A raw letter does not tell SNS's message id: the letter's own stands for it. Names that it does not tell either
-    are left out. https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html#http-header
-    """
-    parts = urlsplit(target.place)
-    envelope = read_envelope(letter.body)
-    subscription = (envelope.subscription if envelope else None) or target.subscription
-    told = {
-        "x-amz-sns-message-id": envelope.fields["MessageId"] if envelope else letter.original_id,
-        "x-amz-sns-topic-arn": (subscription or "").rpartition(":")[0],
-        "x-amz-sns-subscription-arn": subscription or "",
-    }
-    if envelope:
-        told["x-amz-sns-topic-arn"] = envelope.fields["TopicArn"]
-    else:
-        told["x-amz-sns-rawdelivery"] = "true"
-    headers = {
-        "x-amz-sns-message-type": "Notification",
-        **{name: value for name, value in told.items() if _PLAIN.fullmatch(value)},
-        "Content-Type": "text/plain; charset=UTF-8",
-        "User-Agent": USER_AGENT,
-    }
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Post(path=quote(path, safe=_IN_PATHS), headers=headers, body=letter.body.encode())
 
 
 def _sns_event(letter: Letter, target: Target) -> bytes:
