@@ -163,6 +163,8 @@ TARGET_REFUSALS = frozenset(
         "StateMachineDoesNotExist",
         "StateMachineDeleting",
         "InvalidArn",
+        "InvalidTopic",
+        "InvalidArgumentException",
         "InvalidSourceException",
         "InvalidKMSResourceException",
         "KmsAccessDeniedException",

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from redrive.errors import Fault
 
@@ -108,15 +108,24 @@ def _kind_of(place: str) -> TargetKind:
         raise ValueError(
             "the ARN of a queue, function, delivery stream, state machine or topic, or a URL"
         )
-    _ = parts.port  # raises ValueError for one that is none
     if (
         not parts.hostname
+        or not _has_good_port(parts)
         or "@" in parts.netloc
         or parts.fragment
         or re.search(r"[\s\x00-\x1f]", place)
     ):
-        raise ValueError("a URL with a host, without user name, fragment or blanks")
+        raise ValueError(
+            "a URL with a host and maybe a port, without user name, fragment or blanks"
+        )
     return TargetKind.WEB
+
+
+def _has_good_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port > 0
+    except ValueError:
+        return False
 
 
 def read_targets(origin: Origin, texts: tuple[str, ...]) -> tuple[tuple[Target, ...], list[Fault]]:

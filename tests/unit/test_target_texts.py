@@ -69,7 +69,7 @@ def test_a_target_can_be_of_one_subscription() -> None:
     ],
 )
 def test_what_is_no_target_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^(the ARN|a URL)"):
+    with pytest.raises(ValueError, match=r"^(the ARN|a URL|a name that)"):
         Target.parse(text)
 
 

@@ -216,7 +216,7 @@ class TestTls:
         assert [(one.code, one.is_refusal) for one in done.faults] == [("CertificateInvalid", True)]
         assert endpoint.requests == []
 
-    def test_a_handshake_that_fails_otherwise_is_trouble_of_a_moment(self) -> None:
+    def test_a_handshake_that_fails_otherwise_is_a_refusal(self) -> None:
         with Endpoint(saying("what?\r\n\r\n")) as plain:
             target = WebTarget(
                 Target.parse(plain.url.replace("http:", "https:")),
@@ -226,7 +226,7 @@ class TestTls:
             )
             done = target.deliver(going(sent("a")))
 
-        assert [(one.code, one.is_transient) for one in done.faults] == [("SSLError", True)]
+        assert [(one.code, one.is_refusal) for one in done.faults] == [("SSLError", True)]
 
     def test_the_usual_context_looks_at_names_and_certificates(self) -> None:
         context = WebTarget(Target.parse("https://example.com/"))._context
