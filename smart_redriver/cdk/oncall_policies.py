@@ -125,7 +125,8 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     yield from _through(scope, "dynamodb", DECRYPT, _table_keys(redrivers))
     yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
     keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    if described := _unique(iter([*letters, *keys, *_table_keys(redrivers)])):
+    targets = _key_arns(key for one in redrivers for key in one.target_keys)
+    if described := _unique(iter([*letters, *keys, *targets, *_table_keys(redrivers)])):
         yield _allow(["kms:DescribeKey"], described)
     if widgets := [one.widget.function.function_arn for one in redrivers if one.widget]:
         yield _allow(["lambda:InvokeFunction"], widgets)

@@ -269,6 +269,14 @@ def test_whoever_looks_may_ask_and_whoever_changes_may_deliver():
     assert found["RedriveOperator"][queue_arn("a")] == SEND
     assert found["RedriveOperator"][TOPIC] == {"sns:Publish"}
     assert found["RedriveOperator"][FUNCTION] == {"lambda:InvokeFunction"}
+    assert found["RedriveViewer"][FUNCTION] == {"lambda:GetFunctionEventInvokeConfig"}
+
+
+def test_people_may_not_read_a_target_functions_environment():
+    found = policies_of(origin_entry("jobs", "lambda", FUNCTION))
+
+    actions = {one for places in found.values() for one in places[FUNCTION]}
+    assert actions == {"lambda:InvokeFunction", "lambda:GetFunctionEventInvokeConfig"}
 
 
 def test_a_policy_of_many_targets_fits_what_iam_takes():

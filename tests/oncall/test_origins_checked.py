@@ -15,7 +15,7 @@ from moto import mock_aws
 
 from fakes.faults import on, refuse
 from redrive.settings import Deployment
-from redrive.targets import Origin, Target, TargetKind
+from redrive.targets import Origin, Target
 from smart_redriver.cdk.filling import Filling
 from smart_redriver.cdk.target_access import target_calls
 from smart_redriver.oncall.doctor.findings import Finding, Level
@@ -25,13 +25,12 @@ from smart_redriver.oncall.doctor.origins import (
     judge_senders,
     judge_subscription,
 )
-from smart_redriver.oncall.doctor.target_calls import calls_of, endpoints_of
+from smart_redriver.oncall.doctor.target_calls import calls_of
 from smart_redriver.oncall.doctor.targets import check_targets, judge_web
 from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.stack.deployment import Place
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
-from tests.infrastructure.app_process import ROOT
 from tests.infrastructure.test_origin_entries import OF_EACH
 from tests.oncall.target_desk import FUNCTION, SUBSCRIPTIONS, WEB, TargetDesk
 from tests.oncall.test_network import GROUP, SUBNETS, VPC, FakeEc2, interface
@@ -386,27 +385,6 @@ def test_a_target_needs_an_endpoint_of_its_service_and_a_web_target_a_way_out(
     assert [what for what, level in with_endpoint.items() if level == "unknown"] == [
         f"No subnet of the function has a way out of {VPC}, which web targets outside of it need."
     ]
-
-
-@pytest.mark.parametrize("kind", [one for one in TargetKind if one is not TargetKind.WEB])
-def test_the_list_of_endpoints_has_that_of_each_target(kind: TargetKind) -> None:
-    target, *_ = (
-        one for each in OF_EACH.values() for one in each if Target.parse(one).kind is kind
-    )
-    deployment = Deployment(
-        queue_name="a",
-        table_name="b",
-        dlq_url="c",
-        source_queue_url="",
-        parking_lot_url="d",
-        origin=Origin.SNS,
-        targets=(Target.parse(target),),
-    )
-
-    services = endpoints_of(deployment) or ["sqs"]
-
-    page = (ROOT / "docs" / "security.md").read_text()
-    assert [one for one in services if f"| `com.amazonaws.REGION.{one}` |" not in page] == []
 
 
 # Against moto: the shapes of real answers
