@@ -50,12 +50,21 @@ def target_calls(filling: Filling) -> Iterator[tuple[Target, tuple[str, ...]]]:
             yield target, calls
 
 
-def target_key_uses(filling: Filling, keys: Sequence[kms.IKey]) -> Iterator[KeyUse]:
-    """What is done with the keys of target queues and topics, in their order; the last key is of all that are left."""
+def target_key_uses(filling: Filling, keys: Sequence[kms.IKey], home: str) -> Iterator[KeyUse]:
+    """What is done with the keys of target queues and topics, in their order; the last key is of all that are left.
+
+    `home` is the Region of the stack.
+    """
     locked = [one for one in filling.targets if one.kind in _KEY_SERVICES]
     for index, target in enumerate(locked if keys else ()):
         key = keys[min(index, len(keys) - 1)]
-        yield KeyUse(key=key, service=_KEY_SERVICES[target.kind], actions=ENCRYPT)
+        region = target.place.split(":")[3]
+        yield KeyUse(
+            key=key,
+            service=_KEY_SERVICES[target.kind],
+            actions=ENCRYPT,
+            region=None if region == home else region,
+        )
 
 
 def delivered_to_targets(fillings: Iterable[Filling]) -> Iterator[_Calls]:

@@ -468,3 +468,16 @@ def test_a_function_that_moto_does_not_know_is_gone() -> None:
     found = words(check_origin(session)) | words(check_targets(session))
 
     assert found["lambda:billing is gone: its letters are held back."] == "wrong"
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_target_in_another_region_is_not_taken_for_gone() -> None:
+    url = boto3.client("sqs").create_queue(QueueName="dlq")["QueueUrl"]
+    session = session_of(
+        Origin.SNS, url, DLQ.replace("us-east-1:123456789012:dlq", "eu-west-1:123456789012:far")
+    )
+    session.aws.client("sqs")
+
+    found = words(check_targets(session))
+
+    assert found == {"sqs:far is in another Region, and is not looked at from here.": "unknown"}
