@@ -30,6 +30,8 @@ _LONGEST_NAME = 200
 #: https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html
 #: https://docs.aws.amazon.com/step-functions/latest/dg/security_iam_service-with-iam.html
 _OF_ONE_ACCOUNT = (TargetKind.DELIVERY_STREAM, TargetKind.STATE_MACHINE)
+#: https://docs.aws.amazon.com/sns/latest/dg/sns-cross-region-delivery.html
+_ACROSS_REGIONS = ((Origin.SNS, TargetKind.QUEUE), (Origin.SNS, TargetKind.FUNCTION))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +105,14 @@ def misplaced(filling: Filling, queues: Mapping[str, str], *, in_order: bool) ->
         if other := known.get(target.place):
             yield Fault(setting="targets", seen=str(target), accepted=f"another queue than {other}")
         if dead_letters in known and target.kind is not TargetKind.WEB:
-            yield from _elsewhere(target, dead_letters)
+            yield from _elsewhere(filling.origin, target, dead_letters)
 
 
-def _elsewhere(target: Target, dead_letter_arn: str) -> Iterator[Fault]:
-    """The function's clients are of its own Region, and SNS fails only to a DLQ of the subscription's Region."""
+def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator[Fault]:
+    """Of all origins only SNS reaches into another Region, and it fails only to a DLQ of the subscription's own."""
     _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
-    for arn in filter(None, (target.place, target.subscription)):
+    bound = [target.place] if (origin, target.kind) not in _ACROSS_REGIONS else []
+    for arn in filter(None, (*bound, target.subscription)):
         if arn.split(":")[3] != region:
             accepted = f"what is in {region}, where the DLQ is"
             yield Fault(setting="targets", seen=arn, accepted=accepted)

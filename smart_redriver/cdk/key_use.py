@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#condit
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -32,33 +32,38 @@ KEEP_ITEMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
-    """One key, one service, and what it may do with the key."""
+    """One key, one service, and what it may do with the key. `region` is the key's where that is not the stack's."""
 
     key: kms.IKey
     service: str
     actions: tuple[str, ...]
+    region: str | None = None
 
     def statement(self, scope: Construct) -> iam.PolicyStatement:
         """For the policy of whoever uses the key."""
-        via = {"kms:ViaService": via_service(scope, self.service)}
+        via = {"kms:ViaService": self.via(scope)}
         return iam.PolicyStatement(
             actions=list(self.actions),
             resources=[self.key.key_arn],
             conditions={"StringEquals": via},
         )
 
+    def via(self, scope: Construct) -> str:
+        """What KMS calls the service, where the key is."""
+        return via_service(scope, self.service, self.region)
 
-def via_service(scope: Construct, service: str) -> str:
-    """What KMS calls a service in the Region of the stack around ``scope``, where keys have to be, too."""
-    return f"{service}.{cdk.Stack.of(scope).region}.amazonaws.com"
+
+def via_service(scope: Construct, service: str, region: str | None = None) -> str:
+    """What KMS calls a service in a Region: that of the stack around ``scope``, where most keys have to be, too."""
+    return f"{service}.{region or cdk.Stack.of(scope).region}.amazonaws.com"
 
 
 def together(uses: Iterable[KeyUse]) -> Iterator[KeyUse]:
     """Each key and service once, with all that is done."""
-    found: dict[tuple[str, str], KeyUse] = {}
+    found: dict[tuple[str, str, str | None], KeyUse] = {}
     for use in uses:
-        place = (use.key.key_arn, use.service)
+        place = (use.key.key_arn, use.service, use.region)
         before = found[place].actions if place in found else ()
         actions = tuple(sorted({*before, *use.actions}))
-        found[place] = KeyUse(key=use.key, service=use.service, actions=actions)
+        found[place] = replace(use, actions=actions)
     yield from found.values()

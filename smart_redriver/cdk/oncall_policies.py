@@ -1,7 +1,6 @@
 """What the people who run `redrive` may do: one policy to look, one to change, and no action more than that."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -9,12 +8,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, via_service
+from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, together, via_service
 from smart_redriver.cdk.redriver import SmartRedriver
 from smart_redriver.cdk.target_access import (
     asked_of_targets,
     delivered_to_targets,
-    target_key_uses,
 )
 
 #: A managed policy has 6,144 characters at most, and a queue's four ARNs can have 117 each.
@@ -125,7 +123,8 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     yield from _through(scope, "dynamodb", DECRYPT, _table_keys(redrivers))
     yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
     keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    if described := _unique(iter([*letters, *keys, *_table_keys(redrivers)])):
+    targets = _key_arns(key for one in redrivers for key in one.target_keys)
+    if described := _unique(iter([*letters, *keys, *targets, *_table_keys(redrivers)])):
         yield _allow(["kms:DescribeKey"], described)
     if widgets := [one.widget.function.function_arn for one in redrivers if one.widget]:
         yield _allow(["lambda:InvokeFunction"], widgets)
@@ -148,12 +147,9 @@ def _operating(
     functions = [one.function.function_arn for one in redrivers]
     yield _allow(["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"], functions)
     keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    uses = [use for one in redrivers for use in target_key_uses(one.filling, one.target_keys)]
-    of_queues = _key_arns(use.key for use in uses if use.service == "sqs")
-    yield from _through(scope, "sqs", ENCRYPT, _unique(chain(keys, of_queues)))
-    yield from _through(
-        scope, "sns", ENCRYPT, _key_arns(use.key for use in uses if use.service == "sns")
-    )
+    yield from _through(scope, "sqs", ENCRYPT, keys)
+    for use in together(use for one in redrivers for use in one.target_key_uses()):
+        yield use.statement(scope)
     yield from _through(scope, "dynamodb", KEEP_ITEMS, _table_keys(redrivers))
     yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from redrive.targets import Target, TargetKind
-from smart_redriver.cdk.key_use import KeyUse, via_service
+from smart_redriver.cdk.key_use import KeyUse
 
 #: CloudFormation shortens the stack's name in the names that it makes up, to fit 64 characters.
 _NAME_KEPT = 24
@@ -44,7 +44,7 @@ def tell_owners(
     for arn in dict.fromkeys(use.key.key_arn for use in foreign):
         uses = [use for use in foreign if use.key.key_arn == arn]
         actions = {action for use in uses for action in use.actions}
-        services = [via_service(scope, use.service) for use in uses]
+        services = [use.via(scope) for use in uses]
         via = {"kms:ViaService": services if len(services) > 1 else services[0]}
         # In a key policy `*` is the key itself.
         account = uses[0].key.env.account

@@ -16,7 +16,7 @@ QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}{_NAME}")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{_PLACE}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
 
 _QUEUES = ("dead_letter_arn", "source_arn")
-_KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn", "target_key_arn")
+_KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
 
 
 #: As many as fit under the 500 resources of a stack, fifteen or sixteen each in a VPC with on-call policies. The next

@@ -116,8 +116,8 @@ class QueueEntry:
         source_keys = self._several("source_key_arn", KEY_ARN, key_arn)
         dlq_key = self._one("dead_letter_key_arn", KEY_ARN, key_arn, is_needed=False)
         lot_key = self._one("parking_lot_key_arn", KEY_ARN, key_arn, is_needed=False)
-        filling = self._filling(origin, dead_letters) if origin else Filling()
         target_keys = self._several("target_key_arn", KEY_ARN, key_arn)
+        filling = self._filling(origin, dead_letters) if origin else Filling()
         settings = self._settings(global_values)
         if self.faults or not (name and dead_letters and settings):
             return None
@@ -161,8 +161,13 @@ class QueueEntry:
         for fault in faults:
             if fault.seen is not None or not self._entry.get(fault.setting):
                 self._add(fault.setting, fault.seen, fault.accepted)
-        if not any(one.kind in _WITH_KEYS for one in filling.targets):
+        regions = [one.place.split(":")[3] for one in filling.targets if one.kind in _WITH_KEYS]
+        if not regions:
             self._refuse("target_key_arn", "nothing without a queue or a topic among the targets")
+        for index, key in enumerate(self._texts("target_key_arn") if regions else ()):
+            match, region = KEY_ARN.fullmatch(key), regions[min(index, len(regions) - 1)]
+            if match and match["region"] != region:
+                self._add("target_key_arn", key, f"a key of {region}, where its target is")
         return filling
 
     def _texts(self, key: str) -> list[str]:

@@ -252,11 +252,16 @@ class SmartRedriver(Construct):
         for queue, done in self._queue_actions():
             if use := _use(queue, ENCRYPT if "sqs:SendMessage" in done else DECRYPT):
                 yield use
-        yield from target_key_uses(self.filling, self.target_keys)
+        yield from self.target_key_uses()
         if key := self.table.encryption_key:
             yield KeyUse(key=key, service="dynamodb", actions=KEEP_ITEMS)
         if key := self.encryption_key:
             yield KeyUse(key=key, service="lambda", actions=DECRYPT)
+
+    def target_key_uses(self) -> Iterator[KeyUse]:
+        """What whoever gives letters to targets does with their keys."""
+        home = self.dead_letter_queue.env.region
+        return target_key_uses(self.filling, self.target_keys, home)
 
     def _schedule_ticks(self) -> None:
         target = targets.LambdaInvoke(

@@ -30,8 +30,11 @@ _ASK_ORIGIN = {
     Origin.SNS: ("sns:GetSubscriptionAttributes",),
     Origin.EVENTBRIDGE: ("events:ListRuleNamesByTarget", "events:ListTargetsByRule"),
 }
-#: What tells whether a target is still there.
-_ASK_TARGET = {TargetKind.QUEUE: ("sqs:GetQueueAttributes",), TargetKind.FUNCTION: _TIMING}
+#: What tells of a target to people. A function's configuration holds its environment, and is not among it.
+_ASK_TARGET = {
+    TargetKind.QUEUE: ("sqs:GetQueueAttributes",),
+    TargetKind.FUNCTION: ("lambda:GetFunctionEventInvokeConfig",),
+}
 
 #: Actions, and the ARNs that they are done on.
 _Calls = tuple[Sequence[str], list[str]]
@@ -47,22 +50,29 @@ def target_calls(filling: Filling) -> Iterator[tuple[Target, tuple[str, ...]]]:
             yield target, calls
 
 
-def target_key_uses(filling: Filling, keys: Sequence[kms.IKey]) -> Iterator[KeyUse]:
-    """What is done with the keys of target queues and topics, in their order; the last key is of all that are left."""
+def target_key_uses(filling: Filling, keys: Sequence[kms.IKey], home: str) -> Iterator[KeyUse]:
+    """What is done with the keys of target queues and topics, in their order; the last key is of all that are left.
+
+    `home` is the Region of the stack.
+    """
     locked = [one for one in filling.targets if one.kind in _KEY_SERVICES]
     for index, target in enumerate(locked if keys else ()):
         key = keys[min(index, len(keys) - 1)]
-        yield KeyUse(key=key, service=_KEY_SERVICES[target.kind], actions=ENCRYPT)
+        region = target.place.split(":")[3]
+        yield KeyUse(
+            key=key,
+            service=_KEY_SERVICES[target.kind],
+            actions=ENCRYPT,
+            region=None if region == home else region,
+        )
 
 
 def delivered_to_targets(fillings: Iterable[Filling]) -> Iterator[_Calls]:
-    """The function's calls on targets, for whoever sends letters back by hand."""
-    places: dict[tuple[str, ...], list[str]] = {}
-    for filling in fillings:
-        for target, calls in target_calls(filling):
-            places.setdefault(calls, []).append(target.place)
-    for calls, arns in places.items():
-        yield calls, _once(arns)
+    """The calls that give letters to targets, for whoever sends them back by hand."""
+    targets = [target for filling in fillings for target in filling.targets]
+    for kind, calls in _DELIVER.items():
+        if calls and (places := [one.place for one in targets if one.kind is kind]):
+            yield calls, _once(places)
 
 
 def asked_of_targets(fillings: Iterable[Filling]) -> Iterator[_Calls]:

@@ -1,6 +1,6 @@
 """What a reviewer's checkers say of the templates: nothing that is not accepted with a reason, and nothing accepted for nothing.
 
-cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of five kinds.
+cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of six kinds.
 """
 
 import json
@@ -19,6 +19,7 @@ from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, fifo_entry, key_arn, shared_entry
 from tests.infrastructure.app_process import findings
 from tests.infrastructure.conftest import FLAGS, ROOT, STRICT
+from tests.infrastructure.test_origins import EVERY
 
 CHECKOV = ROOT / ".venv-checkov" / "bin" / "checkov"
 KINDS: dict[str, dict[str, Any]] = {
@@ -38,6 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
             fifo_entry("bookings", "bookings", "cancellations"),
         ],
     },
+    "origins": STRICT | {"oncall_policies": "true", "dashboard_widget": "true", "queues": EVERY},
     "strict": STRICT
     | {"with_sample_consumer": "true", "oncall_policies": "true", "dashboard_widget": "true"},
 }

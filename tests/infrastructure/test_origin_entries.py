@@ -168,6 +168,20 @@ def test_every_fault_is_told_at_once_with_its_place():
             "what is in eu-west-1, where the DLQ is",
         ),
         (
+            origin_entry("o", "eventbridge", queue_arn("q").replace(REGION, "us-east-1")),
+            "what is in eu-west-1, where the DLQ is",
+        ),
+        (
+            origin_entry("o", "sns", STREAM.replace(REGION, "us-east-1")),
+            "what is in eu-west-1, where the DLQ is",
+        ),
+        (
+            origin_entry(
+                "o", "sns", queue_arn("q"), target_key_arn=key_arn(1).replace("eu-w", "us-w")
+            ),
+            "a key of eu-west-1, where its target is",
+        ),
+        (
             origin_entry(
                 "o",
                 "sns",
@@ -222,14 +236,6 @@ def test_a_fault_says_what_would_do(given_entry, sentence):
             [entry("orders"), origin_entry("b", "sns", queue_arn("orders-dlq"))],
             "queues[1].targets[0]",
         ),
-        (
-            [
-                origin_entry(
-                    "a", "sns", queue_arn("q"), target_key_arn=key_arn(1).replace("eu-w", "us-w")
-                )
-            ],
-            "queues[0].target_key_arn",
-        ),
     ],
 )
 def test_what_clashes_with_another_entry_is_refused(entries, place):
@@ -242,6 +248,17 @@ def test_a_target_of_another_account_is_let_through_where_its_owner_can_allow_it
     [queue] = read(origin_entry("orders", "eventbridge", *far))
 
     assert len(queue.filling.targets) == 3
+
+
+def test_sns_reaches_queues_and_functions_of_another_region_with_a_key_from_there():
+    far = [one.replace(REGION, "us-east-1") for one in (queue_arn("orders"), FUNCTION)]
+    named = [f"{subscription_arn('t', number)}={one}" for number, one in enumerate(far, 1)]
+    key = key_arn(1).replace(REGION, "us-east-1")
+
+    [queue] = read(origin_entry("orders", "sns", *named, target_key_arn=key))
+
+    assert [one.place for one in queue.filling.targets] == far
+    assert (queue.region, queue.target_key_arns) == (REGION, (key,))
 
 
 def test_two_lists_for_one_place_cannot_have_the_same_target(tmp_path):

@@ -152,6 +152,19 @@ def test_keys_of_target_queues_and_topics_are_used_through_their_service_alone()
     assert named(template)[key_arn(2)] == {"kms:Decrypt", "kms:GenerateDataKey"}
 
 
+def test_the_key_of_a_target_in_another_region_is_used_by_the_service_there():
+    far, key = (one.replace(REGION, "us-east-1") for one in (queue_arn("orders"), key_arn(1)))
+    template = template_of(
+        origin_entry("events", "sns", far, target_key_arn=key), oncall_policies="true"
+    )
+
+    written = json.dumps(template.to_json())
+
+    assert named(template)[far] == SEND
+    assert written.count('"kms:ViaService": "sqs.us-east-1.amazonaws.com"') == 2
+    assert f"sqs.{REGION}.amazonaws.com" not in written
+
+
 def test_owners_of_target_queues_and_topics_are_told_what_to_add():
     far = queue_arn("orders").replace(ACCOUNT, "444455556666")
     stack = adopt(origin_entry("events", "eventbridge", far, TOPIC, FUNCTION))
@@ -269,6 +282,14 @@ def test_whoever_looks_may_ask_and_whoever_changes_may_deliver():
     assert found["RedriveOperator"][queue_arn("a")] == SEND
     assert found["RedriveOperator"][TOPIC] == {"sns:Publish"}
     assert found["RedriveOperator"][FUNCTION] == {"lambda:InvokeFunction"}
+    assert found["RedriveViewer"][FUNCTION] == {"lambda:GetFunctionEventInvokeConfig"}
+
+
+def test_people_may_not_read_a_target_functions_environment():
+    found = policies_of(origin_entry("jobs", "lambda", FUNCTION))
+
+    actions = {one for places in found.values() for one in places[FUNCTION]}
+    assert actions == {"lambda:InvokeFunction", "lambda:GetFunctionEventInvokeConfig"}
 
 
 def test_a_policy_of_many_targets_fits_what_iam_takes():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from smart_redriver.oncall.doctor.network import SERVICES
+from smart_redriver.oncall.doctor.target_calls import ENDPOINTS
 from tests.infrastructure.adopted import REGION
 from tests.infrastructure.app_process import ROOT
 from tests.oncall.desk import Desk
@@ -196,6 +197,7 @@ def test_an_environment_that_can_not_be_decrypted_is_told_with_its_remedy(desk: 
 def test_the_endpoints_of_the_docs_are_those_that_are_checked() -> None:
     docs = (ROOT / "docs" / "security.md").read_text()
 
-    named = {one for one in SERVICES if f"| `com.amazonaws.REGION.{one}` |" in docs}
-    assert named == set(SERVICES)
-    assert docs.count("| `com.amazonaws.REGION.") == len(SERVICES)
+    checked = {*SERVICES, *ENDPOINTS.values()}
+    named = {one for one in checked if f"| `com.amazonaws.REGION.{one}` |" in docs}
+    assert named == checked
+    assert docs.count("| `com.amazonaws.REGION.") == len(checked)

@@ -33,6 +33,7 @@ from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.infrastructure.test_origin_entries import OF_EACH
 from tests.oncall.target_desk import FUNCTION, SUBSCRIPTIONS, WEB, TargetDesk
+from tests.oncall.test_network import GROUP, SUBNETS, VPC, FakeEc2, interface
 
 DLQ = "arn:aws:sqs:us-east-1:123456789012:dlq"
 
@@ -358,6 +359,34 @@ def test_doctor_asks_for_what_the_stack_grants(origin: str) -> None:
     assert dict(calls_of(deployment)) == granted
 
 
+def reached(desk: TargetDesk) -> dict[str, str]:
+    """What doctor says of the network, by level."""
+    (told,) = desk("doctor", "--json").json["queues"]
+    return {one["what"]: one["level"] for one in told["findings"] if VPC in one["what"]}
+
+
+def test_a_target_needs_an_endpoint_of_its_service_and_a_web_target_a_way_out(
+    desk: TargetDesk,
+) -> None:
+    ec2 = desk.clients["ec2"] = FakeEc2()
+    desk.clients["lambda"].network = {
+        "VpcId": VPC,
+        "SubnetIds": list(SUBNETS),
+        "SecurityGroupIds": [GROUP],
+    }
+    without = reached(desk)
+    ec2.endpoints.append(interface("lambda"))
+    with_endpoint = reached(desk)
+
+    assert [what for what, level in without.items() if level == "wrong"] == [
+        f"The function does not reach lambda from {VPC} (endpoints: there is none), and no subnet has a way out."
+    ]
+    assert "wrong" not in with_endpoint.values()
+    assert [what for what, level in with_endpoint.items() if level == "unknown"] == [
+        f"No subnet of the function has a way out of {VPC}, which web targets outside of it need."
+    ]
+
+
 # Against moto: the shapes of real answers
 
 
@@ -439,3 +468,16 @@ def test_a_function_that_moto_does_not_know_is_gone() -> None:
     found = words(check_origin(session)) | words(check_targets(session))
 
     assert found["lambda:billing is gone: its letters are held back."] == "wrong"
+
+
+@pytest.mark.usefixtures("aws")
+def test_a_target_in_another_region_is_not_taken_for_gone() -> None:
+    url = boto3.client("sqs").create_queue(QueueName="dlq")["QueueUrl"]
+    session = session_of(
+        Origin.SNS, url, DLQ.replace("us-east-1:123456789012:dlq", "eu-west-1:123456789012:far")
+    )
+    session.aws.client("sqs")
+
+    found = words(check_targets(session))
+
+    assert found == {"sqs:far is in another Region, and is not looked at from here.": "unknown"}

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from fakes.faults import Wire, nothing
 from redrive.core.ledger import Status
 from redrive.core.letter import Unfit
 from redrive.settings import Deployment
 from redrive.targets import Origin, Target
 from simulator.world import DLQ, PARKING_LOT
-from smart_redriver.oncall.stack.deployment import read_places
+from smart_redriver.oncall.stack.deployment import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.widget.page import page_of
 from tests.oncall.fakes import outputs_of
 from tests.oncall.target_desk import FUNCTION, OF_SNS, WEB, TargetDesk
 
@@ -249,3 +252,15 @@ def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:
         ran = desk(*look)
         assert ran.code == 0, (look, ran.out, ran.err)
         assert "Traceback" not in ran.out + ran.err
+
+
+def test_the_widget_shows_the_targets_and_asks_them_nothing(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, "one")
+    place = Place(stack="SmartRedriver", deployment=desk.deployment)
+    session = desk.session(Wire(nothing), Terminal())
+    session.known_place = place
+
+    shown = page_of(session, desk.redriver.settings)
+
+    assert "<th>Target</th><td>lambda:billing, a Lambda function</td>" in shown
+    assert "Not read" not in shown

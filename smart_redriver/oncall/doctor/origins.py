@@ -126,13 +126,14 @@ def _check_subscription(session: Session, target: Target, dlq_arn: str) -> Itera
 
 
 def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
+    """Its configuration, which people need not be allowed to read, is asked for where its destination is not this DLQ."""
     client = session.aws.client("lambda")
-    destinations: dict[str, str] = {}
     try:
-        configuration = client.get_function_configuration(FunctionName=target.place)
-        if arn := configuration.get("DeadLetterConfig", {}).get("TargetArn"):
-            destinations["DeadLetterConfig"] = arn
-        destinations |= _on_failure(client, target)
+        destinations = _on_failure(client, target)
+        if dlq_arn not in destinations.values():
+            configuration = client.get_function_configuration(FunctionName=target.place)
+            if arn := configuration.get("DeadLetterConfig", {}).get("TargetArn"):
+                destinations["DeadLetterConfig"] = arn
     except CallFailed as failed:
         yield _not_asked(f"Where the failed invocations of {target.name} go", failed)
         return

@@ -16,7 +16,7 @@ _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
 }
 _TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig")
 #: By the last word of the name that the service's VPC endpoint has.
-_ENDPOINTS = {
+ENDPOINTS = {
     TargetKind.FUNCTION: "lambda",
     TargetKind.DELIVERY_STREAM: "kinesis-firehose",
     TargetKind.STATE_MACHINE: "states",
@@ -35,4 +35,4 @@ def calls_of(deployment: Deployment) -> Iterator[tuple[Target, tuple[str, ...]]]
 def endpoints_of(deployment: Deployment) -> list[str]:
     """The services that targets are reached by, beside those of every pass."""
     kinds = {one.kind for one in deployment.targets}
-    return [service for kind, service in _ENDPOINTS.items() if kind in kinds]
+    return [service for kind, service in ENDPOINTS.items() if kind in kinds]

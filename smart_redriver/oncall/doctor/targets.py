@@ -29,12 +29,27 @@ def check_targets(session: Session) -> Iterator[Finding]:
     """Look at each target, as far as it can be asked; nothing is sent to any."""
     deployment = session.place.deployment
     for target in deployment.targets:
-        if target.kind is TargetKind.QUEUE:
+        if _is_abroad(session, target):
+            yield unknown(
+                f"{target.name} is in another Region, and is not looked at from here.",
+                "See there whether it is still there.",
+            )
+        elif target.kind is TargetKind.QUEUE:
             yield from _check_queue(session, target)
         elif target.kind is TargetKind.FUNCTION:
             yield _check_function(session, target)
         elif target.kind is TargetKind.WEB:
             yield judge_web(target, deployment.private_hosts, *_addresses(target))
+
+
+def _is_abroad(session: Session, target: Target) -> bool:
+    """Whether a target is in another Region than the command asks, as SNS delivers to; as far as that is known."""
+    here = session.aws.region
+    return (
+        here is not None
+        and target.kind is not TargetKind.WEB
+        and target.place.split(":")[3] != here
+    )
 
 
 def judge_web(

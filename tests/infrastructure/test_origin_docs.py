@@ -1,0 +1,37 @@
+"""What docs/origins.md shows: its list can be deployed, and says what it is said to say."""
+
+import re
+import tomllib
+
+import pytest
+
+from redrive.targets import SERVED, Origin, TargetKind
+from stacks.settings import parse_context
+from tests.infrastructure.app_process import ROOT
+
+PAGE = (ROOT / "docs" / "origins.md").read_text()
+WORDS = {
+    TargetKind.QUEUE: "a queue",
+    TargetKind.FUNCTION: "function",
+    TargetKind.DELIVERY_STREAM: "delivery stream",
+    TargetKind.STATE_MACHINE: "state machine",
+    TargetKind.TOPIC: "topic",
+    TargetKind.WEB: "HTTP endpoint",
+}
+
+
+def test_the_list_of_the_page_is_read_and_has_an_entry_of_each_origin() -> None:
+    [block] = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+    queues = parse_context({"queues": tomllib.loads(block)["queues"]}).queues
+
+    assert {one.filling.origin for one in queues} == set(Origin) - {Origin.SQS}
+    assert {one.kind for queue in queues for one in queue.filling.targets} == set(TargetKind)
+
+
+@pytest.mark.parametrize("origin", [Origin.SNS, Origin.LAMBDA, Origin.EVENTBRIDGE])
+def test_the_table_names_each_target_that_an_origin_serves_and_no_other(origin: Origin) -> None:
+    [row] = re.findall(rf"^\| `{origin.value}`[^|]*\|([^|]*)\|", PAGE, re.MULTILINE)
+
+    assert {kind for kind, words in WORDS.items() if words in row} == SERVED[origin]
+    assert SERVED[Origin.SCHEDULER] == SERVED[Origin.EVENTBRIDGE]
