@@ -22,7 +22,7 @@ from redrive.core.report import visit_of
 from redrive.environment import read_environment
 from redrive.passes.redrive_pass import STOPPING_TIME, run_visit
 from redrive.passes.rhythm import Rhythm
-from redrive.wiring import make_tools
+from redrive.wiring import make_tools, reach_of
 
 logger = Logger(service="smart-redriver")
 
@@ -32,6 +32,7 @@ TICK = {"scheduled": True}
 settings, deployment = read_environment(os.environ)
 sqs, dynamodb = clients.sqs_client(), clients.dynamodb_client()
 cloudwatch = clients.OnFirstUse(clients.cloudwatch_client)
+reach = reach_of(deployment, settings)
 kept = kept_metrics(os.environ)
 rhythm = Rhythm()
 set_up_collector()
@@ -53,6 +54,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         rng=Random(),
         owner=context.aws_request_id,
         workers=clients.WORKERS,
+        reach=reach,
     )
     deadline = _now() + remaining - STOPPING_TIME
     reports = []

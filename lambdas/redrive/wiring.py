@@ -17,7 +17,7 @@ from redrive.aws.sqs import SqsClient, SqsQueue
 from redrive.aws.state_table import DynamoDbClient, StateStore
 from redrive.core.letter import Letter
 from redrive.passes.ports import Journal, Source, Tools, Witness
-from redrive.settings import Deployment
+from redrive.settings import Deployment, Settings
 from redrive.targets import Origin
 
 if TYPE_CHECKING:
@@ -61,6 +61,16 @@ def make_tools(
         workers=workers,
         reports=reports_of(deployment, sqs),
     )
+
+
+def reach_of(deployment: Deployment, settings: Settings) -> Reach | None:
+    """How targets are reached, no faster than the settings allow; None where letters go back to queues alone."""
+    if deployment.origin is Origin.SQS:
+        return None
+    from redrive.aws.pace import Pace
+    from redrive.aws.targets import Reach
+
+    return Reach(pace=Pace(settings.max_rate, clock=time.monotonic, pause=time.sleep))
 
 
 def reports_of(deployment: Deployment, sqs: SqsClient) -> OutcomeQueue | None:

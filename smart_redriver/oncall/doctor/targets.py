@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from redrive.aws.web_addresses import is_public
 from redrive.errors import CallFailed
 from redrive.targets import Target, TargetKind
 from smart_redriver.oncall.doctor.access import check_key
@@ -58,7 +59,7 @@ def judge_web(
     """Whether letters are posted to a URL: to public addresses, and to others where its host is named."""
     host = urlsplit(target.place).hostname or ""
     linked = [one for one in addresses if ip_address(one).is_link_local]
-    hidden = [one for one in addresses if not ip_address(one).is_global]
+    hidden = [one for one in addresses if not is_public(ip_address(one))]
     if linked:
         return wrong(
             f"{target.name} is at {linked[0]}, a link-local address: nothing is ever posted there.",

@@ -92,7 +92,7 @@ class Importing(ABC):
             if (new_id := sent.new_ids.get(case.message_id))
         ]
         entries = [record(case, new_id) for case, _, new_id in accepted]
-        kept = [(new_id, one.trail) for _, one, new_id in accepted if not one.carries_trail]
+        kept = [(new_id, one.trail) for _, one, new_id in accepted if one.leaves_trail]
         self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
         self.tally.failed.update(f"{fault.call}: {fault.code}" for fault in sent.faults)
@@ -115,7 +115,13 @@ class ToSource(Importing):
         for destination, some in self._destinations.each_with(cases):
             source, limit = destination.source, destination.facts.max_message_size
             outgoing = [
-                Outgoing(letter=case.letter, trail=case.replay_trail(source.name), size_limit=limit)
+                Outgoing(
+                    letter=case.letter,
+                    trail=case.replay_trail(source.name),
+                    size_limit=limit,
+                    may_carry_trail=source.carries_trails,
+                    may_return=not source.settles_at_once,
+                )
                 for case in some
             ]
             record = partial(self._replayed, source.name, now)

@@ -9,7 +9,7 @@ from redrive.aws.sources import owner_of
 from redrive.core.case import Case
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter, Unfit
-from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.outgoing import Outgoing
 from redrive.errors import EntryFault
 from redrive.passes.apply import Destination
 from redrive.passes.ports import DeadLetters
@@ -166,16 +166,11 @@ class SendBack:
             self._keep(some)
         now = self._session.clock()
         leaving = [self._leaving(case, destination, now) for case in some]
-        source, bounced = destination.source, dict[str, str]()
-
-        def deliver(outgoing: Sequence[Outgoing]) -> Sent:
-            sent = source.deliver(outgoing)
-            bounced.update(sent.bounced)
-            return sent
-
-        forwarded = forward_for(self._session, leaving, deliver, self._out_of, now, "sent")
+        source = destination.source
+        forwarded = forward_for(self._session, leaving, source.deliver, self._out_of, now, "sent")
         acted.faults += [
-            EntryFault(call=source.name, key=key, code=answer) for key, answer in bounced.items()
+            EntryFault(call=source.name, key=key, code=answer)
+            for key, answer in forwarded.bounced.items()
         ]
         acted.done += [case for case in some if case.message_id in forwarded.sent]
         acted.faults += forwarded.not_sent
@@ -183,7 +178,7 @@ class SendBack:
         for case in some:
             if case.message_id in refused:
                 self._stop_behind(case)
-        here = [case for case in some if case.message_id not in bounced]
+        here = [case for case in some if case.message_id not in forwarded.bounced]
         acted.skipped += left_behind(here, forwarded)
 
     def _leaving(self, case: Case, destination: Destination, now: datetime) -> Leaving:
@@ -203,5 +198,7 @@ class SendBack:
             letter=self._edit(case.letter) if self._edit else case.letter,
             trail=trail,
             size_limit=destination.facts.max_message_size,
+            may_carry_trail=destination.source.carries_trails,
+            may_return=not destination.source.settles_at_once,
         )
         return Leaving(outgoing, record)

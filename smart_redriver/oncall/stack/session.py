@@ -17,6 +17,7 @@ from smart_redriver.oncall.terminal.terminal import Terminal
 if TYPE_CHECKING:
     from redrive.aws.dead_letters import DeadLetters, ParkingLot
     from redrive.aws.state_table import StateStore
+    from redrive.aws.targets import Reach
     from redrive.core.case import Case
     from redrive.passes.ports import Source
     from redrive.settings import Settings
@@ -101,7 +102,18 @@ class Session:
         """The source queues that share the DLQ, the first one first. Raises as `place` does."""
         from redrive.wiring import sources_of
 
-        return sources_of(self.place.deployment, self.aws.sqs)
+        return sources_of(self.place.deployment, self.aws.sqs, self.reach)
+
+    @property
+    def reach(self) -> Reach:
+        """How targets are reached: with the caller's own clients, in whichever Region a target is."""
+        from redrive.aws.targets import Reach
+
+        def client(service: str, region: str) -> Any:
+            aws = self.aws if region == self.aws.region else self.aws.elsewhere(f"/{region}")
+            return aws.client(service)
+
+        return Reach(clients=client)
 
     def name_of(self, case: Case) -> str:
         """The name of the source queue that a letter belongs to; the first one's for a letter of nobody's."""
