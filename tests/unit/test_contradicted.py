@@ -1,5 +1,6 @@
 """Letters that come back although their consumer reported that it is done with them: it reports before it deletes."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -53,8 +54,15 @@ def test_it_is_charged_to_its_batch_like_any_return() -> None:
         (Case(letter=a_returned_letter(), entry=an_entry()), False),
         (Case(letter=a_returned_letter(message_id="third"), entry=SAID_TO_BE_DONE), False),
         (Case(letter=a_letter()), False),
+        (
+            Case(
+                letter=a_returned_letter(),
+                entry=replace(SAID_TO_BE_DONE, replaced_ids=("second",)),
+            ),
+            False,
+        ),
     ],
-    ids=["reported", "seen before", "not reported", "another copy", "not known"],
+    ids=["reported", "seen before", "not reported", "another copy", "not known", "left behind"],
 )
 def test_a_report_is_contradicted_by_the_copy_that_it_was_about(
     case: Case, contradicts: bool

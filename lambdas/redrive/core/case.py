@@ -153,6 +153,7 @@ class Case:
             entry is not None
             and entry.status is Status.SUCCEEDED
             and entry.current_id == self.message_id
+            and not self.is_replaced  # what a target was given keeps the letter's id where the target says none
         )
 
     def is_unseen_return(self, circuit_version: int) -> bool:

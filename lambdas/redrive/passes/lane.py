@@ -237,7 +237,7 @@ class Lane:
 
         """
         if self._batch is None:
-            due_at = latest + MAX_SQS_DELAY + self._time_to_count()
+            due_at = latest + self.source.longest_delay + self._time_to_count()
             circuit, self._batch = breaker.register_batch(
                 self.circuit, self.permit, now, due_at=due_at
             )
