@@ -206,14 +206,14 @@ def _check(scenario: Scenario) -> None:
 def _check_origin(scenario: Scenario) -> None:
     origin, consumer = scenario.conditions.origin.value, scenario.consumer(0)
     has_none = {
-        "message groups": scenario.conditions.fifo,
-        "a second source queue": scenario.neighbour,
-        "messages of its own that a consumer makes of letters": consumer.splits,
-        "a consumer that reports": consumer.reports,
-        "a consumer that takes its time": consumer.processing_seconds,
-        "faults of SQS between the pass and its queues": scenario.mishaps,
+        "order within message groups": scenario.conditions.fifo,
+        "second source queue": scenario.neighbour,
+        "consumer that makes messages of letters": consumer.splits,
+        "consumer that reports": consumer.reports,
+        "consumer that takes its time": consumer.processing_seconds,
+        "bad wire between the pass and its queues": scenario.mishaps,
     }
     for what, is_asked in has_none.items():
         if is_asked:
-            message = f"--origin {origin}: there is no {what} in its simulated world."
+            message = f"--origin {origin}: its simulated world has no {what}."
             raise ImpossibleError(message)

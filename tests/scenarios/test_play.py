@@ -193,7 +193,11 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--permanent --policy no-breaker", "--permanent: a consumer reports to ours; no-breaker"),
         ("--groups 4", "--groups are of FIFO queues: add --fifo"),
         ("--fifo --policy published-pattern", "sends without a message group"),
-        ("--origin sns", "only DLQs that SQS fills"),
+        ("--origin sns --policy no-breaker", "sends letters to a queue alone"),
+        ("--origin lambda --reports", "no consumer of a queue is there"),
+        ("--origin sns --fifo", "no order within message groups"),
+        ("--origin sns --scenario 17", "no second source queue"),
+        ("--origin kafka", "invalid choice"),
         ("--scen 1", "unrecognized arguments"),
     ],
 )
