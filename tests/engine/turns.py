@@ -14,9 +14,6 @@ from typing import Any
 from fakes.faults import Act, Response, Script, Wire, nothing
 from redrive.passes import parallel
 
-#: Whoever waits longer for a turn has lost it to a fault of this module.
-LOST_AFTER_SECONDS = 60
-
 Ready = Callable[[], bool]
 
 
@@ -27,6 +24,7 @@ class Turns(Executor):
         self._rng = Random(seed)
         self._waiting: list[tuple[Semaphore, Ready]] = []
         self._futures: list[Future[Any]] = []
+        self._is_stuck = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Let `fn` run when its turn comes."""
@@ -64,14 +62,17 @@ class Turns(Executor):
         self.give_way(lambda: all(one.done() for one in self._futures))
 
     def _hand_over(self) -> None:
-        drawn = self._rng.choice([one for one in self._waiting if one[1]()])
-        self._waiting.remove(drawn)
-        drawn[0].release()
+        """Where nobody can go on all are let go to say so: a limit in time would hang on how busy the machine is."""
+        ready = [one for one in self._waiting if one[1]()]
+        self._is_stuck |= not ready
+        for one in self._waiting.copy() if self._is_stuck else [self._rng.choice(ready)]:
+            self._waiting.remove(one)
+            one[0].release()
 
-    @staticmethod
-    def _take(turn: Semaphore) -> None:
-        if not turn.acquire(timeout=LOST_AFTER_SECONDS):
-            raise TimeoutError("nobody hands the turn over")
+    def _take(self, turn: Semaphore) -> None:
+        turn.acquire()
+        if self._is_stuck:
+            raise RuntimeError("everybody waits for somebody else")
 
 
 class WireInTurns(Wire):
