@@ -176,3 +176,44 @@ def test_a_trial_is_not_spread() -> None:
     trial = Permit(limit=1_000, reason="a probe", is_probe=True)
 
     assert delays(0.5, trial, flaps=MOST_FLAPS) == {timedelta()}
+
+
+# Where nobody can delay a letter.
+
+UNDELAYED = replace(TERMS, longest_delay=timedelta(), ahead=timedelta(seconds=20))
+CALM = a_circuit()
+HIDDEN = a_return(strikes=1, last_redrive=ago(seconds=TERMS.time_to_fail.total_seconds()))
+
+
+def decided(cases: Sequence[Case], circuit: Circuit = CALM) -> Admission:
+    one = Admission(circuit, WINDOW, UNLIMITED, NOW)
+    one.decide(cases, [0.0] * len(cases), circuit, UNDELAYED, NOW, is_end=True)
+    return one
+
+
+def test_controls_wait_for_suspects_that_are_hidden_as_nobody_can_delay_them() -> None:
+    one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW)
+
+    went = one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), UNDELAYED, NOW, is_end=True)
+
+    held = [(case.message_id, what.reason) for case, what in went if isinstance(what, Hold)]
+    assert held == [
+        (HIDDEN.message_id, HoldReason.BACKOFF),
+        *((case.message_id, HoldReason.CONTROL) for case in FEW[-CONTROLS:]),
+    ]
+
+
+def test_until_when_they_are_hidden_is_remembered() -> None:
+    later = a_circuit(suspects_until=NOW + timedelta(minutes=10))
+
+    assert decided([HIDDEN, *FEW]).suspects_until == NOW + timedelta(seconds=60)
+    assert decided([HIDDEN, *FEW], later).suspects_until == NOW + timedelta(minutes=10)
+    assert decided(FEW).suspects_until is None
+
+
+def test_where_sqs_delays_suspects_they_are_on_their_way_and_nobody_waits_for_them() -> None:
+    one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW)
+
+    one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), TERMS, NOW, is_end=True)
+
+    assert one.suspects_until is None
