@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
+from zlib import crc32
 
 from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
@@ -131,7 +132,12 @@ class ToSource(Importing):
         for destination, some in self._destinations.each_with(cases):
             source, limit = destination.source, destination.facts.max_message_size
             outgoing = [
-                Outgoing(letter=case.letter, trail=case.replay_trail(source.name), size_limit=limit)
+                Outgoing(
+                    letter=case.letter,
+                    trail=case.replay_trail(source.name),
+                    size_limit=limit,
+                    salt=_salt(case.entry),
+                )
                 for case in some
             ]
             record = partial(self._replayed, source.name, now)
@@ -162,6 +168,7 @@ class ToParkingLot(Importing):
                 letter=case.letter,
                 trail=case.next_trail(self._session.name_of(case), None),
                 size_limit=self._limit,
+                salt=_salt(case.entry),
             )
             for case in cases
         ]
@@ -179,3 +186,11 @@ class ToParkingLot(Importing):
             error=entry.error,
             note=self._note,
         )
+
+
+def _salt(entry: Entry | None) -> int:
+    """Another each time that the letter was brought back and deleted again, which may be within five minutes.
+
+    Taken for a repetition by a FIFO queue, it would be noted as sent, and be nowhere.
+    """
+    return crc32("\n".join(entry.history).encode()) if entry else 0

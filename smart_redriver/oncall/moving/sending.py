@@ -183,5 +183,6 @@ class SendBack:
             letter=self._edit(case.letter) if self._edit else case.letter,
             trail=trail,
             size_limit=destination.facts.max_message_size,
+            salt=case.entry.salt if case.entry else 0,
         )
         return Leaving(outgoing, record)
