@@ -19,6 +19,7 @@ from redrive.core.ledger import Entry
 from redrive.core.outgoing import Outgoing
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
+from redrive.core.sight import is_out_of_sight
 from redrive.errors import CallFailed
 from redrive.passes.effects import Effects, Sending
 from redrive.passes.ports import DeadLetters, Ledger, ParkingLot, Source
@@ -108,7 +109,13 @@ class RealHands:
         for case, decision in discards:
             effects.tell("letter.discarded", case, decision.reason)
         effects.counts["discarded"] += len(discards)
-        return _with(effects, delete([case.letter for case, _ in discards], self._dead_letters))
+        deleted = delete([case.letter for case, _ in discards], self._dead_letters)
+        effects = _with(effects, deleted)
+        if deleted.not_deleted and self._dead_letters.is_fifo:
+            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            left = {fault.key for fault in deleted.not_deleted}
+            effects.add(self.release([case for case, _ in discards if case.message_id in left]))
+        return effects
 
     def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
         """Send letters to the parking lot."""
@@ -340,7 +347,14 @@ def count_redrives(effects: Effects, name: str, redrives: Sequence[tuple[Case, R
     """Count letters that were redriven to the source of this name, and tell of each."""
     for case, decision in redrives:
         effects.counts["redriven"] += 1
-        effects.sendings.append(Sending(name, decision.delay, decision.is_suspect))
+        effects.sendings.append(
+            Sending(
+                source=name,
+                delay=decision.delay,
+                is_suspect=decision.is_suspect,
+                is_unseen=is_out_of_sight(case),
+            )
+        )
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
 
 

@@ -16,11 +16,12 @@ Event = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One letter of a batch that was accepted by its source queue."""
+    """One letter of a batch that was accepted by its source queue. `is_unseen`: it would come back out of sight."""
 
     source: str
     delay: timedelta
     is_suspect: bool
+    is_unseen: bool = False
 
 
 @dataclass(slots=True)

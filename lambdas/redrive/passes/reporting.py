@@ -98,6 +98,8 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
 def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
     """Whether something is about to change: a verdict, the circuit, or that letters are let go as others succeeded."""
     has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
+    if depth and any(one.is_open(now) for one in circuit.tallies):
+        return True
     return bool(circuit.pending or (depth and (circuit.state is not State.CLOSED or has_heard)))
 
 
