@@ -15,7 +15,7 @@ from redrive.core.batch import Batch
 from redrive.core.case import Case, trail_after
 from redrive.core.cause import error_of
 from redrive.core.decision import Decision, Discard, Hold, Park, ParkReason, Redrive
-from redrive.core.ledger import Entry
+from redrive.core.ledger import Entry, Status
 from redrive.core.outgoing import Outgoing
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
@@ -230,7 +230,7 @@ class RealHands:
         new = {
             case.message_id: replace(case.known(name), salt=int(now.timestamp()))
             for case, _ in redrives
-            if case.entry is None
+            if case.entry is None or _has_no_salt(case.entry)
         }
         if new:
             self._ledger.write_ledger(list(new.values()), [], now)
@@ -301,6 +301,11 @@ class RealHands:
         effects = Effects()
         effects.saw(faults)
         return effects
+
+
+def _has_no_salt(entry: Entry) -> bool:
+    """Whether its consumer told of the letter before a pass met it: nothing was sent under its name yet."""
+    return entry.status is Status.FAILED and not entry.salt
 
 
 def only(decided: Decided, kind: type[D]) -> list[tuple[Case, D]]:
