@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from fakes.faults import Wire, die_after, fail_entries, lose_answer, nth, on
+from fakes.sqs import Rest
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.oncall.desk import Desk
@@ -335,3 +336,18 @@ def test_a_drain_says_that_of_a_group_one_letter_is_out(desk: Desk) -> None:
     desk.dead_letters("a-1")
 
     assert "Of each message group one letter is out at a time" in desk("drain", "--yes").said
+
+
+def test_a_left_over_copy_that_can_not_be_deleted_cuts_nothing_of_its_group_off(
+    desk: Desk, out: str
+) -> None:
+    """Hidden, it would hide what came after it, and the letters before it would look like the whole group."""
+    desk.fail_again()
+    refused = nth("DeleteMessageBatch", 0, fail_entries({0}, "InternalError"))
+
+    desk.redriver.pass_over(Wire(refused))
+
+    assert desk.in_order(DLQ) == ["a-1", "a-2", "a-1"]
+    name = desk.world.queue_name(DLQ)
+    hidden = desk.world.sqs.inspect.messages(name, Rest.IN_FLIGHT)
+    assert desk.entry(out).current_id not in {one.message_id for one in hidden}

@@ -147,14 +147,34 @@ def test_a_circuit_counts_returns_and_reports_of_its_batches() -> None:
     assert (tally.came_back, tally.reported, tally.succeeded) == (2, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("changes", "shows"),
+    [
+        ({"size": 1, "unseen": 1}, True),
+        ({"size": 3, "unseen": 1, "succeeded": 2}, True),
+        ({"size": 3, "unseen": 3, "succeeded": 2}, False),
+        ({"size": 3, "unseen": 3}, False),
+        ({"size": 3, "unseen": 3, "suspects": 3}, True),
+        ({"size": 3, "unseen": 3, "suspects": 3, "succeeded": 1}, False),
+        ({"size": 1, "unseen": 1, "succeeded": 1}, False),
+    ],
+)
+def test_who_failed_is_known_of_one_letter_or_where_all_suspects_did(
+    changes: dict[str, Any], shows: bool
+) -> None:
+    tally = a_tally(is_gone=True, known_until=NOW, **changes)
+
+    assert tally.shows_who_failed is shows
+
+
 def test_as_many_may_be_out_of_sight_as_could_be_accounted_for_four_times_over() -> None:
     good = a_tally(succeeded=3)
     bad = a_tally(succeeded=2, is_gone=True, known_until=NOW)
 
     assert allowance([]) == 1
     assert allowance([a_tally(size=1, unseen=1, succeeded=1)]) == 4
-    assert allowance([bad, good]) == 12
     assert allowance([good, bad]) == 1
+    assert allowance([bad, good]) == 6, "one could not be told lately"
     assert allowance([good, replace(bad, unseen=0)]) == 12
 
 

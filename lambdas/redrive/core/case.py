@@ -167,7 +167,7 @@ class Case:
         if self.is_presumed and tally is not None:
             # Of several that nobody saw one has failed, and nobody knows which.
             is_strike = judged.is_strike or circuit.has_success_near(judged.sent_at)
-            return is_strike and tally.unseen == 1 and tally.is_unexplained
+            return is_strike and tally.shows_who_failed
         return judged.is_strike
 
     @property

@@ -1,6 +1,7 @@
 """Which letters may go whose copies would come back out of sight: so few that what became of each can be told. Pure.
 
-Four times as many at once as were accounted for in one batch; after one that can't be told, one alone. A suspect among them goes alone always: it is likely to fail, and all others that went with it had to go again.
+Four times as many at once as were accounted for in one batch; after one that can't be told, one alone. Suspects go by
+themselves: they are likely to fail, and all others that went with them had to go again.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Sight:
         others = [one for one in hidden if one[1].is_unblemished]
         # By turns, or those that come first would keep the others from ever going.
         if suspects and not (self._was_suspect and others):
-            going = suspects[:1] if self._is_first else []  # else all wait until nothing is out
-            self._room, self._is_first = 0, False
+            going = suspects if self._is_first else []  # else all wait until nothing is out
+            self._room = 0
             return going
         chosen = others[: max(0, self._room)]
         self._room -= len(chosen)

@@ -26,8 +26,9 @@ BOOKS_MISSED = timedelta(hours=2)
 #: A message is done soon, or it is not: of more spans than these nothing new is to be learned.
 SPANS = 30
 
-#: A batch of which all are done shows that so many times as many may go.
+#: A batch of which all are done shows that so many times as many may go; and where lately one could not be told.
 GROWTH = 4
+GROWTH_IN_DOUBT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,12 @@ class Tally:
     def is_read(self, now: datetime) -> bool:
         """Whether its queue's books could be read lately, so that they will tell what is to be told."""
         return self.known_until is not None and now < self.known_until + BOOKS_MISSED
+
+    @property
+    def shows_who_failed(self) -> bool:
+        """Whether what is unexplained is one letter's failure, or all of those from whom nothing else was expected."""
+        is_all = self.size - self.succeeded - self.came_back >= self.unseen
+        return self.is_unexplained and is_all and self.unseen in (1, self.suspects)
 
     @property
     def is_over(self) -> bool:
@@ -131,10 +138,14 @@ def latest(tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
 
 def allowance(tallies: Iterable[Tally]) -> int:
     """Letters that may be out of sight at once: each of them has to go again where one of them can't be found."""
+    tallies = list(tallies)
+    growth = (
+        GROWTH_IN_DOUBT if any(one.unseen and one.is_unexplained for one in tallies) else GROWTH
+    )
     allowed = 1
     for one in tallies:
         if one.unseen and one.is_accounted:
-            allowed = max(allowed, GROWTH * one.unseen)
+            allowed = max(allowed, growth * one.unseen)
         elif one.unseen and one.is_unexplained:
             allowed = 1
     return allowed
