@@ -12,6 +12,7 @@ from bench import (
     console,
     drain,
     engine,
+    fifo,
     load,
     memory,
     profile,
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "reports": reports.bench,
     "console": console.bench,
     "load": load.bench,
+    "fifo": fifo.bench,
 }
 
 

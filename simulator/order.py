@@ -71,7 +71,7 @@ class OrderRecord:
         return [found for group in self.sent for found in self._tried_past(group, among)]
 
     def repeats(self, within: timedelta) -> list[str]:
-        """Bodies that succeeded again within so long after they had; one for each time."""
+        """Bodies that succeeded again sooner than so long after they had; one for each time."""
         return [body for group in self.tries for body in self._repeats(group, within)]
 
     def _first_successes(self, group: str) -> Iterator[tuple[int, str]]:
@@ -117,6 +117,6 @@ class OrderRecord:
         for one in self.tries[group]:
             if one.done_at is None:
                 continue
-            if one.body in before and one.done_at - before[one.body] <= within:
+            if one.body in before and one.done_at - before[one.body] < within:
                 yield one.body
             before[one.body] = one.done_at

@@ -29,6 +29,7 @@ class Witness:
         self._sends: Counter[str] = Counter()
         self._in_hand: defaultdict[str, set[str]] = defaultdict(set)
         self._replaced: set[str] = set()
+        self._dlq, self._lot = (world.queue_name(queue) for queue in (DLQ, PARKING_LOT))
         world.sqs.inspect.subscribe(self._see)
 
     def note_what_the_ledger_knows(self) -> None:
@@ -48,7 +49,7 @@ class Witness:
         """Copies beyond the one that each letter should have come to: done, or at rest somewhere."""
         copies = Counter(self._world.deliveries.done)
         for queue in (*self._world.source_names, DLQ, PARKING_LOT):
-            copies.update(message.body for message in self._world.sqs.inspect.messages(queue))
+            copies.update(self._world.bodies(queue))
         return sum((copies - Counter(self._world.sent)).values())
 
     @property
@@ -92,7 +93,7 @@ class Witness:
     def _parked_and_not_listed(self) -> list[str]:
         """Bodies in the parking lot that the ledger does not call parked. One parked twice is listed once."""
         listed = {one.current_id for one in self.ledger().values() if one.status is Status.PARKED}
-        parked = self._world.sqs.inspect.messages(PARKING_LOT)
+        parked = self._world.sqs.inspect.messages(self._lot)
         bodies_listed = {message.body for message in parked if message.message_id in listed}
         return sorted({message.body for message in parked} - bodies_listed)
 
@@ -104,9 +105,9 @@ class Witness:
         message, body = event.message, event.message.body
         if event.kind == "moved":
             self._arrivals[body] += 1
-        if event.queue_name in (DLQ, PARKING_LOT) and event.kind in ("moved", "sent"):
+        if event.queue_name in (self._dlq, self._lot) and event.kind in ("moved", "sent"):
             self._in_hand[body].add(message.message_id)
-        if event.queue_name in (DLQ, PARKING_LOT) and event.kind == "deleted":
+        if event.queue_name in (self._dlq, self._lot) and event.kind == "deleted":
             self._in_hand[body].discard(message.message_id)
         if event.kind == "sent" and self._originals.setdefault(body, message) is not message:
             self._sees_sent_on(message)

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
-from fakes.sqs import Rest
+from fakes.sqs import Message, Rest
 from redrive.aws.sources import owner_of
 from redrive.aws.state_table import StateStore
 from redrive.core.case import Case
@@ -229,15 +229,19 @@ class Desk:
 
     # What is there now.
 
+    def messages(self, queue: str) -> list[Message]:
+        """Every message in a queue."""
+        messages: list[Message] = self.world.sqs.inspect.messages(self.world.queue_name(queue))
+        return messages
+
     def bodies(self, queue: str) -> list[str]:
         """Every body in a queue, sorted."""
-        name = self.world.queue_name(queue)
-        return sorted(message.body for message in self.world.sqs.inspect.messages(name))
+        return sorted(message.body for message in self.messages(queue))
 
     def in_order(self, queue: str) -> list[str]:
         """Every body in a FIFO queue, in the order of sending."""
-        messages = self.world.sqs.inspect.messages(self.world.queue_name(queue))
-        return [one.body for one in sorted(messages, key=lambda one: one.sequence_number)]
+        messages = sorted(self.messages(queue), key=lambda one: one.sequence_number)
+        return [one.body for one in messages]
 
     def visible(self, queue: str) -> int:
         name = self.world.queue_name(queue)

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
-from fakes.faults import fail_entries, nth
+from fakes.faults import Wire, die_after, fail_entries, lose_answer, nth, on
+from fakes.sqs import Rest
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from tests.oncall.desk import Desk
 
+LOST = EndpointConnectionError(endpoint_url="https://aws.invalid")
 OUT = "its copy is out: what became of that is not known yet"
 BEHIND = "an earlier letter of its message group stays"
 TWELVE = [f"a-{number:02}" for number in range(12)]
@@ -224,6 +227,39 @@ def test_an_edited_letter_keeps_its_group_and_undo_puts_the_original_into_the_pa
     assert (message.body, message.group_id) == ("a-broken", "a")
 
 
+@pytest.mark.parametrize("by_a_pass", [True, False])
+def test_an_edit_of_attributes_alone_is_sent_although_the_letter_just_was_and_nobody_noted_it(
+    desk: Desk, by_a_pass: bool
+) -> None:
+    (original_id,) = desk.dead_letters(
+        "a-1", MessageAttributes={"kind": {"DataType": "String", "StringValue": "broken"}}
+    )
+    if by_a_pass:
+        desk.sleep(300)
+        desk.redriver.pass_over(Wire(nth("SendMessageBatch", 0, die_after)))
+        desk.sleep(270)  # what the pass had in hand is visible again
+    else:
+        lost = on("SendMessageBatch", lose_answer(LOST))
+        assert desk("replay", "--from-dlq", "--all", "--yes", script=lost).code != 0
+
+    ran = desk("edit", original_id, "--from-dlq", "--yes")
+
+    assert ran.code == 0, ran.said
+    kinds = [one.attributes["kind"]["StringValue"] for one in desk.messages(SOURCE)]
+    assert kinds == ["broken", "mended"]
+
+
+def test_what_a_pass_has_sent_unnoted_is_not_repeated_by_a_replay(desk: Desk) -> None:
+    desk.dead_letters("a-1")
+    desk.sleep(300)
+    desk.redriver.pass_over(Wire(nth("SendMessageBatch", 0, die_after)))
+    desk.sleep(270)  # what the pass had in hand is visible again
+
+    desk("replay", "--from-dlq", "--all", "--yes")
+
+    assert (desk.bodies(SOURCE), desk.bodies(DLQ)) == (["a-1"], [])
+
+
 def test_many_are_edited_in_the_order_of_their_groups(desk: Desk) -> None:
     desk.park("a-1 broken", "a-2 broken", "b-1 fine", "b-2 broken")
 
@@ -251,6 +287,21 @@ def test_an_import_keeps_groups_and_their_order(desk: Desk, where: str) -> None:
         "b-1": "b"
     }
     assert [one for one in desk.in_order(where) if one[0] == "a"] == TWELVE[:3]
+
+
+@pytest.mark.parametrize("command", [["import", "--to", "parking-lot"], ["undo"]])
+def test_what_is_brought_back_and_deleted_is_brought_back_again_within_five_minutes(
+    desk: Desk, command: list[str]
+) -> None:
+    desk.park("a-1", "a-2")
+    name, *options = command
+    for file in ("first.jsonl", "second.jsonl"):
+        desk("delete", "--all", "--export", file, "--yes", answer="2")
+
+        ran = desk(name, "first.jsonl", *options, "--yes")
+
+        assert ran.code == 0, ran.said
+        assert desk.in_order(PARKING_LOT) == ["a-1", "a-2"]
 
 
 def test_an_imported_letter_of_no_group_is_a_group_by_itself(desk: Desk) -> None:
@@ -285,3 +336,18 @@ def test_a_drain_says_that_of_a_group_one_letter_is_out(desk: Desk) -> None:
     desk.dead_letters("a-1")
 
     assert "Of each message group one letter is out at a time" in desk("drain", "--yes").said
+
+
+def test_a_left_over_copy_that_can_not_be_deleted_cuts_nothing_of_its_group_off(
+    desk: Desk, out: str
+) -> None:
+    """Hidden, it would hide what came after it, and the letters before it would look like the whole group."""
+    desk.fail_again()
+    refused = nth("DeleteMessageBatch", 0, fail_entries({0}, "InternalError"))
+
+    desk.redriver.pass_over(Wire(refused))
+
+    assert desk.in_order(DLQ) == ["a-1", "a-2", "a-1"]
+    name = desk.world.queue_name(DLQ)
+    hidden = desk.world.sqs.inspect.messages(name, Rest.IN_FLIGHT)
+    assert desk.entry(out).current_id not in {one.message_id for one in hidden}

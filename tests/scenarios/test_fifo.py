@@ -11,7 +11,7 @@ from simulator.scenarios import Played
 
 WINDOW = timedelta(minutes=5)
 
-#: Queues that one meets. Of a group of ten or more SQS shows no more than ten: these follow further down.
+#: Queues that one meets. Of a group of ten or more SQS shows no more than ten: of those behind them numbers tell.
 WORLDS = {
     "a healthy consumer": "--letters 100 --groups 10",
     "as many groups as letters": "--letters 100 --groups 100",
@@ -26,6 +26,12 @@ WORLDS = {
     "a long visibility timeout": "--letters 60 --groups 12 --visibility-timeout 900 --down-hours 3",
     "counts that are wrong": "--letters 60 --groups 12 --count-lag 60 --count-noise 2 --down-hours 1",
     "a twentieth of the calls throttled": "--scenario 12 --poison 0 --groups 40",
+    "large groups, and every receive fails half of the time": "--letters 60 --groups 3 --receive-failures 0.5",
+    "large groups in a partial outage": "--letters 60 --groups 4 --partial 0.4 --down-hours 2",
+    "large groups and a consumer that flaps": "--letters 60 --groups 4 --flapping 10/10",
+    "large groups, and it takes long to fail": "--letters 60 --groups 4 --visibility-timeout 300 --receive-failures 0.4",
+    "a consumer that is switched off, and fails then": "--letters 24 --groups 6 --off-hours 3 --receive-failures 0.5",
+    "a consumer that is switched off for longer than a day": "--letters 24 --groups 6 --off-hours 30 --receive-failures 0.5",
     "large groups and reports": "--letters 60 --groups 3 --receive-failures 0.5 --reports",
     "poison in large groups, reported as permanent": "--letters 60 --groups 3 --poison 3 --permanent",
 }

@@ -21,6 +21,7 @@ from redrive.core.hearing import (
     UNKNOWN_LETTER,
     Hearing,
     Told,
+    hear,
     with_kept_trail,
 )
 from redrive.core.ledger import Entry, Status
@@ -276,6 +277,17 @@ def test_a_message_that_will_be_tried_again_is_no_letter_yet() -> None:
 
 def test_who_does_not_say_which_receive_it_was_may_mean_the_last() -> None:
     assert changed(heard(a_first_failure(None)), "new").status is Status.FAILED
+
+
+def test_who_does_not_say_of_a_fifo_queue_which_receive_it_was_does_not_mean_the_last() -> None:
+    name = f"{QUEUE}.fifo"
+
+    def of_fifo(max_receives: int) -> Hearing:
+        told = Told(outcome=a_first_failure(None, queue=name), at=NOW)
+        return hear([told], {}, {name: max_receives})
+
+    assert of_fifo(MAX_RECEIVES).entries == {}
+    assert changed(of_fifo(1), "new").status is Status.FAILED, "there is no other"
 
 
 def test_a_message_that_succeeded_at_its_first_visit_is_nobodys_letter() -> None:

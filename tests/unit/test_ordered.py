@@ -15,6 +15,8 @@ from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, ParkReason, Redrive
 from redrive.core.ledger import COPIES_KEPT, REPLACED_IDS_KEPT, Entry, Status
 from redrive.core.ordered import (
+    CUT_PATIENCE,
+    DEDUPLICATION_WINDOW,
     LONGEST_OUT,
     LONGEST_OUT_UNSEEN,
     Fate,
@@ -23,6 +25,7 @@ from redrive.core.ordered import (
     in_order,
     without_copies,
 )
+from redrive.core.tally import Tally
 from redrive.passes.lane import FIFO_AHEAD
 from redrive.settings import FifoPoison, Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, a_trail, an_entry
@@ -61,6 +64,26 @@ UNJUDGED = a_circuit(judged=())
 WHOLE = of_batch_7(is_whole=True)
 UNSHOWN = of_batch_7(Verdict.NO_EVIDENCE)
 
+PAST_REPEATING = FIFO.time_to_fail + DEDUPLICATION_WINDOW
+JUST_BEFORE = PAST_REPEATING - timedelta(seconds=1)
+PAST_CUT = SETTLED + CUT_PATIENCE
+
+
+def counted(**changes: Any) -> Circuit:
+    """Batch 7 of three letters, two of which succeeded."""
+    known = {"known_until": NOW, "succeeded": 2} | changes
+    tally = Tally(batch=7, sent_at=NOW, sent_by=NOW, due_at=NOW, size=3, unseen=3, **known)
+    return replace(of_batch_7(), tallies=(tally,))
+
+
+def idle(circuit: Circuit) -> Circuit:
+    """Nothing has shown that the consumer was at work."""
+    return replace(circuit, judged=(a_judged(id=7, verdict=Verdict.NO_EVIDENCE),))
+
+
+UNEXPLAINED = counted(is_gone=True)
+UNREAD = replace(counted(known_until=None, succeeded=0), judged=UNSHOWN.judged)
+
 
 @pytest.mark.parametrize(
     ("case", "circuit", "terms", "expected"),
@@ -80,22 +103,33 @@ UNSHOWN = of_batch_7(Verdict.NO_EVIDENCE)
         (kept(sent_before=SETTLED), UNJUDGED, FIFO, Fate.DONE),
         (kept(sent_before=SETTLED + LONGEST_OUT), of_batch_7(), BUSY, Fate.DONE),
         (kept(sent_before=SETTLED, view=GroupView.CUT), of_batch_7(), FIFO, Fate.OUT),
-        (kept(sent_before=SETTLED, view=GroupView.FULL), of_batch_7(), FIFO, Fate.DONE),
-        (kept(sent_before=SETTLED, view=GroupView.FULL, strikes=1), of_batch_7(), FIFO, Fate.BACK),
+        (kept(sent_before=SETTLED, view=GroupView.FULL), of_batch_7(), FIFO, Fate.OUT),
+        (kept(sent_before=PAST_REPEATING, view=GroupView.FULL), UNEXPLAINED, FIFO, Fate.BACK),
+        (kept(sent_before=PAST_REPEATING, view=GroupView.CUT), UNEXPLAINED, FIFO, Fate.OUT),
+        (kept(sent_before=PAST_CUT, view=GroupView.CUT), UNEXPLAINED, FIFO, Fate.BACK),
+        (kept(sent_before=JUST_BEFORE, view=GroupView.FULL), UNEXPLAINED, FIFO, Fate.OUT),
+        (kept(sent_before=SETTLED), UNEXPLAINED, FIFO, Fate.DONE),
+        (kept(view=GroupView.FULL), counted(succeeded=2, came_back=1), BUSY, Fate.DONE),
+        (kept(view=GroupView.FULL), counted(reported=3), BUSY, Fate.DONE),
+        (kept(sent_before=PAST_REPEATING, view=GroupView.FULL), counted(), FIFO, Fate.OUT),
+        (kept(sent_before=SETTLED), counted(is_gone=True), BUSY, Fate.DONE),
+        (kept(sent_before=SETTLED + LONGEST_OUT), counted(), BUSY, Fate.OUT),
+        (kept(sent_before=SETTLED + timedelta(days=9)), idle(counted()), BUSY, Fate.OUT),
         (
-            kept(sent_before=SETTLED, view=GroupView.FULL),
+            kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL),
             of_batch_7(Verdict.FAILURE),
             FIFO,
             Fate.BACK,
         ),
         (
-            kept(sent_before=SETTLED, view=GroupView.FULL),
-            replace(UNSHOWN, failed_at=NOW),
+            kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL),
+            replace(UNREAD, failed_at=NOW),
             FIFO,
             Fate.BACK,
         ),
-        (kept(sent_before=SETTLED, view=GroupView.FULL), UNSHOWN, FIFO, Fate.OUT),
-        (kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL), UNSHOWN, FIFO, Fate.DONE),
+        (kept(sent_before=SETTLED, view=GroupView.FULL), UNREAD, FIFO, Fate.OUT),
+        (kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL), UNREAD, FIFO, Fate.DONE),
+        (kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL), UNSHOWN, FIFO, Fate.BACK),
         (kept(sent_before=SETTLED + LONGEST_OUT), UNSHOWN, BUSY, Fate.OUT),
         (kept(sent_before=SETTLED + LONGEST_OUT_UNSEEN), UNSHOWN, BUSY, Fate.DONE),
     ],
@@ -115,12 +149,23 @@ UNSHOWN = of_batch_7(Verdict.NO_EVIDENCE)
         "likewise, if nobody remembers its batch",
         "it has been in the source queue for hours",
         "the next look may show the end of its group",
-        "the end of its group is out of sight, and others succeeded",
-        "likewise, but it came back before",
-        "likewise, and its batch failed",
-        "likewise, and something has failed since it was sent",
-        "likewise, and nothing is known of the others",
+        "the end of its group is out of sight, and some of its batch succeeded",
+        "likewise, and one of the batch can't be explained: it may be this",
+        "likewise, and the next look may show the end",
+        "likewise, and it has not for long",
+        "one can't be explained, and a repetition would come within five minutes",
+        "one can't be explained, and it is not this: all of its group was seen",
+        "those that were not met again are as many as were deleted",
+        "the end of each was reported",
+        "the books don't tell yet",
+        "messages are in the source queue, and none as old as its batch",
+        "messages as old are in the source queue for hours",
+        "likewise, for days, with nobody at work",
+        "nothing was counted, and its batch failed",
+        "the books can't be read, and something has failed since it was sent",
+        "likewise, and nothing has",
         "likewise, for hours",
+        "nothing was counted, for hours",
         "the source queue is not empty, and nobody was seen at work",
         "likewise, for a day",
     ],

@@ -1,5 +1,6 @@
 """What is sent, how it is cut into calls, and what is made of the answers."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -253,6 +254,44 @@ def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_oft
         entry(salt=1),
     ]
     assert first["MessageDeduplicationId"] not in {one["MessageDeduplicationId"] for one in others}
+
+
+def deduplication_id(message_id: str = "m1", **attributes: dict[str, Any]) -> str:
+    letter = a_letter(message_id=message_id, group_id="a", attributes=attributes)
+    return Outgoing(letter=letter, trail=a_trail(), size_limit=1_000_000).deduplication_id
+
+
+def test_a_letter_whose_attributes_alone_were_edited_is_not_taken_for_its_repetition() -> None:
+    text, blob = {"DataType": "String"}, {"DataType": "Binary"}
+    ids = [
+        deduplication_id(),
+        deduplication_id(a=text | {"StringValue": "1"}),
+        deduplication_id(a=text | {"StringValue": "2"}),
+        deduplication_id(b=text | {"StringValue": "1"}),
+        deduplication_id(a={"DataType": "String.kind", "StringValue": "1"}),
+        deduplication_id(a=text | {"StringValue": "1"}, b=text | {"StringValue": "2"}),
+        deduplication_id(a=text | {"StringValue": "2"}, b=text | {"StringValue": "1"}),
+        deduplication_id(a=text | {"StringValue": "b6:String1:2"}),
+        deduplication_id(a=blob | {"BinaryValue": b"\x00"}),
+        deduplication_id(a=blob | {"BinaryValue": b"\xff"}),
+    ]
+
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_order_of_attributes_and_what_only_a_receive_says_of_them_make_no_difference() -> None:
+    one, other = (
+        {"DataType": "Number", "StringValue": "1"},
+        {"DataType": "Binary", "BinaryValue": b"\0"},
+    )
+    received = {**one, "StringListValues": [], "BinaryListValues": []}
+
+    assert deduplication_id(a=one, b=other) == deduplication_id(b=other, a=received)
+
+
+@pytest.mark.parametrize("message_id", ["m1", "m" * 100, "of a file: ünlike SQS's own"])
+def test_a_deduplication_id_is_one_that_sqs_takes(message_id: str) -> None:
+    assert re.fullmatch(r"[0-9A-Za-z!-/:-@\[-`{-~]{1,128}", deduplication_id(message_id))
 
 
 def test_a_letter_of_no_group_is_a_group_by_itself() -> None:

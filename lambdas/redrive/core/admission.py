@@ -22,6 +22,7 @@ from redrive.core.decision import (
 from redrive.core.ordered import Fate, fate, in_order
 from redrive.core.pacing import MAX_SQS_DELAY, Pacer
 from redrive.core.permit import Permit
+from redrive.core.sight import Sight
 from redrive.core.triage import Terms, failed_at, hold_unless_expiring, triage
 from redrive.settings import Settings
 
@@ -65,6 +66,7 @@ class Admission:
         self._has_met_suspects = awaits_suspects
         #: Until when suspects are hidden that nobody can delay, as far as was seen.
         self.suspects_until = circuit.suspects_until
+        self._sight = Sight(circuit, now)
         self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
 
     @property
@@ -101,6 +103,9 @@ class Admission:
         decided += held
         urgent_before = now - terms.retention + terms.margin
         due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
+        if terms.is_fifo:
+            due, waiting = self._sight.let_through(due)
+            decided += [(case, _awaiting(case, what.strikes, terms, now)) for case, what in waiting]
         in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
         is_last = is_end and not _are_followed(due, decided)
         self._note_held_back(decided, terms, now)
@@ -147,8 +152,7 @@ class Admission:
             case Fate.DONE:
                 return Discard(reason="SUCCEEDED")
             case Fate.OUT:
-                strikes = case.strikes(circuit)
-                return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
+                return _awaiting(case, case.strikes(circuit), terms, now)
             case Fate.BACK:
                 return None
 
@@ -233,6 +237,10 @@ class Admission:
         if not can_delay or slot == decision.delay:
             return decision
         return replace(decision, delay=slot)
+
+
+def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:
+    return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
 
 
 def _are_followed(

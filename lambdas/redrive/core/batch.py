@@ -51,6 +51,11 @@ class Heard:
     tries: int = 0
     causes: tuple[CauseCount, ...] = ()
 
+    @property
+    def ended(self) -> int:
+        """Letters that it says the end of."""
+        return self.succeeded + self.failed + self.suspects_failed + self.parked
+
     def __add__(self, other: Heard) -> Heard:
         """Both together."""
         causes = Counter({one.cause: one.letters for one in self.causes})

@@ -48,6 +48,17 @@ class Case:
         return self.letter.original_id
 
     @property
+    def is_presumed(self) -> bool:
+        """Whether its copy may have come back where nobody sees it, and nobody told of it."""
+        entry = self.entry
+        return (
+            self.is_kept
+            and entry is not None
+            and entry.status is Status.REDRIVEN
+            and not entry.is_settled
+        )
+
+    @property
     def is_replaced(self) -> bool:
         """Whether an accepted send has replaced this copy already, so that it may only be deleted."""
         return self.entry is not None and self.entry.has_replaced(self.message_id)
@@ -112,6 +123,14 @@ class Case:
             return False
         return self._was_doubtful or (judged is not None and judged.was_alone)
 
+    def was_alone(self, circuit: Circuit) -> bool:
+        """Whether it failed with nobody beside it to be compared with, and was expected to."""
+        tally = circuit.tally(self.batch)
+        if self.is_presumed and tally is not None:
+            return tally.is_unexplained and tally.size == tally.suspects
+        judged = circuit.judged_batch(self.batch)
+        return judged is not None and judged.was_alone
+
     def was_suspect(self, circuit: Circuit) -> bool:
         """Whether nothing else was expected of the letter when it was sent in its last batch.
 
@@ -143,7 +162,14 @@ class Case:
         if self.entry is not None and self.entry.counted_batch == batch:
             return False
         judged = circuit.judged_batch(batch)
-        return judged is not None and judged.is_strike
+        if judged is None:
+            return False
+        tally = circuit.tally(batch)
+        if self.is_presumed and tally is not None:
+            # Of several that nobody saw one has failed, and nobody knows which.
+            is_strike = judged.is_strike or circuit.has_success_near(judged.sent_at)
+            return is_strike and tally.shows_who_failed
+        return judged.is_strike
 
     @property
     def contradicts_a_report(self) -> bool:

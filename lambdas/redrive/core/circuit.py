@@ -6,14 +6,18 @@ Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdict
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 from redrive.core.batch import JUDGED_KEPT, Batch, Judged, Verdict
 from redrive.core.causes import CauseCircuit
+from redrive.core.tally import Tally, latest
 
 #: More flaps in a row than these say no more.
 MOST_FLAPS = 4
+
+#: Batches that are sent one after the other are compared like letters of one batch.
+AT_THE_SAME_TIME = timedelta(minutes=15)
 
 #: The last batches that tell whether suspects are about.
 SUSPECTS_SHOW_IN = 5
@@ -97,6 +101,7 @@ class Circuit:
         held_suspects: letters that are hidden until their last chance.
         suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
         causes: letters that fail for one cause while others succeed.
+        tallies: of a FIFO queue the last batches, counted: their letters are kept until it is known what became of them.
         reason: why the state is what it is, for people.
 
     """
@@ -131,6 +136,7 @@ class Circuit:
     reason: str = "new"
     orders: Orders = Orders()
     causes: tuple[CauseCircuit, ...] = ()
+    tallies: tuple[Tally, ...] = ()
     pending: tuple[Batch, ...] = ()
     judged: tuple[Judged, ...] = field(default=(), repr=False)
 
@@ -189,6 +195,24 @@ class Circuit:
         if batch_id is None:
             return None  # most letters are on their first visit: two hundred batches need not be looked at for each
         return next((batch for batch in self.judged if batch.id == batch_id), None)
+
+    def has_success_near(self, at: datetime) -> bool:
+        """Whether another batch succeeded that was sent at about the same time."""
+        return any(
+            one.verdict is Verdict.SUCCESS and abs(one.sent_at - at) <= AT_THE_SAME_TIME
+            for one in self.judged
+        )
+
+    def tally(self, batch_id: int | None) -> Tally | None:
+        """What is counted of the batch of this id."""
+        return next((one for one in self.tallies if one.batch == batch_id), None)
+
+    def with_tally(self, changed: Tally) -> Circuit:
+        """This circuit with this tally, in the place of the one of the same batch."""
+        if self.tally(changed.batch) is None:
+            return replace(self, tallies=latest((*self.tallies, changed)))
+        tallies = (changed if one.batch == changed.batch else one for one in self.tallies)
+        return replace(self, tallies=tuple(tallies))
 
     def with_batch(self, changed: Batch) -> Circuit:
         """This circuit with the pending batch of the same id replaced by `changed`."""

@@ -18,6 +18,7 @@ from redrive.core.decision import ParkReason
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Trail
 from redrive.core.outcomes import DeliveryOutcome, Result
+from redrive.queue_names import is_fifo
 
 #: Why an outcome was left out.
 ANOTHER_QUEUE = "of another queue"
@@ -175,8 +176,13 @@ def _tries(outcome: DeliveryOutcome, entry: Entry, max_receives: int) -> int:
 
 
 def _is_last(outcome: DeliveryOutcome, max_receives: int) -> bool:
-    """Whether SQS moves the message to the DLQ now; who does not say which receive it was is believed to mean the last."""
-    return outcome.receive_count is None or outcome.receive_count >= max_receives
+    """Whether SQS moves the message to the DLQ now; who does not say which receive it was is believed to mean the last.
+
+    Not of a FIFO queue: what is taken for failed there goes again, while it is tried still, and its group after it.
+    """
+    if outcome.receive_count is None:
+        return max_receives == 1 or not is_fifo(outcome.queue)
+    return outcome.receive_count >= max_receives
 
 
 def _failed(outcome: DeliveryOutcome, entry: Entry, tries: int, max_receives: int) -> Entry:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from redrive.core.batch import Batch, Heard, Judged, Verdict
-from redrive.core.books import Account
+from redrive.core.books import Account, Books
 from redrive.core.breaker import failed, succeeded
 from redrive.core.causes import with_failures, with_successes
 from redrive.core.circuit import Circuit, State
 from redrive.core.evidence import Evidence
 from redrive.core.permit import cause_cool_down
+from redrive.core.tally import counted
 from redrive.core.verdict import Judgement, weigh
 from redrive.settings import Settings
 
@@ -155,6 +156,8 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
             circuit = circuit.with_batch(batch)
         elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
             circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
+        if tally := circuit.tally(batch_id):
+            circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))
     return circuit
 
 
@@ -170,7 +173,20 @@ def note_reports(
             circuit = circuit.with_batch(replace(batch, heard=batch.heard + told))
         elif (judged := circuit.judged_batch(batch_id)) and judged.is_strike:
             circuit = _hold_causes(circuit, told, settings, now, roll)
+        if tally := circuit.tally(batch_id):
+            circuit = circuit.with_tally(replace(tally, reported=tally.reported + told.ended))
     return replace(circuit, heard_at=now)
+
+
+def count_unseen(circuit: Circuit, books: Books | None) -> Circuit:
+    """The circuit with what the books tell by now of batches with letters that are out of sight."""
+    if books is None:
+        return circuit
+    batches: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
+    for tally in circuit.tallies:
+        if (counts := counted(tally, batches, books)) is not tally:
+            circuit = circuit.with_tally(counts)
+    return circuit
 
 
 def judge_left_failing(

@@ -23,6 +23,7 @@ from redrive.core.case import Case, GroupView
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason
 from redrive.core.ledger import Entry, Status
+from redrive.core.tally import Tally
 from redrive.core.triage import Terms, hold_unless_expiring
 from redrive.settings import FifoPoison, Settings
 
@@ -34,6 +35,14 @@ POISON = frozenset({ParkReason.MAX_ATTEMPTS, ParkReason.PERMANENT, ParkReason.GA
 LONGEST_OUT = timedelta(hours=2)
 #: As long where nothing shows that the consumer was at work: switched off, it may have received none of them.
 LONGEST_OUT_UNSEEN = timedelta(hours=24)
+
+
+#: What the end of an answer cut off is looked at again for so long, to see all of its group.
+CUT_PATIENCE = timedelta(minutes=10)
+
+#: Sent again sooner, a letter that was done would be repeated while SQS swallows repetitions of what has the same id.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+DEDUPLICATION_WINDOW = timedelta(minutes=5)
 
 
 class Fate(Enum):
@@ -49,7 +58,7 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
 
     A report tells it, a copy that was met, or a batch that succeeded as a whole. Else time does: what has had time to
     fail, and is neither in its source queue nor with its group, is done. Of a group of ten or more the end can't be
-    seen; there the batch's verdict has to do.
+    seen: there numbers tell, see `tally`, and what they can't explain is sent again.
     """
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
@@ -57,21 +66,38 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         return known
     if circuit.pending_batch(entry.batch):
         return Fate.OUT
-    judged = circuit.judged_batch(entry.batch)
+    judged, tally = circuit.judged_batch(entry.batch), circuit.tally(entry.batch)
     if judged is not None and judged.has_succeeded_as_a_whole:
+        return Fate.DONE
+    if tally is not None and tally.is_accounted:
         return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
     settled_at += timedelta(seconds=settings.verdict_grace_seconds)
-    is_seen = judged is not None and judged.verdict is not Verdict.NO_EVIDENCE
-    longest = LONGEST_OUT if is_seen else LONGEST_OUT_UNSEEN
-    if now < settled_at or not (terms.is_source_empty or now >= settled_at + longest):
+    has_left = terms.is_source_empty or (tally is not None and tally.is_gone)
+    if now < settled_at or not (has_left or now - settled_at >= _longest(judged, tally, now)):
         return Fate.OUT
     if case.group_view is GroupView.WHOLE:
         return Fate.DONE
     is_overdue = now >= settled_at + LONGEST_OUT
-    if case.group_view is GroupView.CUT and not is_overdue:
+    if case.group_view is GroupView.CUT and now < settled_at + CUT_PATIENCE:
         return Fate.OUT  # the next look is likely to show all of it
-    return _out_of_sight(case, judged, circuit, is_overdue=is_overdue)
+    if tally is not None and tally.is_unexplained:
+        is_over = now >= (entry.last_redrive or now) + terms.time_to_fail + DEDUPLICATION_WINDOW
+        return Fate.BACK if is_over else Fate.OUT
+    if not is_overdue or (tally is not None and tally.is_read(now)):
+        return Fate.OUT
+    return Fate.BACK if tally is None or _has_failed(case, judged, circuit) else Fate.DONE
+
+
+def _longest(judged: Judged | None, tally: Tally | None, now: datetime) -> timedelta:
+    """How long a copy may be out while messages are in its source queue, once it had time to fail.
+
+    Where the books can be read they would show that it has left: it is there as long as they don't, and nobody at work.
+    """
+    is_seen = judged is not None and judged.verdict is not Verdict.NO_EVIDENCE
+    if tally is None or not tally.is_read(now):
+        return LONGEST_OUT if is_seen else LONGEST_OUT_UNSEEN
+    return LONGEST_OUT_UNSEEN if is_seen else timedelta.max
 
 
 def known_fate(entry: Entry) -> Fate | None:
@@ -83,20 +109,15 @@ def known_fate(entry: Entry) -> Fate | None:
     return None
 
 
-def _out_of_sight(case: Case, judged: Judged | None, circuit: Circuit, *, is_overdue: bool) -> Fate:
-    """What became of a copy that would stand behind the end of what can be seen of its group.
+def _has_failed(case: Case, judged: Judged | None, circuit: Circuit) -> bool:
+    """Whether anything failed since the copy was sent, where no numbers tell what became of it.
 
     Not that it failed, unless something else did: sent again and again, one that succeeds would be done each time.
     """
-    if judged is not None and judged.verdict is Verdict.SUCCESS:
-        return Fate.BACK if case.is_suspect else Fate.DONE
     sent_at = case.last_try
-    has_failed = (
-        circuit.failed_at is not None and sent_at is not None and circuit.failed_at >= sent_at
-    )
-    if has_failed or (judged is not None and judged.verdict is Verdict.FAILURE):
-        return Fate.BACK
-    return Fate.DONE if is_overdue else Fate.OUT
+    if circuit.failed_at is not None and sent_at is not None and circuit.failed_at >= sent_at:
+        return True
+    return judged is not None and judged.verdict is Verdict.FAILURE
 
 
 def in_order(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
-from zlib import crc32
 
 from redrive.core.letter import (
     MAX_MESSAGE_ATTRIBUTES,
@@ -66,13 +66,26 @@ class Outgoing:
 
     @property
     def deduplication_id(self) -> str:
-        """The same whenever this copy is sent on as often redriven, with this body, by what one ledger knows.
+        """The same whenever this copy is sent on as often redriven, with this content, by what one ledger knows.
 
-        So a FIFO queue swallows what a crash between send and record repeats within five minutes.
+        So a FIFO queue swallows what a crash between send and record repeats within five minutes, and nothing else. A
+        digest, as a message id out of a file may be too long to stand in it.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
         """
-        body = crc32(self.letter.body.encode())
-        return f"{self.letter.message_id}.{self.trail.redrive_count}.{body:08x}.{self.salt}"
+        digest = sha256()
+        for part in self._told_apart_by():
+            digest.update(b"%d:" % len(part))  # or "ab", "c" were the same as "a", "bc"
+            digest.update(part)
+        return digest.hexdigest()
+
+    def _told_apart_by(self) -> Iterator[bytes]:
+        letter = self.letter
+        for one in (letter.message_id, self.trail.redrive_count, self.salt, letter.body):
+            yield str(one).encode()
+        for name, attribute in sorted(letter.attributes.items()):
+            yield name.encode()
+            for value in _sendable(attribute).values():
+                yield value if isinstance(value, bytes) else str(value).encode()
 
 
 @dataclass(slots=True)

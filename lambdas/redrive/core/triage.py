@@ -150,9 +150,7 @@ def _has_had_its_last_chance(
         or case.last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
     ):
         return False
-    judged = circuit.judged_batch(case.batch)
-    was_alone = judged is not None and judged.was_alone
-    is_convicted = was_alone and strikes >= STRIKES_THAT_CONVICT
+    is_convicted = case.was_alone(circuit) and strikes >= STRIKES_THAT_CONVICT
     return strikes >= settings.max_attempts or (
         is_convicted and case.redrives >= settings.max_attempts
     )

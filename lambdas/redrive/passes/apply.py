@@ -15,10 +15,11 @@ from redrive.core.batch import Batch
 from redrive.core.case import Case, trail_after
 from redrive.core.cause import error_of
 from redrive.core.decision import Decision, Discard, Hold, Park, ParkReason, Redrive
-from redrive.core.ledger import Entry
+from redrive.core.ledger import Entry, Status
 from redrive.core.outgoing import Outgoing
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
+from redrive.core.sight import is_out_of_sight
 from redrive.errors import CallFailed
 from redrive.passes.effects import Effects, Sending
 from redrive.passes.ports import DeadLetters, Ledger, ParkingLot, Source
@@ -109,7 +110,13 @@ class RealHands:
         for case, decision in discards:
             effects.tell("letter.discarded", case, decision.reason)
         effects.counts["discarded"] += len(discards)
-        return _with(effects, delete([case.letter for case, _ in discards], self._dead_letters))
+        deleted = delete([case.letter for case, _ in discards], self._dead_letters)
+        effects = _with(effects, deleted)
+        if deleted.not_deleted and self._dead_letters.is_fifo:
+            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            left = {fault.key for fault in deleted.not_deleted}
+            effects.add(self.release([case for case, _ in discards if case.message_id in left]))
+        return effects
 
     def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
         """Send letters to the parking lot."""
@@ -264,7 +271,7 @@ class RealHands:
         new = {
             case.message_id: replace(case.known(name), salt=int(now.timestamp()))
             for case, _ in redrives
-            if case.entry is None
+            if case.entry is None or _has_no_salt(case.entry)
         }
         if new:
             self._ledger.write_ledger(list(new.values()), [], now)
@@ -335,6 +342,11 @@ class RealHands:
         effects = Effects()
         effects.saw(faults)
         return effects
+
+
+def _has_no_salt(entry: Entry) -> bool:
+    """Whether its consumer told of the letter before a pass met it: nothing was sent under its name yet."""
+    return entry.status is Status.FAILED and not entry.salt
 
 
 def only(decided: Decided, kind: type[D]) -> list[tuple[Case, D]]:
@@ -412,7 +424,15 @@ def count_redrives(
     has_succeeded = True if settles_at_once else None
     for case, decision in redrives:
         effects.counts["redriven"] += 1
-        effects.sendings.append(Sending(name, decision.delay, decision.is_suspect, has_succeeded))
+        effects.sendings.append(
+            Sending(
+                source=name,
+                delay=decision.delay,
+                is_suspect=decision.is_suspect,
+                has_succeeded=has_succeeded,
+                is_unseen=is_out_of_sight(case),
+            )
+        )
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
 
 

@@ -35,6 +35,7 @@ def ask_witness(state: PassState, lane: Lane, now: datetime) -> None:
     circuit = lane.circuit
     since = circuit.failed_at if circuit.left_failing and circuit.failed_at else now
     start = min((one.sent_at for one in circuit.pending), default=since)
+    start = min(start, lane.tallied_since() or start)
     try:
         lane.books = state.tools.witness.since(start - BEFORE, now, lane.source.name)
     except CallFailed as failed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from redrive.core.circuit import State
+from redrive.core.circuit import Circuit, State
 from redrive.passes import assess, guard
 from redrive.passes.pass_state import PassState
 
@@ -36,9 +36,16 @@ def has_work(state: PassState, now: datetime) -> bool:
             return True
         if any(one.judgement.verdict is not None for one in rulings):
             return True
+        if _is_counted(circuit) != _is_counted(lane.circuit):
+            return True
         if state.dlq.depth and (lane.allow(now).limit or assess.is_worth_a_look(state, now)):
             return True
     return False
+
+
+def _is_counted(circuit: Circuit) -> list[tuple[bool, ...]]:
+    """What the numbers of batches tell of letters that are kept."""
+    return [(one.is_over, one.is_gone) for one in circuit.tallies]
 
 
 def _is_sweep_due(state: PassState, now: datetime) -> bool:

@@ -20,6 +20,7 @@ class Sending:
     """One letter of a batch that its source took.
 
     `has_succeeded` is known where the source's answer is the outcome; `cause` is that answer, where it is a failure.
+    `is_unseen`: it would come back out of sight.
     """
 
     source: str
@@ -27,6 +28,7 @@ class Sending:
     is_suspect: bool
     has_succeeded: bool | None = None
     cause: str | None = None
+    is_unseen: bool = False
 
 
 def settled(batch: Batch, sendings: Sequence[Sending]) -> Batch:

@@ -26,6 +26,7 @@ from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit, allow, believes_successes
 from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import calm_margin, urgent_margin
+from redrive.core.tally import Tally
 from redrive.core.triage import Terms
 from redrive.passes.apply import Destination
 from redrive.passes.circuit_keeper import CircuitKeeper
@@ -94,11 +95,17 @@ class Lane:
         """From a letter's first try to its move to the DLQ, for a consumer that just fails."""
         return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
 
+    def tallied_since(self) -> datetime | None:
+        """From when on the books tell more of batches whose letters are kept."""
+        return min((one.sent_at for one in self.circuit.tallies if not one.is_over), default=None)
+
     def wants_books(self, *, has_letters: bool) -> bool:
         """Whether the source's books can move anything."""
         if self.is_paused or self.source.settles_at_once:
             return False
         if self.circuit.pending or self.circuit.left_failing:
+            return True
+        if has_letters and self.tallied_since() is not None:
             return True
         return has_letters and self.circuit.state is State.OPEN
 
@@ -133,6 +140,7 @@ class Lane:
         circuit = judging.judge_left_failing(
             self.circuit, self._since_failure(), self.settings, now, self.roll
         )
+        circuit = judging.count_unseen(circuit, self.books)
         is_canary = circuit.state is State.HALF_OPEN
         others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
         evidence = {
@@ -285,8 +293,25 @@ class Lane:
             due_at=last_try_at + self._time_to_count(),
             is_complete=True,
         )
+        circuit = self._tallied(circuit, complete)
         paced_until = self.admission.paced_until if self.admission else None
         return replace(circuit.with_batch(complete), paced_until=paced_until)
+
+    def _tallied(self, circuit: Circuit, batch: Batch) -> Circuit:
+        """The circuit with the numbers of a batch whose letters are kept until it is known what became of them."""
+        if not self.known_facts.is_fifo:
+            return circuit
+        unseen = [one for one in self._sendings if one.is_unseen]
+        tally = Tally(
+            batch=batch.id,
+            sent_at=batch.sent_at,
+            sent_by=batch.tried_by,
+            due_at=batch.due_at,
+            size=batch.size,
+            unseen=len(unseen),
+            suspects=sum(one.is_suspect for one in unseen),
+        )
+        return circuit.with_tally(tally)
 
     def _time_to_count(self) -> timedelta:
         """From a letter's first try to the moment when, having failed, it has returned and can be counted."""

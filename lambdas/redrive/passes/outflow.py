@@ -101,7 +101,7 @@ class Outflow:
         cases: Sequence[Case] = read.cases
         if state.dlq.is_fifo and not are_marked:
             cases, are_marked = self._without_copies(cases, now), True
-        cases = self._one_of_each(cases)
+        cases = self._without_further_copies(cases)
         if not are_marked:
             self._charge_later(cases, now)
         decided = self._decided(cases, now)
@@ -193,6 +193,14 @@ class Outflow:
         if cases:
             mean = sum(case.letter.weight for case in cases) / len(cases)
             self._letter_bytes = max(self._letter_bytes or 1.0, mean)
+
+    def _without_further_copies(self, cases: Sequence[Case]) -> list[Case]:
+        one_of_each = self._one_of_each(cases)
+        if self._state.dlq.is_fifo:
+            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            here = {case.message_id for case in one_of_each}
+            self._release_later([case for case in cases if case.message_id not in here])
+        return one_of_each
 
     def _one_of_each(self, cases: Sequence[Case]) -> list[Case]:
         """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.

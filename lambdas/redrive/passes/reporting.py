@@ -71,6 +71,8 @@ BUSY_SECONDS = 60
 
 #: While the consumer reports what becomes of the letters that are out, the pass goes on: hear, judge, send the next.
 LISTENING_SECONDS = 5
+#: Of a message group the next letter goes when the last one's end is heard of: its pace is that of the looks.
+LISTENING_SECONDS_FIFO = 2
 
 
 def _look_again(state: PassState, report: Report, now: datetime) -> int:
@@ -84,7 +86,7 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     )
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
     if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
-        return LISTENING_SECONDS
+        return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
     is_busy = any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
     if is_unfinished or waits_for_permit or is_busy or state.has_unread_reports:
         return min(idle, BUSY_SECONDS)
@@ -98,6 +100,8 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
 def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
     """Whether something is about to change: a verdict, the circuit, or that letters are let go as others succeeded."""
     has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
+    if depth and any(one.is_open(now) for one in circuit.tallies):
+        return True
     return bool(circuit.pending or (depth and (circuit.state is not State.CLOSED or has_heard)))
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import islice
+from zlib import crc32
 
 from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
-from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
 from smart_redriver.oncall.letters.jsonlines import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.sending import Destinations, why_not_served
+from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.terminal import Advance
 
 #: Sends letters of a file, of which each has its trail already.
 Send = Callable[[Sequence[Outgoing]], Sent]
@@ -36,8 +40,22 @@ class Importing(ABC):
         #: Of FIFO queues the groups that wait for a letter that was refused.
         self._stopped: set[str | None] = set()
 
-    def take(self, few: Sequence[Kept]) -> None:
-        """Import a few letters."""
+    def take_all(self, letters: Iterable[Kept], advance: Advance = lambda _: None) -> None:
+        """Import letters, a few at a time, each few under the lease; after Ctrl-C none but those in hand.
+
+        Raises CallFailed and Refused.
+        """
+        owner, reading = new_owner(), iter(letters)
+        with self._session.terminal.interrupts() as interrupts:
+            few = list(islice(reading, ENTRIES_PER_CALL))
+            while few and not interrupts.came:
+                with shift(self._session, owner):
+                    self._take(few)
+                advance(len(few))
+                few = list(islice(reading, ENTRIES_PER_CALL))
+        self.tally.was_interrupted = bool(few)
+
+    def _take(self, few: Sequence[Kept]) -> None:
         known = self._session.store.read_ledger(one.letter.original_id for one in few).entries
         absent: dict[str, Case] = {}
         for one in few:
@@ -121,6 +139,7 @@ class ToSource(Importing):
                     size_limit=limit,
                     may_carry_trail=source.carries_trails,
                     may_return=not source.settles_at_once,
+                    salt=_salt(case.entry),
                 )
                 for case in some
             ]
@@ -152,6 +171,7 @@ class ToParkingLot(Importing):
                 letter=case.letter,
                 trail=case.next_trail(self._session.name_of(case), None),
                 size_limit=self._limit,
+                salt=_salt(case.entry),
             )
             for case in cases
         ]
@@ -169,3 +189,11 @@ class ToParkingLot(Importing):
             error=entry.error,
             note=self._note,
         )
+
+
+def _salt(entry: Entry | None) -> int:
+    """Another each time that the letter was brought back and deleted again, which may be within five minutes.
+
+    Taken for a repetition by a FIFO queue, it would be noted as sent, and be nowhere.
+    """
+    return crc32("\n".join(entry.history).encode()) if entry else 0

@@ -200,5 +200,6 @@ class SendBack:
             size_limit=destination.facts.max_message_size,
             may_carry_trail=destination.source.carries_trails,
             may_return=not destination.source.settles_at_once,
+            salt=case.entry.salt if case.entry else 0,
         )
         return Leaving(outgoing, record)

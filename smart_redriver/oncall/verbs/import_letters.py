@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from redrive.core.outgoing import ENTRIES_PER_CALL
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.kept_file import KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.group_order import tell_import_order
 from smart_redriver.oncall.moving.importing import ToParkingLot, ToSource
 from smart_redriver.oncall.moving.meant import SAMPLES, sample
-from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
@@ -55,10 +53,6 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         recorded(session, f"import {file.path} to {importing.where}", request.reason) as ended,
         session.terminal.progress("Importing", total) as advance,
     ):
-        owner, reading = new_owner(), iter(file)
-        while few := list(islice(reading, ENTRIES_PER_CALL)):
-            with shift(session, owner):
-                importing.take(few)
-            advance(len(few))
+        importing.take_all(file, advance)
         ended.extend(tally_in_words(importing.tally, "imported"))
     return finish(session, importing.tally, Choice(), "imported")

@@ -21,7 +21,6 @@ from smart_redriver.oncall.letters.kept_file import KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot
 from smart_redriver.oncall.moving.parking import Park
-from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.moving.work import Tally, Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
@@ -105,10 +104,7 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
 
 def _bring_back(session: Session, request: UndoRequest, gone: list[Kept]) -> Tally:
     importing = ToParkingLot(session, request.reason)
-    owner = new_owner()
-    for start in range(0, len(gone), ENTRIES_PER_CALL):
-        with shift(session, owner):
-            importing.take(gone[start : start + ENTRIES_PER_CALL])
+    importing.take_all(gone)
     return importing.tally
 
 

@@ -1,0 +1,106 @@
+"""Of letters that would come back out of sight so many go that it can be told what became of each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from redrive.core.case import Case, GroupView
+from redrive.core.circuit import Circuit
+from redrive.core.decision import Redrive
+from redrive.core.ledger import Status
+from redrive.core.sight import Sight, is_out_of_sight
+from redrive.core.tally import Tally
+from tests.unit.examples import NOW, a_circuit, a_letter, an_entry
+from tests.unit.situations import redrive
+
+
+def tally(unseen: int, *, suspects: int = 0, **known: Any) -> Tally:
+    at = NOW - timedelta(minutes=5)
+    return Tally(
+        batch=7,
+        sent_at=at,
+        sent_by=at,
+        due_at=NOW + timedelta(minutes=1),
+        size=unseen,
+        unseen=unseen,
+        suspects=suspects,
+        **known,
+    )
+
+
+def after(*tallies: Tally, **changes: Any) -> Circuit:
+    return a_circuit(tallies=tallies, **changes)
+
+
+def due(
+    *names: str, view: GroupView = GroupView.FULL, strikes: int = 0
+) -> list[tuple[Case, Redrive]]:
+    return [
+        (Case(letter=a_letter(message_id=name), group_view=view), redrive(strikes=strikes))
+        for name in names
+    ]
+
+
+def going(circuit: Circuit, letters: list[tuple[Case, Redrive]]) -> list[str]:
+    some, waiting = Sight(circuit, NOW).let_through(letters)
+    assert len(some) + len(waiting) == len(letters)
+    return [case.message_id for case, _ in some]
+
+
+GOOD = tally(1, succeeded=1)
+
+
+def test_the_first_of_them_goes_alone_and_others_go_as_they_come() -> None:
+    letters = [*due("a", "b"), *due("seen", "seen too", view=GroupView.WHOLE)]
+
+    assert going(after(), letters) == ["a", "seen", "seen too"]
+
+
+def test_four_times_as_many_go_as_were_accounted_for() -> None:
+    assert going(after(GOOD), due(*"abcdef")) == list("abcd")
+
+
+def test_those_that_are_out_take_the_places_of_others() -> None:
+    assert going(after(GOOD, tally(3)), due(*"abc")) == ["a"]
+
+
+def test_where_the_consumer_reports_all_go() -> None:
+    assert going(after(tally(3), heard_at=NOW - timedelta(hours=1)), due(*"abc")) == list("abc")
+
+
+def test_suspects_go_by_themselves_when_nothing_is_out() -> None:
+    letters = [*due("a", "b"), *due("s", "t", strikes=2), *due("seen", view=GroupView.WHOLE)]
+
+    assert going(after(GOOD), letters) == ["s", "t", "seen"]
+
+
+def test_others_wait_for_a_suspect_until_nothing_is_out() -> None:
+    assert going(after(GOOD, tally(1)), [*due("a"), *due("suspect", strikes=2)]) == []
+
+
+def test_after_a_suspect_it_is_the_others_turn() -> None:
+    was_suspect = tally(1, suspects=1, succeeded=1)
+
+    assert going(after(was_suspect), [*due("a"), *due("suspect", strikes=2)]) == ["a"]
+    assert going(after(was_suspect), due("suspect", strikes=2)) == ["suspect"]
+
+
+def test_the_rounds_of_a_pass_share_what_may_go() -> None:
+    sight = Sight(after(GOOD), NOW)
+
+    first, _ = sight.let_through(due(*"abc"))
+    second, waiting = sight.let_through([*due("d", "e"), *due("suspect", strikes=1)])
+
+    assert len(first) == 3
+    assert second == []
+    assert len(waiting) == 3
+
+
+def test_what_an_answer_cut_off_is_in_sight_unless_it_was_not_for_long() -> None:
+    entry = an_entry(status=Status.REDRIVEN, kept_id="m1")
+    letter = a_letter(message_id="m1")
+
+    assert not is_out_of_sight(Case(letter=letter, group_view=GroupView.CUT))
+    assert is_out_of_sight(Case(letter=letter, group_view=GroupView.CUT, entry=entry))
+    assert not is_out_of_sight(Case(letter=letter, group_view=GroupView.WHOLE, entry=entry))

@@ -1,0 +1,194 @@
+"""What numbers tell of letters that nobody can see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from redrive.core.batch import Heard, Verdict
+from redrive.core.books import Books, Minute
+from redrive.core.judging import charge, count_unseen, note_reports
+from redrive.core.tally import BOOKS_PATIENCE, TALLIES_KEPT, Tally, allowance, counted, latest
+from redrive.settings import Settings
+from tests.unit.examples import NOW, a_circuit, a_judged
+
+SENT = NOW - timedelta(minutes=10)
+
+
+def a_tally(**changes: Any) -> Tally:
+    """Three letters, sent ten minutes ago."""
+    usual = {"batch": 7, "sent_at": SENT, "sent_by": SENT, "size": 3, "unseen": 3}
+    return Tally(**{**usual, "due_at": SENT + timedelta(minutes=3), **changes})
+
+
+def books(*minutes: dict[str, Any]) -> Books:
+    """Minute after minute, from the one before the batch on; what is not told is nothing."""
+    start = SENT - timedelta(minutes=1)
+    gauges = {"visible": 0, "in_flight": 0, "delayed": 0}
+    return Books(
+        tuple(
+            Minute(at=start + timedelta(minutes=number), **gauges | told)
+            for number, told in enumerate(minutes)
+        )
+    )
+
+
+QUIET: dict[str, Any] = {}
+
+
+def test_all_that_were_deleted_on_a_quiet_queue_are_done() -> None:
+    tally = counted(a_tally(), (), books(QUIET, {"sent": 3, "deleted": 3}))
+
+    assert (tally.succeeded, tally.is_accounted) == (3, True)
+
+
+def test_of_three_two_were_deleted_and_one_of_them_is_not_explained() -> None:
+    one_moved = books(QUIET, {"sent": 3, "deleted": 2, "in_flight": 1}, QUIET, QUIET)
+
+    tally = counted(a_tally(), (), one_moved)
+
+    assert (tally.succeeded, tally.is_unexplained) == (2, True)
+
+
+def test_one_that_was_met_again_explains_what_was_not_deleted() -> None:
+    tally = counted(a_tally(came_back=1), (), books(QUIET, {"sent": 3, "deleted": 2}))
+
+    assert tally.is_accounted
+
+
+def test_what_others_may_have_been_is_not_counted_for_the_batch() -> None:
+    live_died = books(QUIET, {"sent": 5, "deleted": 4, "in_flight": 1}, QUIET, QUIET)
+
+    tally = counted(a_tally(), (), live_died)
+
+    assert (tally.succeeded, tally.is_unexplained) == (2, True)
+
+
+def test_a_moment_at_which_all_that_had_come_was_done_shows_it_whatever_follows() -> None:
+    later_they_fail = books(
+        QUIET, {"sent": 4, "deleted": 4}, {"sent": 9, "in_flight": 9}, {"in_flight": 9}
+    )
+
+    assert counted(a_tally(), (), later_they_fail).is_accounted
+
+
+def test_what_came_back_of_another_batch_is_not_what_was_deleted() -> None:
+    another = a_judged(3, 2, id=8, sent_at=SENT)
+    told = books(QUIET, {"sent": 6, "deleted": 4}, QUIET, QUIET)
+
+    assert counted(a_tally(), [another], told).succeeded == 3
+    assert counted(a_tally(), [replace(another, returned=0)], told).succeeded == 1
+
+
+def test_of_a_batch_sent_later_nothing_is_taken_off_a_span_that_ended_before() -> None:
+    later = a_judged(3, 3, id=8, sent_at=SENT + timedelta(minutes=2))
+    told = books(QUIET, {"sent": 5, "deleted": 2, "in_flight": 3}, {"in_flight": 3})
+
+    assert counted(a_tally(), [later], told).succeeded == 0
+
+
+def test_without_the_minute_before_nothing_is_counted() -> None:
+    told = books(QUIET, {"sent": 3, "deleted": 3})
+
+    tally = counted(a_tally(), (), Books(told.minutes[1:]))
+
+    assert (tally.succeeded, tally.known_until) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("minute", "is_gone"),
+    [
+        (QUIET, True),
+        ({"visible": None, "in_flight": None}, False),
+        ({"visible": 1, "oldest_age_seconds": 60.0}, True),
+        ({"visible": 1, "oldest_age_seconds": 200.0}, False),
+        ({"in_flight": 1, "oldest_age_seconds": None}, False),
+    ],
+    ids=[
+        "nothing is there",
+        "nothing is known",
+        "the oldest came later",
+        "the oldest may be ours",
+        "its age is not told",
+    ],
+)
+def test_a_batch_has_left_its_queue_when_nothing_there_is_as_old(
+    minute: dict[str, Any], is_gone: bool
+) -> None:
+    sending = {"sent": 3, "in_flight": 3, "oldest_age_seconds": 60.0}
+
+    tally = counted(a_tally(), (), books(QUIET, sending, sending, minute))
+
+    assert tally.is_gone is is_gone
+
+
+def test_nothing_is_unexplained_while_it_may_be_in_its_queue_still() -> None:
+    waits = {"visible": 3, "oldest_age_seconds": 600.0}
+    sent = {"sent": 3, "visible": 3, "oldest_age_seconds": 60.0}
+
+    tally = counted(a_tally(), (), books(QUIET, sent, waits, waits, waits))
+
+    assert not tally.is_unexplained
+    assert tally.is_open(tally.due_at)
+    assert not tally.is_open(tally.due_at + BOOKS_PATIENCE)
+
+
+def test_a_circuit_counts_returns_and_reports_of_its_batches() -> None:
+    circuit = a_circuit(tallies=(a_tally(),), judged=(a_judged(id=7),))
+
+    circuit = charge(circuit, {(7, False): 1, (7, True): 1})
+    circuit = note_reports(circuit, {7: Heard(succeeded=1, failed=1)}, Settings(), NOW, 0.5)
+    circuit = count_unseen(circuit, books(QUIET, {"sent": 3, "deleted": 1}))
+
+    (tally,) = circuit.tallies
+    assert (tally.came_back, tally.reported, tally.succeeded) == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "shows"),
+    [
+        ({"size": 1, "unseen": 1}, True),
+        ({"size": 3, "unseen": 1, "succeeded": 2}, True),
+        ({"size": 3, "unseen": 3, "succeeded": 2}, False),
+        ({"size": 3, "unseen": 3}, False),
+        ({"size": 3, "unseen": 3, "suspects": 3}, True),
+        ({"size": 3, "unseen": 3, "suspects": 3, "succeeded": 1}, False),
+        ({"size": 1, "unseen": 1, "succeeded": 1}, False),
+    ],
+)
+def test_who_failed_is_known_of_one_letter_or_where_all_suspects_did(
+    changes: dict[str, Any], shows: bool
+) -> None:
+    tally = a_tally(is_gone=True, known_until=NOW, **changes)
+
+    assert tally.shows_who_failed is shows
+
+
+def test_as_many_may_be_out_of_sight_as_could_be_accounted_for_four_times_over() -> None:
+    good = a_tally(succeeded=3)
+    bad = a_tally(succeeded=2, is_gone=True, known_until=NOW)
+
+    assert allowance([]) == 1
+    assert allowance([a_tally(size=1, unseen=1, succeeded=1)]) == 4
+    assert allowance([good, bad]) == 1
+    assert allowance([bad, good]) == 6, "one could not be told lately"
+    assert allowance([good, replace(bad, unseen=0)]) == 12
+
+
+def test_what_is_accounted_for_is_forgotten_first() -> None:
+    tallies = [a_tally(batch=number) for number in range(TALLIES_KEPT)]
+    tallies[5] = replace(tallies[5], succeeded=3)
+
+    kept = latest((*tallies, a_tally(batch=100)))
+
+    assert [one.batch for one in kept] == [*range(5), *range(6, TALLIES_KEPT), 100]
+
+
+def test_a_success_of_about_the_same_time_is_one_to_compare_with() -> None:
+    circuit = a_circuit(judged=(a_judged(id=7, verdict=Verdict.SUCCESS, sent_at=SENT),))
+
+    assert circuit.has_success_near(SENT + timedelta(minutes=15))
+    assert not circuit.has_success_near(SENT - timedelta(minutes=16))
