@@ -61,6 +61,17 @@ CONTENT_FAULTS = frozenset(
         "InvalidAttributeName",
         # Of a call with one entry: calls with more are split first.
         "BatchRequestTooLong",
+        # What Postgres answers where a table of jobs does not take a letter.
+        "CheckViolation",
+        "NotNullViolation",
+        "ForeignKeyViolation",
+        "UniqueViolation",
+        "ExclusionViolation",
+        "InvalidTextRepresentation",
+        "NumericValueOutOfRange",
+        "StringDataRightTruncation",
+        "UntranslatableCharacter",
+        "ProgramLimitExceeded",
     }
 )
 
@@ -104,6 +115,16 @@ TRANSIENT_FAULTS = frozenset(
         "ProxyConnectionError",
         "ResponseStreamingError",
         "SSLError",
+        # Postgres: locked by others, too slow, starting or stopping, full for the moment.
+        "LetterNotThere",
+        "LockNotAvailable",
+        "QueryCanceled",
+        "DeadlockDetected",
+        "SerializationFailure",
+        "TooManyConnections",
+        "OutOfMemory",
+        "DiskFull",
+        "ReadOnlySqlTransaction",
     }
 )
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
+from typing import TYPE_CHECKING
 
 from redrive.aws.books import CloudWatchClient, SourceBooks
 from redrive.aws.dead_letters import DeadLetters, ParkingLot
@@ -15,6 +16,9 @@ from redrive.aws.sqs import SqsClient, SqsQueue
 from redrive.aws.state_table import DynamoDbClient, StateStore
 from redrive.passes.ports import Journal, Tools
 from redrive.settings import Deployment
+
+if TYPE_CHECKING:
+    from redrive.postgres.database import Database
 
 
 def make_tools(
@@ -29,15 +33,22 @@ def make_tools(
     owner: str,
     workers: int = 1,
     pause: Callable[[float], None] = time.sleep,
+    database: Database | None = None,
 ) -> Tools:
-    """The tools of one pass, see `Tools`; `pause` waits before DynamoDB is asked again."""
+    """The tools of one pass, see `Tools`; `pause` waits before DynamoDB is asked again, `database` has a worker queue."""
+    memory = StateStore(
+        dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
+    )
+    if database is not None:
+        from redrive.postgres.tools import parts_of
+
+        parts = parts_of(database, deployment.queue_name, memory, clock)
+        return Tools(**parts, journal=journal, clock=clock, rng=rng, owner=owner, workers=workers)
     return Tools(
         dead_letters=dead_letters_of(deployment, sqs),
         parking_lot=parking_lot_of(deployment, sqs),
         sources=sources_of(deployment, sqs),
-        memory=StateStore(
-            dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
-        ),
+        memory=memory,
         witness=SourceBooks(cloudwatch),
         journal=journal,
         clock=clock,
