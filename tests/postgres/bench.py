@@ -54,6 +54,22 @@ class Bench:
         self.name = name
         self.place = server.place(name, time_to_fail_seconds=60)
         self.clock = VirtualClock()
+        self._make_state_table()
+        self.done: Counter[Any] = Counter()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._databases: list[Database] = []
+        self._by_wire: dict[Wire, Database] = {}
+
+    def begin_anew(self) -> None:
+        """The same database with nothing in it, and a state table without a word."""
+        self.owner.execute(
+            "truncate jobs, jobs_dlq, jobs_parked, jobs_held, jobs_redriven restart identity"
+        )
+        self._make_state_table()
+        self.done.clear()
+        self.events.clear()
+
+    def _make_state_table(self) -> None:
         self.dynamodb: Any = FakeDynamoDb(self.clock)
         self.dynamodb.create_table(
             TableName=TABLE,
@@ -61,9 +77,6 @@ class Bench:
             AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        self.done: Counter[Any] = Counter()
-        self.events: list[tuple[str, dict[str, Any]]] = []
-        self._databases: list[Database] = []
 
     def __enter__(self) -> Self:
         self.owner = self.server.connect(self.name)
@@ -81,6 +94,13 @@ class Bench:
         made = WiredDatabase(place, self._connect, wire) if wire else Database(place, self._connect)
         self._databases.append(made)
         return made
+
+    def _wired(self, wire: Wire) -> Database:
+        if wire not in self._by_wire:
+            for one in self._by_wire.values():
+                one.close()
+            self._by_wire = {wire: self.open(wire)}
+        return self._by_wire[wire]
 
     def _connect(self) -> psycopg.Connection[Any]:
         return self.server.connect(self.name, user=ROLE)
@@ -141,7 +161,7 @@ class Bench:
             rng=Random(1),
             owner=more.pop("owner", "me"),
             pause=lambda _: None,
-            database=self.open(wire) if wire else self.database,
+            database=self._wired(wire) if wire else self.database,
             **more,
         )
 
@@ -152,6 +172,30 @@ class Bench:
         deadline = self.clock.now() + timedelta(seconds=195)
         made = Settings(**{"initial_window": 100, **settings})
         return run_pass(tools or self.tools(wire), made, deadline=deadline)
+
+    def live(
+        self,
+        wire: Wire | None = None,
+        *,
+        fails: Failure = lambda _: None,
+        steps: int = 60,
+        **settings: Any,
+    ) -> int:
+        """Let passes and a worker take turns, each half a minute and later ten minutes, until nothing waits; how many passes have died.
+
+        A pass that dies is followed by others over a good wire.
+        """
+        deaths = 0
+        for step in range(steps):
+            try:
+                self.run_pass(wire, **settings)
+            except Crash:
+                deaths, wire = deaths + 1, None
+            self.work(fails)
+            if not (self.payloads("jobs") or self.payloads("jobs_dlq")):
+                break
+            self.clock.advance(30 if step < 8 else 600)
+        return deaths
 
     def outgoing(
         self, letters: Sequence[Letter], *, delay: timedelta = timedelta()
