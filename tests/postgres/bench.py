@@ -88,10 +88,15 @@ class Bench:
             one.close()
         self.owner.close()
 
-    def open(self, wire: Wire | None = None, place: JobsDatabase | None = None) -> Database:
+    def open(
+        self,
+        wire: Wire | None = None,
+        place: JobsDatabase | None = None,
+        connect: Callable[[], psycopg.Connection[Any]] | None = None,
+    ) -> Database:
         """The database as the re-driver's own role has it."""
-        place = place or self.place
-        made = WiredDatabase(place, self._connect, wire) if wire else Database(place, self._connect)
+        place, connect = place or self.place, connect or self._connect
+        made = WiredDatabase(place, connect, wire) if wire else Database(place, connect)
         self._databases.append(made)
         return made
 

@@ -15,21 +15,24 @@ from tests.postgres.bench import Bench
 _NUMBERS = count()
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[PostgresServer]:
-    directory = Path(
-        tempfile.mkdtemp(prefix="pg-")
-    )  # a short name: a socket's path has a hundred letters at most
+def prepared(directory: Path) -> PostgresServer:
+    """A server under way, with a database `template` that has the team's tables and ours."""
     running = PostgresServer(directory)
     running.start()
+    running.create("template")
+    migration = migration_of(running.place("template"))
+    with running.connect("template") as owner:
+        for part in (TABLES, migration.tables, migration.grants, migration.index):
+            owner.execute(part)
+    return running
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresServer]:
+    # A short name: a socket's path has a hundred letters at most.
+    directory = Path(tempfile.mkdtemp(prefix="pg-"))
+    running = prepared(directory)
     try:
-        running.create("template")
-        migration = migration_of(running.place("template"))
-        with running.connect("template") as owner:
-            owner.execute(TABLES)
-            owner.execute(migration.tables)
-            owner.execute(migration.grants)
-            owner.execute(migration.index)
         yield running
     finally:
         running.stop()

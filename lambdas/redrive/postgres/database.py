@@ -86,8 +86,12 @@ class Database:
     def _open(self, call: str) -> Connection:
         try:
             connection = self._connect()
-            connection.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
-            connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
+            try:
+                connection.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
+                connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
+            except psycopg.Error:
+                connection.close()
+                raise
         except psycopg.Error as error:
             raise CallFailed(call, NO_CONNECTION, _detail(error)) from error
         return connection
