@@ -10,11 +10,13 @@ from typing import Any, NoReturn
 from bench.option_types import flapping, number, whole
 from redrive.errors import SettingsError
 from redrive.settings import Mode, Settings
+from simulator.on_postgres import check_on_postgres
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
 
 OURS = "ours"
+ORIGINS = ("sqs", "postgres")
 RIVALS: dict[str, PolicyMaker] = {
     "no-breaker": NoBreaker,
     "published-pattern": PublishedPattern,
@@ -53,6 +55,7 @@ class Asked:
     json: bool
     lists: bool
     is_as_designed: bool
+    origin: str = "sqs"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,6 +81,8 @@ def parse(argv: Sequence[str]) -> Asked:
         scenario = named(options.scenario) if options.scenario else OWN
         settings = _settings(scenario, given, options.policy)
         wishes = _wishes(options, given, settings)
+        if options.origin == "postgres":
+            check_on_postgres(scenario, wishes)
         varied = vary(scenario, wishes, settings)
     except KeyError:
         parser.error(f"no scenario is named {options.scenario}; --list shows all of them.")
@@ -92,13 +97,18 @@ def parse(argv: Sequence[str]) -> Asked:
         seeds=range(options.seed, options.seed + options.seeds),
         json=options.json,
         lists=options.list,
+        origin=options.origin,
         is_as_designed=varied is scenario and scenario is not OWN and options.policy == OURS,
     )
 
 
 def _refuse_later(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    if options.origin != "sqs":
-        parser.error(f"--origin {options.origin}: only DLQs that SQS fills can be simulated yet.")
+    if options.origin not in ORIGINS:
+        parser.error(
+            f"--origin {options.origin}: only {' and '.join(ORIGINS)} can be simulated yet."
+        )
+    if options.origin == "postgres" and options.policy != OURS:
+        parser.error(f"--origin postgres: {options.policy} knows queues of SQS alone.")
 
 
 def _refuse_unheard(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -191,5 +201,5 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
     add("--permanent", action="store_true", help="and marks poison as permanent, which parks it")
     add("--fifo", action="store_true", help="FIFO queues, and a consumer that keeps their order")
     add("--groups", type=whole(1, 1_000_000), help="message groups of a FIFO queue (10)")
-    add("--origin", default="sqs", help="what fills the DLQ; only sqs can be simulated yet")
+    add("--origin", default="sqs", help="what fills the DLQ: sqs, or postgres, which is a real one")
     add("--watch-hours", type=number(0, 2000), help="when it ends, whatever is left")

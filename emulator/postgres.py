@@ -11,7 +11,10 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +128,20 @@ class PostgresServer:
             capture_output=True,
             **self._as,  # type: ignore[call-overload]
         )
+
+
+@contextmanager
+def running_postgres(*options: str) -> Iterator[PostgresServer]:
+    """A server for as long as somebody needs it; nothing is left of it."""
+    # A short name: a socket's path has a hundred letters at most.
+    directory = Path(tempfile.mkdtemp(prefix="pg-"))
+    server = PostgresServer(directory, *options)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(directory)
 
 
 def _binaries(directory: Path) -> Path:

@@ -13,9 +13,9 @@ from redrive.core.report import Report
 from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
 from redrive.passes.reporting import BUSY_SECONDS
 from redrive.passes.rhythm import Rhythm
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.wiring import make_tools
-from simulator.world import DLQ, PARKING_LOT, TABLE, World
+from simulator.world import TABLE, World
 
 #: What the deployed function has for one pass.
 PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
@@ -42,15 +42,7 @@ class SmartPolicy:
         self._rng = Random(seed)
         self._rhythm = Rhythm()
         names = world.source_names
-        self._deployment = Deployment(
-            queue_name=names[0],
-            table_name=TABLE,
-            dlq_url=world.url(DLQ),
-            source_queue_url=world.url(names[0]),
-            parking_lot_url=world.url(PARKING_LOT),
-            further_source_urls=tuple(world.url(name) for name in names[1:]),
-            outcome_queue_url=world.outcome_queue_url,
-        )
+        self._deployment = world.deployment()
         world.dynamodb.create_table(
             TableName=TABLE,
             KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
@@ -92,6 +84,7 @@ class SmartPolicy:
             rng=self._rng,
             owner=owner or f"pass-{len(self.reports)}",
             workers=self.workers,
+            database=self._world.database,
         )
         report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
         self._rhythm.looked(report, now())

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
+from redrive.settings import Deployment
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer, Reports
 from simulator.fifo_worker import FifoWorker
@@ -77,6 +78,8 @@ class World(Queues):
         self.cloudwatch: Any = FakeCloudWatch(
             self.clock, self._queues, lag_seconds=self.conditions.metrics_lag_seconds
         )
+        #: What a worker queue is in, where it is one; see `PostgresWorld`.
+        self.database: Any = None
         self.redrives: list[tuple[timedelta, int]] = []
         self.outcome_queue_url = self._outcome_queue()
         self._step = step
@@ -99,6 +102,22 @@ class World(Queues):
         if self.sources[of].consumer.reports:
             plain = self._reporter(self.sources[of], Reports(), self.rng)
             self._workers[of].report_deaths({one.message_id: one.body for one in dead}, plain)
+
+    def deployment(self) -> Deployment:
+        """Where the queues are, and the state table."""
+        first, *others = self.source_names
+        return Deployment(
+            queue_name=first,
+            table_name=TABLE,
+            dlq_url=self.url(DLQ),
+            source_queue_url=self.url(first),
+            parking_lot_url=self.url(PARKING_LOT),
+            further_source_urls=tuple(self.url(name) for name in others),
+            outcome_queue_url=self.outcome_queue_url,
+        )
+
+    def close(self) -> None:
+        """Let go of what the world has outside of this process: nothing, as a rule."""
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
         """Let something else happen once `moment` has come, before the policy's tick at that time."""

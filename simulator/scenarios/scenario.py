@@ -83,6 +83,7 @@ class Scenario:
         lasts: it is watched for this long even when nothing waits anywhere.
         until: then it ends, whatever is left.
         step: how finely time moves.
+        make_world: of what; by default of SQS queues.
 
     """
 
@@ -106,11 +107,12 @@ class Scenario:
     step: timedelta = timedelta(seconds=10)
     seeds: int = 5
     limits: Limits = field(default_factory=Limits)
+    make_world: Callable[..., World] = World
 
     def world(self, seed: int) -> World:
         """The world of this scenario, its letters in the DLQ."""
         consumer = self.consumer(seed)
-        world = World(
+        world = self.make_world(
             seed=seed,
             consumer=self.outage.befall(consumer) if self.outage else consumer,
             traffic=self.traffic,

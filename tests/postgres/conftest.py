@@ -1,24 +1,19 @@
 """A real Postgres for all of these tests: one server for each process of them, a new database for each test."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 
-from emulator.postgres import TABLES, PostgresServer
+from emulator.postgres import TABLES, PostgresServer, running_postgres
 from redrive.postgres.migration import migration_of
 from tests.postgres.bench import Bench
 
 _NUMBERS = count()
 
 
-def prepared(directory: Path) -> PostgresServer:
-    """A server under way, with a database `template` that has the team's tables and ours."""
-    running = PostgresServer(directory)
-    running.start()
+def prepare(running: PostgresServer) -> PostgresServer:
+    """The server, with a database `template` that has the team's tables and ours."""
     running.create("template")
     migration = migration_of(running.place("template"))
     with running.connect("template") as owner:
@@ -29,14 +24,8 @@ def prepared(directory: Path) -> PostgresServer:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    # A short name: a socket's path has a hundred letters at most.
-    directory = Path(tempfile.mkdtemp(prefix="pg-"))
-    running = prepared(directory)
-    try:
-        yield running
-    finally:
-        running.stop()
-        shutil.rmtree(directory)
+    with running_postgres() as running:
+        yield prepare(running)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """kill -9 of the pass and of the database, in the middle of the one statement that moves letters."""
 
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,10 +11,11 @@ from threading import Thread
 
 import pytest
 
+from emulator.postgres import running_postgres
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
-from tests.postgres.conftest import prepared
+from tests.postgres.conftest import prepare
 
 ROOT = Path(__file__).parents[2]
 LETTERS = ("a", "b", "c")
@@ -44,15 +43,10 @@ create trigger stop before insert on {table} for each row execute function stop(
 @pytest.fixture
 def own() -> Iterator[Bench]:
     """Tables on a server that may be killed."""
-    directory = Path(tempfile.mkdtemp(prefix="pg-"))
-    running = prepared(directory)
-    try:
-        running.create("orders", template="template")
+    with running_postgres() as running:
+        prepare(running).create("orders", template="template")
         with Bench(running, "orders") as one:
             yield one
-    finally:
-        running.stop()
-        shutil.rmtree(directory)
 
 
 @contextmanager
@@ -63,9 +57,17 @@ def stopped_within(bench: Bench, table: str, act: Callable[[], object]) -> Itera
         holder.execute("select pg_advisory_lock(7)")
         act()
         waits = "select 1 from pg_locks where locktype = 'advisory' and not granted"
-        while not holder.execute(waits).fetchall():
-            time.sleep(0.005)
+        wait_for(lambda: holder.execute(waits).fetchall())
         yield
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait for what comes by itself; what never comes is a failure and no hang."""
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it never came")
 
 
 def everything(own: Bench) -> Counter[str]:
@@ -89,17 +91,19 @@ def test_a_pass_that_is_killed_within_its_statement_repeats_nothing(bench):
         assert passes[0].wait() == -9
         assert Counter(bench.payloads("jobs_dlq")) == Counter(LETTERS)
     # The server has heard the statement, and carries it out for nobody.
-    until_idle(bench)
+    wait_for(lambda: is_idle(bench))
 
     assert bench.payloads("jobs_dlq") == []
     bench.run_pass(base_delay_seconds=0)
     assert bench.everywhere() == Counter(LETTERS)
 
 
-def until_idle(bench: Bench) -> None:
-    busy = "select 1 from pg_stat_activity where usename = 'smart_redriver' and datname = current_database()"
-    while bench.rows(busy):
-        time.sleep(0.005)
+def is_idle(bench: Bench) -> bool:
+    busy = (
+        "select 1 from pg_stat_activity where usename = 'smart_redriver' and state = 'active'"
+        " and datname = current_database()"
+    )
+    return not bench.rows(busy)
 
 
 @pytest.mark.parametrize("table", ["jobs", "jobs_redriven", "jobs_parked"])
