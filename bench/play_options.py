@@ -105,7 +105,7 @@ def parse(argv: Sequence[str]) -> Asked:
 def _refuse_later(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.origin not in ORIGINS:
         parser.error(
-            f"--origin {options.origin}: only {' and '.join(ORIGINS)} can be simulated yet."
+            f"--origin {options.origin}: only DLQs that SQS fills, and postgres, can be simulated yet."
         )
     if options.origin == "postgres" and options.policy != OURS:
         parser.error(f"--origin postgres: {options.policy} knows queues of SQS alone.")

@@ -22,7 +22,7 @@ from redrive.core.report import visit_of
 from redrive.environment import read_environment
 from redrive.passes.redrive_pass import STOPPING_TIME, run_visit
 from redrive.passes.rhythm import Rhythm
-from redrive.wiring import make_tools
+from redrive.wiring import WORKERS_ON_POSTGRES, make_tools, open_database, tell_growth
 
 logger = Logger(service="smart-redriver")
 
@@ -35,6 +35,7 @@ cloudwatch = clients.OnFirstUse(clients.cloudwatch_client)
 kept = kept_metrics(os.environ)
 rhythm = Rhythm()
 set_up_collector()
+database = open_database(deployment)
 
 
 @logger.inject_lambda_context
@@ -52,13 +53,15 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         clock=_now,
         rng=Random(),
         owner=context.aws_request_id,
-        workers=clients.WORKERS,
+        workers=WORKERS_ON_POSTGRES if database else clients.WORKERS,
+        database=database,
     )
     deadline = _now() + remaining - STOPPING_TIME
     reports = []
     for report in run_visit(tools, settings, deadline=deadline, pause=time.sleep):
         rhythm.looked(report, _now())
         emit(report, kept)
+        tell_growth(database, deployment, tools, kept)
         reports.append(report)
     return visit_of(reports).to_json()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING
@@ -14,11 +14,15 @@ from redrive.aws.outcome_queue import OutcomeQueue
 from redrive.aws.sources import SqsSource
 from redrive.aws.sqs import SqsClient, SqsQueue
 from redrive.aws.state_table import DynamoDbClient, StateStore
+from redrive.errors import CallFailed
 from redrive.passes.ports import Journal, Tools
 from redrive.settings import Deployment
 
 if TYPE_CHECKING:
     from redrive.postgres.database import Database
+
+#: Rounds at once on Postgres: each has a connection, and a database has some hundred for all who use it.
+WORKERS_ON_POSTGRES = 8
 
 
 def make_tools(
@@ -57,6 +61,32 @@ def make_tools(
         workers=workers,
         reports=reports_of(deployment, sqs),
     )
+
+
+def open_database(deployment: Deployment) -> Database | None:
+    """The database of a worker queue, of which nothing is asked yet; None where the DLQ is SQS's."""
+    if deployment.database is None:
+        return None
+    from redrive.aws.clients import client
+    from redrive.postgres.credentials import open_database as opened
+
+    return opened(deployment.database, client)
+
+
+def tell_growth(
+    database: Database | None, deployment: Deployment, tools: Tools, kept: Container[str]
+) -> None:
+    """Write how fast a table of letters grows to the log, as a metric; a count that fails is told, too."""
+    if database is None:
+        return
+    from redrive.postgres.growth import added_lately, emit_growth
+
+    try:
+        added = added_lately(database, tools.clock())
+    except CallFailed as failed:
+        tools.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+    else:
+        emit_growth(added, deployment.queue_name, kept)
 
 
 def reports_of(deployment: Deployment, sqs: SqsClient) -> OutcomeQueue | None:

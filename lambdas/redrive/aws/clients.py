@@ -69,6 +69,11 @@ def cloudwatch_client() -> Any:
     return boto3.client("cloudwatch", config=CONFIG)
 
 
+def client(service: str) -> Any:
+    """A client of another service, by its name."""
+    return boto3.client(service, config=CONFIG)
+
+
 class OnFirstUse:
     """A client that is made when something is first asked of it: few passes ask CloudWatch anything."""
 
