@@ -71,7 +71,8 @@ def cloudwatch_client() -> Any:
 
 def client(service: str) -> Any:
     """A client of another service, by its name."""
-    return boto3.client(service, config=CONFIG)
+    make: Any = boto3.client  # typed by each service's own name
+    return make(service, config=CONFIG)
 
 
 class OnFirstUse:
