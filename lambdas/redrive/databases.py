@@ -26,6 +26,14 @@ _HOST = re.compile(r"[A-Za-z0-9_./-]{1,255}")
 _NAME = re.compile(r"[^\x00-\x1f]{1,128}")
 _SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:\S{1,512}")
 
+#: Lists, each of what it takes.
+_LISTS = {
+    "carried": (_COLUMN, "a list of columns' names"),
+    "permanent": (_NAME, "a list of errors' classes, as the table names them"),
+}
+#: What workers with the kit raise for it.
+PERMANENT = ("smart_redriver.consumer.errors.PermanentError",)
+
 #: libpq's modes that let nobody between; the others are for a socket or a loopback of one's own machine.
 #: https://www.postgresql.org/docs/current/libpq-ssl.html
 VERIFIED = "verify-full"
@@ -63,6 +71,7 @@ class JobsDatabase:
         jobs, dead_letters: the user's two tables; `parked`, `held`, `redriven`: ours. A schema may stand before each.
         columns: what a column of `COLUMNS` is called, where it is called otherwise.
         carried: further columns that both tables of the user have, and that go along.
+        permanent: classes of errors that no retry can heal; their letters are parked at once.
         max_attempts: of a job that goes back; None for the table's own default.
         time_to_fail_seconds: from a job's first try to its move to `dead_letters`, at the longest.
 
@@ -82,6 +91,7 @@ class JobsDatabase:
     redriven: str = "jobs_redriven"
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     carried: tuple[str, ...] = ()
+    permanent: tuple[str, ...] = PERMANENT
     max_attempts: int | None = None
     time_to_fail_seconds: int = 3600
 
@@ -114,8 +124,8 @@ class JobsDatabase:
         ]
         if faults:
             raise SettingsError(faults)
-        if "carried" in values:
-            values["carried"] = tuple(values["carried"])
+        for name in values.keys() & _LISTS:
+            values[name] = tuple(values[name])
         database = cls(**values)
         if clashes := database._clashes():
             raise SettingsError(clashes)
@@ -173,9 +183,10 @@ def _unfit(name: str, value: object) -> str | None:
         return None if is_number and low <= value <= high else f"{low} to {high}"  # type: ignore[operator]
     if name == "columns":
         return _unfit_columns(value)
-    if name == "carried":
-        fits = isinstance(value, list | tuple) and all(_matches(_COLUMN, one) for one in value)
-        return None if fits else "a list of columns' names"
+    if name in _LISTS:
+        pattern, accepted = _LISTS[name]
+        fits = isinstance(value, list | tuple) and all(_matches(pattern, one) for one in value)
+        return None if fits else accepted
     if name == "sslmode":
         return None if value in SSL_MODES else ", ".join(SSL_MODES)
     pattern, accepted = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from redrive.core.ledger import Entry, Status
@@ -18,8 +18,11 @@ class WordsOfWorkers:
     So the circuits by cause know letters from their first visit on. Everything else is the memory's own.
     """
 
-    def __init__(self, memory: Any, dead_letters: DeadLetters, queue: str) -> None:
+    def __init__(
+        self, memory: Any, dead_letters: DeadLetters, queue: str, permanent: Container[str]
+    ) -> None:
         self._memory = memory
+        self._permanent = permanent
         self._dead_letters = dead_letters
         self._queue = queue
 
@@ -33,11 +36,11 @@ class WordsOfWorkers:
         for one in ids:
             letter = self._dead_letters.in_hand(one)
             if letter is not None and one not in known.entries:
-                known.entries[one] = _entry(letter, self._queue)
+                known.entries[one] = _entry(letter, self._queue, self._permanent)
         return known
 
 
-def _entry(letter: Letter, queue: str) -> Entry:
+def _entry(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
     """What a report of its last failure would have made of it."""
     error_class, message = error_of(letter)
     cause = cause_of(error_class, message)
@@ -49,4 +52,6 @@ def _entry(letter: Letter, queue: str) -> Entry:
         current_id=letter.message_id,
     )
     error = ": ".join(part for part in (cause, first_line(message)) if part) or None
-    return entry.failed(tries=1, is_last=True, cause=cause, error=error, permanent=False)
+    return entry.failed(
+        tries=1, is_last=True, cause=cause, error=error, permanent=error_class in permanent
+    )

@@ -93,7 +93,12 @@ class Outcomes:
         )
         if letter is not None:
             cause = cause_of(error_class, message)
-            told = replace(told, error_class=cause, first_line=first_line(message) or None)
+            told = replace(
+                told,
+                error_class=cause,
+                first_line=first_line(message) or None,
+                permanent=error_class in self._database.place.permanent,
+            )
         try:
             trail = Trail.decode(text)
         except ValueError:  # whoever wrote into our table: it is nobody's that we know

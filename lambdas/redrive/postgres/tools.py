@@ -31,7 +31,7 @@ def parts_of(
         "dead_letters": dead_letters,
         "parking_lot": ParkingLot(database, clock),
         "sources": (JobsSource(database, queue, clock),),
-        "memory": WordsOfWorkers(memory, dead_letters, queue),
+        "memory": WordsOfWorkers(memory, dead_letters, queue, database.place.permanent),
         "witness": NoBooks(),
         "reports": Outcomes(database, queue, clock),
     }
