@@ -14,6 +14,7 @@ from bench import (
     engine,
     load,
     memory,
+    postgres,
     profile,
     reports,
     scenario_matrix,
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "reports": reports.bench,
     "console": console.bench,
     "load": load.bench,
+    "postgres": postgres.bench,
 }
 
 

@@ -96,6 +96,10 @@ class DeadLetters:
         self._in_hand |= {one.message_id: one for one in few if one.trail is None}
         return few
 
+    def at(self, row: int) -> Letter | None:
+        """The letter of one row, wherever it is in the table, held or not. Raises CallFailed."""
+        return self._pages.at(row, self._clock())
+
     def in_hand(self, message_id: str) -> Letter | None:
         """A letter of this id that was handed out; it is told once."""
         return self._in_hand.pop(message_id, None)

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from threading import Lock
 
 from psycopg import sql
 
 from redrive.core.letter import Letter
-from redrive.postgres.database import Database
+from redrive.postgres.database import Database, Row
 from redrive.postgres.letters import Handle, letter_of
 
 #: Letters of one page, of which a pass is handed out ten at a time.
 PAGE = 100
+
+#: When no letter is held any more.
+_END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Pages:
@@ -48,6 +51,12 @@ class Pages:
                     self._hide(row, now + hidden_for)
             return few
 
+    def at(self, row: int, now: datetime) -> Letter | None:
+        """The letter of one row, held or not. Raises CallFailed."""
+        parameters = {"after": row - 1, "limit": 1, "now": _END_OF_TIME}
+        letters = self._letters(self._database.run("ReadLetters", self._read, parameters), now)
+        return next((one for one in letters if Handle.of(one).row == row), None)
+
     def hide(self, until: Mapping[int, datetime]) -> None:
         """Hand rows out again from other moments on; those that are over let them go at once."""
         with self._lock:
@@ -58,13 +67,16 @@ class Pages:
         """Read the letters behind those that were read last; whether there are any."""
         parameters = {"after": self._after, "limit": PAGE, "now": now}
         rows = self._database.run("ReadLetters", self._read, parameters)
-        time_to_fail = self._database.place.time_to_fail
-        self._page.extend(
-            letter_of(row, is_parked=self._is_parked, time_to_fail=time_to_fail, now=now)
-            for row in rows
-        )
+        self._page.extend(self._letters(rows, now))
         self._after = rows[-1][0] if rows else self._after
         return bool(rows)
+
+    def _letters(self, rows: list[Row], now: datetime) -> list[Letter]:
+        time_to_fail = self._database.place.time_to_fail
+        return [
+            letter_of(row, is_parked=self._is_parked, time_to_fail=time_to_fail, now=now)
+            for row in rows
+        ]
 
     def _hide(self, row: int, moment: datetime) -> None:
         self._hidden[row] = moment
