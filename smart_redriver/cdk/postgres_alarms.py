@@ -15,7 +15,9 @@ from smart_redriver.cdk.topics import Topics
 ADDED = "DeadLettersAdded"
 TOO_MANY = 200
 
-_SECTION = "a-worker-queue-in-postgres"
+_SECTION = "when-an-alarm-rings"
+#: Beside the runbook for queues, wherever that is.
+_RUNBOOK, _OURS = "runbook.md", "postgres.md"
 _PERIOD = 300
 
 
@@ -28,7 +30,12 @@ def make_postgres_alarms(
     topics: Topics,
 ) -> list[cloudwatch.IAlarm]:
     """Five of them, in ``scope``."""
-    make = AlarmMaker(scope, queue_name=name, known_as=name, runbook_url=monitoring.runbook_url)
+    make = AlarmMaker(
+        scope,
+        queue_name=name,
+        known_as=name,
+        runbook_url=monitoring.runbook_url.replace(_RUNBOOK, _OURS),
+    )
 
     def metric(metric_name: str, statistic: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(
