@@ -1,6 +1,6 @@
 # Eight verbs. Each sets up what it needs first, and only once: a second call is instant.
 #
-#   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running
+#   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running, ARGS=postgres tells another
 #   make check            for after each change, in less than a minute: lint, types, unit and contract tests
 #   make test             all tests; ARGS="-k poison" picks some
 #   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
@@ -27,7 +27,7 @@ help:
 	@sed -n 's/^#   make/  make/p' Makefile
 
 demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
-	@$(BIN)/python -m demo $(if $(KEEP),--keep)
+	@$(BIN)/python -m demo $(if $(KEEP),--keep) $(ARGS)
 
 check: lint
 	$(BIN)/pytest --numprocesses 2 tests/unit tests/contract

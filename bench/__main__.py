@@ -15,6 +15,7 @@ from bench import (
     fifo,
     load,
     memory,
+    postgres,
     profile,
     reports,
     scenario_matrix,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "console": console.bench,
     "load": load.bench,
     "fifo": fifo.bench,
+    "postgres": postgres.bench,
 }
 
 

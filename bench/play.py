@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import timedelta
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -32,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.lists:
         _list()
         return 0
-    runs = [figures(asked, asked.scenario.played(seed, asked.policy), seed) for seed in asked.seeds]
+    with _place(asked) as scenario:
+        runs = [_run(asked, scenario, seed) for seed in asked.seeds]
     if not asked.json:
         _show(asked.scenario, runs)
     elif len(runs) == 1:
@@ -44,6 +47,27 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         )
     return 0
+
+
+@contextmanager
+def _place(asked: Asked) -> Iterator[Scenario]:
+    """The scenario where it is to be played: in memory, or on a Postgres that runs for as long."""
+    if asked.origin != "postgres":
+        yield asked.scenario
+        return
+    from emulator.postgres import running_postgres
+    from simulator.postgres_world import PostgresWorld
+
+    with running_postgres() as server:
+        yield replace(asked.scenario, make_world=partial(PostgresWorld, server=server))
+
+
+def _run(asked: Asked, scenario: Scenario, seed: int) -> Figures:
+    played = scenario.played(seed, asked.policy)
+    try:
+        return figures(asked, played, seed)
+    finally:
+        played.world.close()
 
 
 def figures(asked: Asked, played: Played, seed: int) -> Figures:

@@ -11,6 +11,7 @@ from bench.option_types import flapping, number, whole
 from redrive.errors import SettingsError
 from redrive.settings import Mode, Settings
 from redrive.targets import Origin
+from simulator.on_postgres import check_on_postgres
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
@@ -54,6 +55,7 @@ class Asked:
     json: bool
     lists: bool
     is_as_designed: bool
+    origin: str = "sqs"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,6 +81,8 @@ def parse(argv: Sequence[str]) -> Asked:
         scenario = named(options.scenario) if options.scenario else OWN
         settings = _settings(scenario, given, options.policy)
         wishes = _wishes(options, given, settings)
+        if options.origin == "postgres":
+            check_on_postgres(scenario, wishes)
         varied = vary(scenario, wishes, settings)
     except KeyError:
         parser.error(f"no scenario is named {options.scenario}; --list shows all of them.")
@@ -93,6 +97,7 @@ def parse(argv: Sequence[str]) -> Asked:
         seeds=range(options.seed, options.seed + options.seeds),
         json=options.json,
         lists=options.list,
+        origin=options.origin or Origin.SQS.value,
         is_as_designed=varied is scenario and scenario is not OWN and options.policy == OURS,
     )
 
@@ -100,6 +105,8 @@ def parse(argv: Sequence[str]) -> Asked:
 def _refuse_targets(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.origin in (None, Origin.SQS.value):
         return
+    if options.origin == Origin.POSTGRES.value and options.policy != OURS:
+        parser.error(f"--origin postgres: {options.policy} knows queues of SQS alone.")
     if options.policy != OURS:
         parser.error(f"--origin {options.origin}: {options.policy} sends letters to a queue alone.")
     if options.reports or options.permanent:
@@ -137,6 +144,8 @@ def _wishes(options: argparse.Namespace, given: dict[str, str], settings: Settin
         for one in fields(Wishes)
         if one.name not in OF_THE_SOURCE.values()
     }
+    if options.origin == Origin.POSTGRES.value:
+        wished["origin"] = None  # its world is another, and not another kind of this one
     for setting, wish in OF_THE_SOURCE.items():
         if setting in given:
             wished[wish] = getattr(settings, setting)

@@ -17,6 +17,7 @@ from emulator import cdk
 from emulator.driving import LocalAwsError
 from emulator.process import LocalAws
 
+from . import postgres
 from .stack import DeployedStack, deploy
 from .story import DEPLOYED_WITH, Story
 from .summary import add_up
@@ -27,8 +28,17 @@ def main() -> int:
     """Play the story once; the exit code."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the local AWS running")
-    keep = parser.parse_args().keep
-    console = Console()
+    parser.add_argument(
+        "story",
+        nargs="?",
+        choices=("sqs", "postgres"),
+        default="sqs",
+        help="what the letters are in",
+    )
+    asked = parser.parse_args()
+    keep, console = asked.keep, Console()
+    if asked.story == "postgres":
+        return 0 if postgres.play(console) else 1
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     aws = LocalAws()
     is_kept = False

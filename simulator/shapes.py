@@ -42,7 +42,7 @@ def letter(origin: Origin, payload: str, request_id: str) -> tuple[str, Attribut
             return event(payload), _texts(
                 SCHEDULE_ARN=schedule, TARGET_ARN=place, IS_PAYLOAD_TRUNCATED="false"
             )
-        case Origin.SQS:
+        case Origin.SQS | Origin.POSTGRES:
             return payload, {}
 
 

@@ -85,6 +85,7 @@ class SmartPolicy:
             owner=owner or f"pass-{len(self.reports)}",
             workers=self.workers,
             reach=self._world.reach,
+            database=self._world.database,
         )
         report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
         self._rhythm.looked(report, now())

@@ -99,9 +99,10 @@ class Worker:
                 for message_id, body in dead[start : start + BATCH]:
                     last = {"ApproximateReceiveCount": str(self._max_receive_count)}
                     message = {"MessageId": message_id, "Body": body, "Attributes": last}
-                    outcomes.failed(message, self._cause_of_death(body), self._queue)
+                    outcomes.failed(message, self.cause_of_death(body), self._queue)
 
-    def _cause_of_death(self, body: str) -> Failed:
+    def cause_of_death(self, body: str) -> Failed:
+        """What a message died of before the world began."""
         if body in self._register.poison:
             return BadOrder(body)
         return PaymentDeclined() if body in self._register.dependent else DownstreamUnavailable()

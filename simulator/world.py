@@ -79,6 +79,8 @@ class World(Queues):
         self.cloudwatch: Any = FakeCloudWatch(
             self.clock, self._queues, lag_seconds=self.conditions.metrics_lag_seconds
         )
+        #: What a worker queue is in, where it is one; see `PostgresWorld`.
+        self.database: Any = None
         self.redrives: list[tuple[timedelta, int]] = []
         self.outcome_queue_url = self._outcome_queue()
         self._step = step
@@ -120,6 +122,9 @@ class World(Queues):
     def reach(self) -> Reach | None:
         """How targets are reached, where letters go back to any but queues."""
         return None
+
+    def close(self) -> None:
+        """Let go of what the world has outside of this process: nothing, as a rule."""
 
     def later(self, moment: timedelta, act: Callable[[], object]) -> None:
         """Let something else happen once `moment` has come, before the policy's tick at that time."""

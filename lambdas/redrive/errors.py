@@ -81,6 +81,17 @@ CONTENT_FAULTS = frozenset(
         # Ours, on a letter that does not hold what its target needs, or is larger than it takes.
         "InvalidLetter",
         "LetterTooLarge",
+        # What Postgres answers where a table of jobs does not take a letter.
+        "CheckViolation",
+        "NotNullViolation",
+        "ForeignKeyViolation",
+        "UniqueViolation",
+        "ExclusionViolation",
+        "InvalidTextRepresentation",
+        "NumericValueOutOfRange",
+        "StringDataRightTruncation",
+        "UntranslatableCharacter",
+        "ProgramLimitExceeded",
     }
 )
 
@@ -137,6 +148,16 @@ TRANSIENT_FAULTS = frozenset(
         "KmsThrottlingException",
         # Ours, on letters that were not given because the time for one delivery was over.
         "NotTried",
+        # Postgres: locked by others, too slow, starting or stopping, full for the moment.
+        "LetterNotThere",
+        "LockNotAvailable",
+        "QueryCanceled",
+        "DeadlockDetected",
+        "SerializationFailure",
+        "TooManyConnections",
+        "OutOfMemory",
+        "DiskFull",
+        "ReadOnlySqlTransaction",
     }
 )
 

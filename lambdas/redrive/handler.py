@@ -22,7 +22,13 @@ from redrive.core.report import visit_of
 from redrive.environment import read_environment
 from redrive.passes.redrive_pass import STOPPING_TIME, run_visit
 from redrive.passes.rhythm import Rhythm
-from redrive.wiring import make_tools, reach_of
+from redrive.wiring import (
+    WORKERS_ON_POSTGRES,
+    make_tools,
+    open_database,
+    reach_of,
+    tell_growth,
+)
 
 logger = Logger(service="smart-redriver")
 
@@ -36,6 +42,7 @@ reach = reach_of(deployment, settings)
 kept = kept_metrics(os.environ)
 rhythm = Rhythm()
 set_up_collector()
+database = open_database(deployment)
 
 
 @logger.inject_lambda_context
@@ -53,14 +60,16 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         clock=_now,
         rng=Random(),
         owner=context.aws_request_id,
-        workers=clients.WORKERS,
+        workers=WORKERS_ON_POSTGRES if database else clients.WORKERS,
         reach=reach,
+        database=database,
     )
     deadline = _now() + remaining - STOPPING_TIME
     reports = []
     for report in run_visit(tools, settings, deadline=deadline, pause=time.sleep):
         rhythm.looked(report, _now())
         emit(report, kept)
+        tell_growth(database, deployment, tools, kept)
         reports.append(report)
     return visit_of(reports).to_json()
 

@@ -1,5 +1,16 @@
 """What the name of a queue tells. Standard library only, as all that synth imports."""
 
+import re
+
+#: What a queue that is none of SQS may be called.
+PLAIN = "1 to 80 letters, digits, hyphens and underscores"
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+def is_plain(name: str) -> bool:
+    """Whether circuit, trails and reports can call a queue so that is none of SQS."""
+    return _PLAIN.fullmatch(name) is not None
+
 
 def is_fifo(name: str) -> bool:
     """Whether this is the name, ARN or URL of a FIFO queue.

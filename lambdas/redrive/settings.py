@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Self
 
+from redrive.databases import VARIABLE, JobsDatabase
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, Value, choice, number, read_fields, setting, whole
-from redrive.queue_names import is_fifo
+from redrive.queue_names import PLAIN, is_fifo, is_plain
 from redrive.spelling import slips
 from redrive.targets import Origin, Target, read_targets
 
@@ -193,6 +194,8 @@ class Deployment:
 
     A DLQ that another ``origin`` than SQS fills has ``targets`` instead of source queues, and ``queue_name`` is
     the first target's name. ``private_hosts`` are those that web targets may have at addresses that are not public.
+
+    A worker queue in Postgres has a ``database`` and no SQS queue at all: what stands for their URLs names its tables.
     """
 
     queue_name: str = field(metadata={"variable": "QUEUE_NAME"})
@@ -205,6 +208,20 @@ class Deployment:
     origin: Origin = Origin.SQS
     targets: tuple[Target, ...] = ()
     private_hosts: tuple[str, ...] = ()
+    database: JobsDatabase | None = None
+
+    @classmethod
+    def of_database(cls, database: JobsDatabase, *, queue_name: str, table_name: str) -> Self:
+        """Where a worker queue is, and its state table."""
+        return cls(
+            queue_name=queue_name,
+            table_name=table_name,
+            dlq_url=database.url(database.dead_letters),
+            source_queue_url=database.url(database.jobs),
+            parking_lot_url=database.url(database.parked),
+            origin=Origin.POSTGRES,
+            database=database,
+        )
 
     @property
     def source_urls(self) -> tuple[str, ...]:
@@ -232,6 +249,8 @@ class Deployment:
         another ``ORIGIN`` than SQS, which has ``TARGETS``, all of a source queue's.
         """
         origin = _origin(env)
+        if origin is Origin.POSTGRES:
+            return cls._of_postgres(env)
         variables = _variables(cls)
         if origin is not Origin.SQS:
             del variables["source_queue_url"]
@@ -252,7 +271,7 @@ class Deployment:
         ]:
             raise SettingsError(unfit)
         return cls(
-            **{"source_queue_url": "", **places},
+            **{"source_queue_url": "", **places},  # type: ignore[arg-type]  # the fields with a variable are texts
             further_source_urls=further,
             outcome_queue_url=env.get(_OUTCOMES, ""),
             origin=origin,
@@ -260,8 +279,36 @@ class Deployment:
             private_hosts=tuple(env.get(_PRIVATE_HOSTS, "").split()),
         )
 
+    @classmethod
+    def _of_postgres(cls, env: Mapping[str, str]) -> Self:
+        faults = [
+            Fault(setting=one, seen=env.get(one), accepted="a name, not empty")
+            for one in _OF_POSTGRES
+            if not env.get(one)
+        ]
+        queue_name = env.get("QUEUE_NAME", "")
+        if queue_name and not is_plain(queue_name):
+            faults.append(Fault(setting="QUEUE_NAME", seen=queue_name, accepted=PLAIN))
+        database = None
+        try:
+            database = JobsDatabase.parse(env.get(VARIABLE, ""))
+        except SettingsError as error:
+            faults += error.faults
+        if database is None or faults:
+            raise SettingsError(faults)
+        return cls.of_database(
+            database, queue_name=queue_name, table_name=env["DYNAMODB_TABLE_NAME"]
+        )
+
     def to_env(self) -> dict[str, str]:
         """The variables: the inverse of ``from_env``."""
+        if self.database is not None:
+            return {
+                "QUEUE_NAME": self.queue_name,
+                "DYNAMODB_TABLE_NAME": self.table_name,
+                _ORIGIN: self.origin.value,
+                VARIABLE: self.database.encode(),
+            }
         env = {variable: str(getattr(self, name)) for name, variable in _variables(self).items()}
         if self.further_source_urls:
             env[_FURTHER_SOURCES] = " ".join(self.further_source_urls)
@@ -280,6 +327,7 @@ _OUTCOMES = "OUTCOME_QUEUE_URL"
 _ORIGIN = "ORIGIN"
 _TARGETS = "TARGETS"
 _PRIVATE_HOSTS = "PRIVATE_HOSTS"
+_OF_POSTGRES = ("QUEUE_NAME", "DYNAMODB_TABLE_NAME")
 
 
 def _origin(env: Mapping[str, str]) -> Origin:

@@ -23,6 +23,7 @@ class Origin(str, Enum):
     LAMBDA = "lambda"
     EVENTBRIDGE = "eventbridge"
     SCHEDULER = "scheduler"
+    POSTGRES = "postgres"
 
 
 class TargetKind(str, Enum):
@@ -39,6 +40,7 @@ class TargetKind(str, Enum):
 #: The targets that letters of each origin are given back to. A queue's letters go back to the queue.
 SERVED: dict[Origin, frozenset[TargetKind]] = {
     Origin.SQS: frozenset(),
+    Origin.POSTGRES: frozenset(),
     Origin.SNS: frozenset(
         {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.DELIVERY_STREAM, TargetKind.WEB}
     ),
@@ -149,7 +151,7 @@ def read_targets(origin: Origin, texts: tuple[str, ...]) -> tuple[tuple[Target, 
             faults.append(Fault(setting="targets", seen=text, accepted="each target once"))
         else:
             targets.append(target)
-    if not texts and origin is not Origin.SQS:
+    if not texts and SERVED[origin]:
         faults.append(
             Fault(
                 setting="targets", seen=None, accepted="what the letters go back to, one at least"

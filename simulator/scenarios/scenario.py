@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from redrive.settings import Settings
-from redrive.targets import Origin
+from redrive.targets import SERVED
 from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.limits import Limits
 from simulator.measures import Measures, measure
@@ -85,6 +85,7 @@ class Scenario:
         lasts: it is watched for this long even when nothing waits anywhere.
         until: then it ends, whatever is left.
         step: how finely time moves.
+        make_world: of what; by default of SQS queues.
 
     """
 
@@ -108,11 +109,12 @@ class Scenario:
     step: timedelta = timedelta(seconds=10)
     seeds: int = 5
     limits: Limits = field(default_factory=Limits)
+    make_world: Callable[..., World] = World
 
     def world(self, seed: int) -> World:
         """The world of this scenario, its letters in the DLQ."""
         consumer = self.consumer(seed)
-        kind = World if self.conditions.origin is Origin.SQS else TargetWorld
+        kind = TargetWorld if SERVED[self.conditions.origin] else self.make_world
         world = kind(
             seed=seed,
             consumer=self.outage.befall(consumer) if self.outage else consumer,

@@ -22,11 +22,15 @@ from constructs import Construct
 
 #: A link to `requirements/lambda.lock`, which a wheel has as a file.
 LOCK_FILE = Path(__file__).with_name("lambda.lock")
+#: The same with psycopg, likewise.
+POSTGRES_LOCK_FILE = Path(__file__).with_name("lambda-postgres.lock")
 RUNTIME = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
 _PYTHON_VERSION = "3.14"
+#: psycopg is built against a newer C library than others are; Lambda's is newer still.
 _PLATFORM = "aarch64-manylinux2014"
+_PLATFORM_OF_PSYCOPG = "aarch64-manylinux_2_28"
 
 #: Notes of installers and interpreters: they name paths and times, and the function reads none.
 _NOISE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", ".lock")
@@ -43,9 +47,13 @@ class BundlingError(Exception):
 
 
 def package_code(
-    scope: Construct, package: Path, beside: Sources = _NONE, place: str | None = None
+    scope: Construct,
+    package: Path,
+    beside: Sources = _NONE,
+    place: str | None = None,
+    lock_file: Path = LOCK_FILE,
 ) -> lambda_.Code:
-    """Code asset of the package in the folder ``package``, with its dependencies and ``beside`` next to it.
+    """Code asset of the package in the folder ``package``, with the dependencies of a lock file and ``beside`` next to it.
 
     The CDK takes two assets of one folder for the same, whatever is bundled: each function needs a folder of its own.
 
@@ -54,17 +62,22 @@ def package_code(
     """
     if cdk.Stack.of(scope).bundling_required:
         # Now, not when the CDK asks for the bundle: an error there comes wrapped in two tracebacks.
-        install_dependencies(LOCK_FILE)
+        install_dependencies(lock_file)
     return lambda_.Code.from_asset(
         str(package),
         # Counts where bundling is skipped, and the hash is then that of the sources.
-        exclude=["**/__pycache__", "**/*.py[co]", ".*"],
+        exclude=["**/__pycache__", "**/*.py[co]", ".*", *_apart(lock_file)],
         asset_hash_type=cdk.AssetHashType.OUTPUT,
         bundling=cdk.BundlingOptions(
             image=RUNTIME.bundling_image,  # required by the type, never used
-            local=_UvBundling({place or package.name: package, **beside}),
+            local=_UvBundling({place or package.name: package, **beside}, lock_file),
         ),
     )
+
+
+def _apart(lock_file: Path) -> list[str]:
+    """A pattern that matches nothing: by what it leaves out the CDK tells two bundles of one folder apart."""
+    return [] if lock_file == LOCK_FILE else [f"{lock_file.name}/*"]
 
 
 def find_uv() -> str:
@@ -85,12 +98,12 @@ def find_uv() -> str:
     )
 
 
-def bundle(sources: Sources, output: Path) -> None:
-    """Write these sources and their dependencies into ``output``, an empty directory.
+def bundle(sources: Sources, output: Path, lock_file: Path | None = None) -> None:
+    """Write these sources and the dependencies of a lock file into ``output``, an empty directory.
 
     Raises BundlingError with uv's own words if the dependencies can't be installed.
     """
-    shutil.copytree(install_dependencies(LOCK_FILE), output, dirs_exist_ok=True)
+    shutil.copytree(install_dependencies(lock_file or LOCK_FILE), output, dirs_exist_ok=True)
     ignore = shutil.ignore_patterns(*_LEFT_OUT)
     for place, source in sources.items():
         (output / place).parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +129,8 @@ def install_dependencies(lock_file: Path) -> Path:
     atexit.register(shutil.rmtree, output, ignore_errors=True)
     command = [find_uv(), "pip", "install", "--quiet", "--target", str(output)]
     command += ["--requirements", str(lock_file), "--require-hashes", "--only-binary", ":all:"]
-    command += ["--python-version", _PYTHON_VERSION, "--python-platform", _PLATFORM]
+    platform = _PLATFORM_OF_PSYCOPG if lock_file == POSTGRES_LOCK_FILE else _PLATFORM
+    command += ["--python-version", _PYTHON_VERSION, "--python-platform", platform]
     command += ["--python", sys.executable, "--no-compile-bytecode"]
     # Copies, as the modes are changed and a hard link would change them in uv's cache, too.
     command += ["--link-mode", "copy"]
@@ -133,11 +147,12 @@ def install_dependencies(lock_file: Path) -> Path:
 
 @jsii.implements(cdk.ILocalBundling)
 class _UvBundling:
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, lock_file: Path) -> None:
         self._sources = sources
+        self._lock_file = lock_file
 
     # jsii passes the options as keywords only to a method that names one of them.
     def try_bundle(self, output_dir: str, *, image: Any, **_: Any) -> bool:  # noqa: ARG002
         """Bundle or raise; never False, which would make the CDK turn to Docker."""
-        bundle(self._sources, Path(output_dir))
+        bundle(self._sources, Path(output_dir), self._lock_file)
         return True

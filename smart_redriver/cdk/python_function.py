@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from smart_redriver.cdk.bundling import ARCHITECTURE, RUNTIME, Sources, package_code
+from smart_redriver.cdk.bundling import ARCHITECTURE, LOCK_FILE, RUNTIME, Sources, package_code
 from smart_redriver.cdk.network import connect, let_lambda_connect
 from smart_redriver.cdk.safeguards import Safeguards
 
@@ -27,11 +27,12 @@ def python_function(
     safeguards: Safeguards,
     beside: Sources = MappingProxyType({}),
     place: str | None = None,
+    lock_file: Path = LOCK_FILE,
 ) -> lambda_.Function:
     """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
 
     ``beside`` is other code of ours, by where it has to be in the bundle; ``place`` where the package
-    itself has to be, if that is not at the top.
+    itself has to be, if that is not at the top; ``lock_file`` what it depends on.
 
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
@@ -53,7 +54,7 @@ def python_function(
         scope,
         "Function",
         description=description,
-        code=package_code(scope, package, beside, place),
+        code=package_code(scope, package, beside, place, lock_file),
         handler=f"{(place or package.name).replace('/', '.')}.handler.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,

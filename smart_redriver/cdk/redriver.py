@@ -11,8 +11,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -32,18 +30,16 @@ from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table
 from smart_redriver.cdk.target_access import target_calls, target_key_uses
+from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics
 from smart_redriver.cdk.watched import watched_sources, watched_targets
 
 #: The function's own package, wherever it is installed.
-_REDRIVE = Path(redrive.__file__).resolve().parent
-
-#: The schedule only ticks; the function knows whether anything is due, and how often it looks at an idle queue.
-_TICK_EVERY = cdk.Duration.minutes(1)
+REDRIVE = Path(redrive.__file__).resolve().parent
 
 #: The function's timeout: enough for a pass of thousands of letters, and well under the 15 minutes that Lambda
 #: allows. Ticks that come meanwhile find the lease taken.
-_LONGEST_PASS = cdk.Duration.seconds(240)
+LONGEST_PASS = cdk.Duration.seconds(240)
 
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _EMPTY = (
@@ -60,7 +56,7 @@ _PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage")
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 #: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
 _REPORT = ("sqs:SendMessage",)
-_KEEP_STATE = (
+KEEP_STATE = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
     "dynamodb:DeleteItem",
@@ -162,10 +158,10 @@ class SmartRedriver(Construct):
         )
         self.function = python_function(
             self,
-            package=_REDRIVE,
+            package=REDRIVE,
             description="Redrives dead letters, and learns from those that return",
             memory_mib=settings.memory_mib,
-            timeout=_LONGEST_PASS,
+            timeout=LONGEST_PASS,
             environment=deployment.to_env() | settings.to_env(),
             removal_policy=removal_policy,
             safeguards=safeguards,
@@ -174,8 +170,8 @@ class SmartRedriver(Construct):
         self.encryption_key = own_key
         self.is_in_vpc = bool(safeguards.vpc_id)
         self._grant()
-        self._schedule_ticks()
-        self.topics = topics or _shared_topics(self, own_key)
+        schedule_ticks(self, self.function)
+        self.topics = topics or shared_topics(self, own_key)
         monitoring = monitoring or MonitoringSettings()
         self.widget = (
             DashboardWidget(
@@ -234,7 +230,7 @@ class SmartRedriver(Construct):
             self.function.add_to_role_policy(allowed)
         for use in keys:
             self.function.add_to_role_policy(use.statement(self))
-        self.table.grant(self.function, *_KEEP_STATE)
+        self.table.grant(self.function, *KEEP_STATE)
         # CloudWatch has no permissions by resource, nor a condition that would narrow this one.
         self.function.add_to_role_policy(
             iam.PolicyStatement(actions=["cloudwatch:GetMetricData"], resources=["*"])
@@ -262,22 +258,6 @@ class SmartRedriver(Construct):
         """What whoever gives letters to targets does with their keys."""
         home = self.dead_letter_queue.env.region
         return target_key_uses(self.filling, self.target_keys, home)
-
-    def _schedule_ticks(self) -> None:
-        target = targets.LambdaInvoke(
-            self.function,
-            input=scheduler.ScheduleTargetInput.from_object({"scheduled": True}),
-            # A tick that could not be delivered is late by now; by default it would be tried for a day.
-            retry_attempts=0,
-            max_event_age=_TICK_EVERY,
-        )
-        scheduler.Schedule(
-            self,
-            "Schedule",
-            description="A tick of the smart re-driver: a pass, if one is due",
-            schedule=scheduler.ScheduleExpression.rate(_TICK_EVERY),
-            target=target,
-        )
 
 
 def _use(queue: sqs.IQueue, actions: tuple[str, ...]) -> KeyUse | None:
@@ -310,7 +290,7 @@ def _checked(
 _topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
 
 
-def _shared_topics(scope: Construct, key: kms.IKey | None) -> Topics:
+def shared_topics(scope: Construct, key: kms.IKey | None) -> Topics:
     """The topics of the stack around ``scope``, made when they are first asked for."""
     stack = cdk.Stack.of(scope)
     if stack not in _topics:

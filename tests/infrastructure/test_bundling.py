@@ -8,7 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_lambda as lambda_
 
 from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
@@ -180,3 +182,22 @@ def test_a_synth_that_can_not_bundle_ends_with_one_message_and_no_traceback(tmp_
     assert any("aws-lambda-powertools" in reason for reason in reasons)
     assert "Traceback" not in done.stderr
     assert "jsii" not in done.stderr.lower()
+
+
+def test_two_bundles_of_one_folder_have_what_each_depends_on():
+    app = cdk.App()
+    stack = cdk.Stack(app, "Both")
+    for name, lock_file in (("Sqs", bundling.LOCK_FILE), ("Jobs", bundling.POSTGRES_LOCK_FILE)):
+        code = bundling.package_code(stack, LAMBDAS / "redrive", lock_file=lock_file)
+        lambda_.Function(
+            stack,
+            name,
+            code=code,
+            handler="redrive.handler.lambda_handler",
+            runtime=bundling.RUNTIME,
+        )
+
+    assets = [one for one in Path(app.synth().directory).iterdir() if one.name.startswith("asset.")]
+
+    assert sorted((one / "psycopg").is_dir() for one in assets) == [False, True]
+    assert all((one / "redrive" / "handler.py").is_file() for one in assets)

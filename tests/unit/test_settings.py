@@ -406,7 +406,7 @@ def test_several_subscriptions_are_told_apart_by_their_arns():
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"ORIGIN": "kafka"}, [("ORIGIN", "sqs, sns, lambda, eventbridge, scheduler")]),
+        ({"ORIGIN": "kafka"}, [("ORIGIN", "sqs, sns, lambda, eventbridge, scheduler, postgres")]),
         ({"TARGETS": ""}, [("targets", "what the letters go back to, one at least")]),
         ({"ORIGIN": "sqs", "SOURCE_QUEUE_URL": "q"}, [("targets", "with origin sqs: none")]),
         ({"ORIGIN": "lambda", "TARGETS": WEB}, [("targets", "with origin lambda: lambda")]),

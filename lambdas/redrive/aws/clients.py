@@ -76,6 +76,12 @@ def cloudwatch_client() -> Any:
     return boto3.client("cloudwatch", config=CONFIG)
 
 
+def client(service: str) -> Any:
+    """A client of another service, by its name."""
+    make: Any = boto3.client  # typed by each service's own name
+    return make(service, config=CONFIG)
+
+
 class OnFirstUse:
     """A client that is made when something is first asked of it: few passes ask CloudWatch anything."""
 

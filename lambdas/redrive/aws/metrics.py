@@ -77,9 +77,9 @@ def kept_metrics(environment: Mapping[str, str]) -> Container[str]:
 def emit(report: Report, kept: Container[str]) -> None:
     """Write the metrics of a pass to the log: one line a source queue, and one more for each reason of parking."""
     for queue, points in values(report).items():
-        _write(points, kept, **{QUEUE: queue})
+        write(points, kept, **{QUEUE: queue})
     for reason, letters in report.parked.items():
-        _write({LETTERS_PARKED: [letters]}, kept, **{QUEUE: report.queue, REASON: reason})
+        write({LETTERS_PARKED: [letters]}, kept, **{QUEUE: report.queue, REASON: reason})
 
 
 def values(report: Report) -> dict[str, dict[Metric, list[float]]]:
@@ -139,7 +139,8 @@ def _known(value: float | None) -> list[float]:
     return [] if value is None else [value]
 
 
-def _write(points: Mapping[Metric, list[float]], kept: Container[str], **dimensions: str) -> None:
+def write(points: Mapping[Metric, list[float]], kept: Container[str], **dimensions: str) -> None:
+    """Write one line: these metrics, as far as they are kept, under these dimensions."""
     # An empty service: one from the environment would become a dimension that no alarm asks for.
     document = EphemeralMetrics(namespace=NAMESPACE, service="")
     for name, value in dimensions.items():

@@ -1,0 +1,236 @@
+"""A worker queue on a real Postgres: letters a second, locks held, and what a deep table costs."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from bench.jobs_tables import Place, Timed, Watch, outgoing_of, tables
+from bench.request import Request
+from bench.results import Results, Table
+from emulator.postgres import PostgresServer, running_postgres
+from fakes.clock import VirtualClock
+from fakes.dynamodb import FakeDynamoDb
+from fakes.faults import Wire
+from fakes.stand_in import TABLE
+from redrive.core.outgoing import ENTRIES_PER_CALL
+from redrive.passes.redrive_pass import run_pass
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.source import JobsSource
+from redrive.settings import Deployment, Settings
+from redrive.wiring import WORKERS_ON_POSTGRES, make_tools
+
+LETTERS, LETTERS_WHEN_QUICK = 1_000_000, 10_000
+OF_A_PASS, OF_A_PASS_WHEN_QUICK = 50_000, 1_000
+DEEP, DEEP_WHEN_QUICK = 10_000_000, 20_000
+SHALLOW = 1_000
+LARGE_MB, LARGE_MB_WHEN_QUICK = 100, 1
+HIDDEN = timedelta(minutes=5)
+
+
+def bench(request: Request) -> None:
+    """Measure, show, leave."""
+    quick = request.is_quick
+    results = Results(name="postgres", title="A worker queue in Postgres")
+    with running_postgres("fsync=on", "max_wal_size=8GB") as server:
+        moved = _adapters(server, LETTERS_WHEN_QUICK if quick else LETTERS)
+        passed = _one_pass(server, OF_A_PASS_WHEN_QUICK if quick else OF_A_PASS)
+        deep = [_a_look(server, n) for n in (SHALLOW, DEEP_WHEN_QUICK if quick else DEEP)]
+        large = _large(server, LARGE_MB_WHEN_QUICK if quick else LARGE_MB)
+    results.figures |= {"adapters": moved, "pass": passed, "depths": deep, "large": large}
+    _show(request, results)
+    results.leave(request)
+
+
+def _adapters(server: PostgresServer, letters: int) -> dict[str, Any]:
+    """Every letter received and redriven, ten a statement, by as many workers as the function has."""
+    with tables(server, "adapters") as place:
+        place.fill(letters)
+        dlq = DeadLetters(place.database, place.clock)
+        source = JobsSource(place.database, "jobs", place.clock)
+
+        def work(_: int) -> int:
+            done = 0
+            while few := dlq.receive(ENTRIES_PER_CALL, hidden_for=HIDDEN):
+                done += len(
+                    source.deliver([outgoing_of(one, place.clock()) for one in few]).new_ids
+                )
+            return done
+
+        began = time.perf_counter()
+        with Watch(place) as watch, ThreadPoolExecutor(WORKERS_ON_POSTGRES) as pool:
+            moved = sum(pool.map(work, range(WORKERS_ON_POSTGRES)))
+        seconds = time.perf_counter() - began
+        ((left, jobs),) = place.owner.execute(
+            "select (select count(*) from jobs_dlq), (select count(*) from jobs)"
+        ).fetchall()
+    return {
+        "letters": letters,
+        "moved": moved,
+        "left": left,
+        "jobs": jobs,
+        "seconds": round(seconds, 1),
+        "letters_a_second": round(moved / seconds),
+        "locks": watch.locks,
+        "waiting": watch.waiting,
+        "longest_transaction_ms": round(1000 * watch.longest),
+        "looks": watch.looks,
+    }
+
+
+def _one_pass(server: PostgresServer, letters: int) -> dict[str, Any]:
+    """One real pass, with a state table in this process."""
+    clock = VirtualClock()
+    with tables(server, "passes", clock.now) as place:
+        place.fill(letters)
+        dynamodb = FakeDynamoDb(clock)
+        _make_table(dynamodb)
+        began = time.perf_counter()
+        report = _run(place, clock, dynamodb, window=letters)
+        seconds = time.perf_counter() - began
+    return {
+        "letters": letters,
+        "redriven": report.redriven,
+        "seconds": round(seconds, 1),
+        "letters_a_second": round(report.redriven / seconds),
+    }
+
+
+def _a_look(server: PostgresServer, depth: int) -> dict[str, Any]:
+    """A pass with a small window over a table of this depth; the database's part of its time."""
+    clock = VirtualClock()
+    with tables(server, f"depth_{depth}", clock.now) as place:
+        place.fill(depth)
+        dynamodb = FakeDynamoDb(clock)
+        _make_table(dynamodb)
+        # The first pass that there ever is looks for letters near their expiry, of which a table has none.
+        _run(place, clock, dynamodb, window=100)
+        place.owner.execute("delete from jobs")
+        clock.advance(60)
+        spent = Timed(place.database)
+        began = time.perf_counter()
+        report = _run(place, clock, dynamodb, window=100, database=spent)
+        seconds = time.perf_counter() - began
+        spent.close()
+    return {
+        "depth": depth,
+        "told": report.depth,
+        "redriven": report.redriven,
+        "statements": spent.statements_run,
+        "statements_ms": round(1000 * spent.seconds, 1),
+        "pass_ms": round(1000 * seconds, 1),
+    }
+
+
+def _make_table(dynamodb: Any) -> None:
+    dynamodb.create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+
+
+def _run(
+    place: Place, clock: VirtualClock, dynamodb: Any, *, window: int, database: Any = None
+) -> Any:
+    tools = make_tools(
+        Deployment.of_database(place.place, queue_name="jobs", table_name=TABLE),
+        sqs=None,  # type: ignore[arg-type]  # there is no queue
+        dynamodb=Wire().to(dynamodb),
+        cloudwatch=None,  # type: ignore[arg-type]
+        journal=lambda _event, /, **_fields: None,
+        clock=clock.now,
+        rng=Random(1),
+        owner="bench",
+        workers=WORKERS_ON_POSTGRES if database is None else 1,
+        database=database or place.database,
+    )
+    settings = Settings(initial_window=window, max_window=max(window, 100), max_rate=0)
+    return run_pass(tools, settings, deadline=clock.now() + timedelta(minutes=3))
+
+
+def _large(server: PostgresServer, megabytes: int) -> dict[str, Any]:
+    """One letter with a payload of so many MB that do not compress: redriven, and compared."""
+    with tables(server, "large") as place:
+        place.owner.execute(
+            "insert into jobs_dlq (payload) select to_jsonb(string_agg(md5(n::text), '')) from generate_series(1, %s) n",
+            (megabytes * 1_000_000 // 32,),
+        )
+        digest = "select md5(payload::text) from {}"
+        before = place.owner.execute(digest.format("jobs_dlq")).fetchall()
+        dlq = DeadLetters(place.database, place.clock)
+        source = JobsSource(place.database, "jobs", place.clock)
+        began = time.perf_counter()
+        letters = dlq.receive(1, hidden_for=HIDDEN)
+        sent = source.deliver([outgoing_of(one, place.clock()) for one in letters])
+        seconds = time.perf_counter() - began
+        after = place.owner.execute(digest.format("jobs")).fetchall()
+    return {
+        "megabytes": megabytes,
+        "seconds": round(seconds, 2),
+        "redriven": len(sent.new_ids),
+        "unchanged": before == after,
+    }
+
+
+def _show(request: Request, results: Results) -> None:
+    moved, passed = results.figures["adapters"], results.figures["pass"]
+    large = results.figures["large"]
+    results.show(
+        request,
+        Table(
+            title="Letters a second",
+            headings=("what", "letters", "seconds", "letters a second"),
+            rows=[
+                [what, f"{one['letters']:,}", f"{one['seconds']:,}", f"{one['letters_a_second']:,}"]
+                for what, one in (
+                    ("receive and redrive, ten a transaction", moved),
+                    ("one whole pass, state table in the same process", passed),
+                )
+            ],
+            note=f"{WORKERS_ON_POSTGRES} connections, every commit written to disk; server and pass share the processors. "
+            f"Left in jobs_dlq {moved['left']:,}, in jobs {moved['jobs']:,}. At {moved['looks']:,} looks the role held "
+            f"{moved['locks']} locks on tables, indexes and transactions at most, {moved['waiting']} waited, and no "
+            f"transaction was older than {moved['longest_transaction_ms']:,} ms.",
+        ),
+    )
+    results.show(
+        request,
+        Table(
+            title="What depth costs",
+            headings=(
+                "letters in jobs_dlq",
+                "redriven",
+                "statements",
+                "in the database",
+                "whole pass",
+            ),
+            rows=[
+                [
+                    f"{one['depth']:,}",
+                    str(one["redriven"]),
+                    str(one["statements"]),
+                    f"{one['statements_ms']:,} ms",
+                    f"{one['pass_ms']:,} ms",
+                ]
+                for one in results.figures["depths"]
+            ],
+            note="The second pass, with a window of 100: it hears of a hundred outcomes, and redrives what its verdict lets through. "
+            "With the index that the migration advises.",
+        ),
+    )
+    results.show(
+        request,
+        Table(
+            title="One large payload",
+            headings=("megabytes", "seconds", "unchanged"),
+            rows=[
+                [str(large["megabytes"]), str(large["seconds"]), str(large["unchanged"]).lower()]
+            ],
+            note="It is moved within the server: the pass does not read it.",
+        ),
+    )

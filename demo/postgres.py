@@ -1,0 +1,105 @@
+"""The story on a worker queue in Postgres: a real server, real transactions, and hours that pass in seconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from rich.console import Console
+
+from emulator.postgres import running_postgres
+from redrive.core.report import Report
+from redrive.settings import Settings
+from simulator.measures import Measures, measure
+from simulator.postgres_world import PostgresWorld
+from simulator.scenarios.scenario import Outage, Scenario
+from simulator.smart_policy import SmartPolicy
+from simulator.sources import LiveTraffic
+from simulator.world import World, hours, minutes
+
+LETTERS, POISON = 300, 3
+DOWN_FOR = minutes(45)
+
+STORY = Scenario(
+    name="story",
+    title="300 dead jobs, 3 of them poison, and workers that are down for 45 more minutes",
+    letters=LETTERS,
+    poison=POISON,
+    outage=Outage(lasts=DOWN_FOR),
+    traffic=LiveTraffic(per_minute=2),
+    settings=Settings(max_attempts=2, last_chance_seconds=600),
+    calm_at=DOWN_FOR,
+    until=hours(80),
+)
+
+
+def play(console: Console) -> bool:
+    """Tell it; whether it ended well."""
+    console.print(STORY.title, highlight=False)
+    with running_postgres() as server:
+        world = replace(STORY, make_world=partial(PostgresWorld, server=server)).world(1)
+        try:
+            policy = SmartPolicy(world, STORY.settings, seed=1)
+            STORY.play(world, _Told(policy, world, console))
+            return _tell_end(measure(world, policy, STORY.calm_at), world, policy, console)
+        finally:
+            world.close()
+
+
+class _Told:
+    """The policy, with a line for each pass that did or learned something."""
+
+    def __init__(self, policy: SmartPolicy, world: World, console: Console) -> None:
+        self._policy = policy
+        self._world = world
+        self._console = console
+        self._was_up = False
+
+    @property
+    def every(self) -> timedelta:
+        return self._policy.every
+
+    def tick(self) -> None:
+        """One tick of the schedule, told."""
+        is_up = not self._world.is_out(self._world.elapsed)
+        if is_up and not self._was_up:
+            self._say("the workers are well again", "bold")
+        self._was_up = is_up
+        before = len(self._policy.reports)
+        self._policy.tick()
+        for report in self._policy.reports[before:]:
+            if line := _line(report):
+                self._say(line)
+
+    def _say(self, line: str, style: str = "") -> None:
+        at = int(self._world.elapsed.total_seconds()) // 60
+        self._console.print(f"{at // 60:3}:{at % 60:02}  {line}", style=style, highlight=False)
+
+
+def _line(report: Report) -> str:
+    """What a pass did and heard; empty for one that only looked."""
+    parts = []
+    if report.heard:
+        parts.append("heard: " + ", ".join(f"{n} {what}" for what, n in report.heard.items()))
+    if report.redriven:
+        parts.append(f"{report.redriven} redriven")
+    parts += [f"{n} parked, {why}" for why, n in report.parked.items()]
+    if report.circuit_before != report.circuit_after:
+        parts.append(f"circuit {report.circuit_after}")
+    return "; ".join(parts)
+
+
+def _tell_end(told: Measures, world: World, policy: SmartPolicy, console: Console) -> bool:
+    reasons: Counter[str] = sum((Counter(one.parked) for one in policy.reports), Counter())
+    dead = len(world.letters)
+    done = len((world.letters - world.poison) & world.deliveries.done.keys())
+    console.print(
+        f"\nof {dead} jobs that have died {done} are done, {told.parked_rightly} poison pills are parked "
+        f"({', '.join(f'{n} {why}' for why, n in reasons.items()) or 'none'}), {told.at_large} wait; "
+        f"{told.lost} lost, {told.repeated} repeated, {told.parked_wrongly} parked that were good; "
+        f"{told.redriven_in_outage} sent back while the workers were down",
+        highlight=False,
+    )
+    return not (told.lost or told.repeated or told.parked_wrongly) and done == dead - POISON

@@ -1,0 +1,87 @@
+"""How the function proves to the database who it is, over TLS: a secret's password, or a token that IAM signs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from redrive.aws.calls import naming
+from redrive.databases import JobsDatabase
+from redrive.errors import CallFailed
+from redrive.postgres.database import Connection, Database
+
+#: A server that does not answer must not eat the pass.
+CONNECT_TIMEOUT_SECONDS = 5
+
+
+def open_database(place: JobsDatabase, make_client: Callable[[str], Any]) -> Database:
+    """The database, by credentials that are asked for when a connection is opened.
+
+    `make_client` makes a boto3 client by the name of its service.
+    """
+    return Database(place, Connector(place, make_client))
+
+
+class Connector:
+    """Opens connections. A password is read again where it is refused: it may have been rotated."""
+
+    def __init__(self, place: JobsDatabase, make_client: Callable[[str], Any]) -> None:
+        self._place = place
+        self._make_client = make_client
+        self._secret: dict[str, str] | None = None
+
+    def __call__(self) -> Connection:
+        """One connection, in autocommit. Raises psycopg's errors, and CallFailed where AWS refuses the credentials."""
+        was_known = self._secret is not None
+        try:
+            return self._connect()
+        except psycopg.OperationalError:
+            if not was_known:
+                raise
+            self._secret = None
+            return self._connect()
+
+    def _connect(self) -> Connection:
+        place = self._place
+        parameters: dict[str, Any] = {"sslmode": place.sslmode, **self._credentials()}
+        if place.sslmode != "disable":
+            parameters["sslrootcert"] = place.sslrootcert
+        return psycopg.connect(
+            host=place.host,
+            port=place.port,
+            dbname=place.dbname,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            application_name="smart-redriver",
+            autocommit=True,
+            # A pooler between may give each statement to another session.
+            prepare_threshold=None,
+            **parameters,
+        )
+
+    def _credentials(self) -> dict[str, str]:
+        place = self._place
+        if place.secret:
+            secret = self._secret = self._secret or self._read_secret()
+            return {"user": place.user or secret["username"], "password": secret["password"]}
+        if place.sslmode == "disable":
+            return {"user": place.user} if place.user else {}
+        with naming("GenerateDbAuthToken"):
+            token = self._make_client("rds").generate_db_auth_token(
+                DBHostname=place.host, Port=place.port, DBUsername=place.user
+            )
+        return {"user": place.user, "password": token}
+
+    def _read_secret(self) -> dict[str, str]:
+        call = "GetSecretValue"
+        with naming(call):
+            answer = self._make_client("secretsmanager").get_secret_value(
+                SecretId=self._place.secret
+            )
+        try:
+            secret = json.loads(answer["SecretString"])
+            return {"username": str(secret["username"]), "password": str(secret["password"])}
+        except (KeyError, TypeError, ValueError):
+            raise CallFailed(call, "NotASecret", "username and password, as JSON") from None

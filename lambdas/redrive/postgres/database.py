@@ -1,0 +1,107 @@
+"""Connections to one database, and what can go wrong in a statement, named as calls to AWS are.
+
+Each statement is a transaction of its own (`autocommit`). One that lost its connection may have been carried out, so it
+is asked once more: every statement answers the second time what it would have answered the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from redrive.databases import JobsDatabase
+from redrive.errors import CallFailed
+from redrive.postgres.statements import Statements
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+
+#: A statement is one batch, or one page. Who waits longer for a lock of another's goes on without it.
+STATEMENT_TIMEOUT = "30s"
+LOCK_TIMEOUT = "2s"
+
+#: The connection is gone, and with it the answer; and there was none.
+LOST = "ConnectionClosedError"
+NO_CONNECTION = "EndpointConnectionError"
+
+
+class Database:
+    """A database with a worker queue. Safe for threads: each statement has a connection to itself.
+
+    `connect` opens one, in autocommit; it is kept for as long as it works.
+    """
+
+    def __init__(self, place: JobsDatabase, connect: Callable[[], Connection]) -> None:
+        self.place = place
+        self.statements = Statements.of(place)
+        self._connect = connect
+        self._idle: list[Connection] = []
+
+    def run(self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]) -> list[Row]:
+        """The rows that a statement answers with. Raises CallFailed, in the name of `call`."""
+        try:
+            return self._run(call, statement, parameters)
+        except CallFailed as failed:
+            if failed.code != LOST:
+                raise
+            return self._run(call, statement, parameters)
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _run(self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]) -> list[Row]:
+        with self._connection(call) as connection:
+            try:
+                cursor = connection.execute(statement, parameters)
+                return cursor.fetchall() if cursor.description else []
+            except psycopg.Error as error:
+                raise CallFailed(call, _code(error, connection), _detail(error)) from error
+
+    @contextmanager
+    def _connection(self, call: str) -> Iterator[Connection]:
+        # A list's pop and append are whole for threads. None is given back that somebody was interrupted in.
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open(call)
+        try:
+            yield connection
+        except CallFailed:
+            if not connection.closed:
+                self._idle.append(connection)
+            else:
+                self.close()  # the others have lost their server, too
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+    def _open(self, call: str) -> Connection:
+        try:
+            connection = self._connect()
+            try:
+                connection.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
+                connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
+            except psycopg.Error:
+                connection.close()
+                raise
+        except psycopg.Error as error:
+            raise CallFailed(call, NO_CONNECTION, _detail(error)) from error
+        return connection
+
+
+def _code(error: psycopg.Error, connection: Connection) -> str:
+    """Postgres's own name for what went wrong: "CheckViolation"."""
+    return LOST if connection.closed else type(error).__name__
+
+
+def _detail(error: psycopg.Error) -> str:
+    """The first line alone: the lines below it may quote a row."""
+    return str(error).partition("\n")[0]

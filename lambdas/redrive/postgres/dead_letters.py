@@ -1,0 +1,173 @@
+"""The tables that letters are taken from: the DLQ, and the parking lot. Rows in, letters out.
+
+Nothing hides a letter from another pass or person while it is in hand, as only one of them can move it; what is to wait
+longer is noted in a table of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from redrive.core.letter import Letter
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.queue_facts import QueueFacts
+from redrive.errors import CallFailed, EntryFault
+from redrive.postgres.batches import sent_in_batches
+from redrive.postgres.database import Database
+from redrive.postgres.letters import Handle
+from redrive.postgres.pages import Pages
+
+#: No row of these tables expires.
+NEVER = timedelta(days=36_500)
+
+#: The largest value that Postgres stores; what is there, fits.
+LARGEST = 1 << 30
+
+#: Rows are counted one by one up to here; beyond it the planner's own estimate is near enough.
+COUNTED = 10_000
+
+#: Holds are forgotten so long after their end, of letters that left without us.
+_HOLDS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveCheck:
+    """Nobody but the re-driver moves these letters by a task of its own."""
+
+    is_running: bool = False
+    fault: CallFailed | None = None
+
+
+class DeadLetters:
+    """A table of letters.
+
+    `deletes`: whether `delete` may, as a person wants it to. A pass needs no delete, for a redrive has taken the row with it:
+    one that is still there was put back from a backup that the ledger knows nothing of, and is a letter.
+    `reads`: with payloads, as far as a person may want to see them; a pass moves what it does not read.
+    """
+
+    is_fifo = False
+    _is_parked = False
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        *,
+        deletes: bool = False,
+        reads: bool = False,
+    ) -> None:
+        place, known = database.place, database.statements
+        self._database = database
+        self._clock = clock
+        self._deletes = deletes
+        self._in_hand: dict[str, Letter] = {}
+        self.name = place.parked if self._is_parked else place.dead_letters
+        self.url = place.url(self.name)
+        if self._is_parked:
+            self._count, self._there = known.count_parked, known.are_parked
+            self._delete = known.delete_parked
+            read = known.look_parked if reads else known.read_parked
+        else:
+            self._count, self._there = known.count_dead, known.are_dead
+            self._delete = known.delete_dead
+            read = known.look_dead if reads else known.read_dead
+        self._pages = Pages(database, read, is_parked=self._is_parked)
+
+    def facts(self) -> QueueFacts:
+        """How many letters there are: exact up to some thousands, an estimate beyond. Raises CallFailed."""
+        parameters = {"now": self._clock(), "most": COUNTED}
+        ((free, held),) = self._database.run("CountLetters", self._count, parameters)
+        return QueueFacts(
+            arn=self.url,
+            visible=free,
+            in_flight=held,
+            delayed=0,
+            visibility_timeout=timedelta(),
+            retention=NEVER,
+            max_message_size=LARGEST,
+        )
+
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
+        """At most `limit` letters, none of which this object hands out again within `hidden_for`. Raises CallFailed."""
+        few = self._pages.take(limit, self._clock(), hidden_for)
+        self._in_hand |= {one.message_id: one for one in few if one.trail is None}
+        return few
+
+    def at(self, row: int) -> Letter | None:
+        """The letter of one row, wherever it is in the table, held or not. Raises CallFailed."""
+        return self._pages.at(row, self._clock())
+
+    def in_hand(self, message_id: str) -> Letter | None:
+        """A letter of this id that was handed out; it is told once."""
+        return self._in_hand.pop(message_id, None)
+
+    def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
+        """Make sure that letters are gone; what comes back is still there."""
+        letters = list(letters)
+        rows = [Handle.of(one).row for one in letters]
+        try:
+            if self._deletes:
+                self._database.run("DeleteLetters", self._delete, {"rows": rows})
+            left = self._database.run("FindLetters", self._there, {"rows": rows})
+        except CallFailed as failed:
+            return [_fault("DeleteLetters", one, failed.code, failed.detail) for one in letters]
+        there = {row for (row,) in left}
+        return [
+            _fault("DeleteLetters", one, "StillThere", "its row is in the table")
+            for one in letters
+            if Handle.of(one).row in there
+        ]
+
+    def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
+        """Keep letters, held for a time from now; zero releases at once. What comes back was not changed."""
+        now, known = self._clock(), self._database.statements
+        until = {Handle.of(one).row: (one, now + hidden_for) for one, hidden_for in letters}
+        self._pages.hide({row: at for row, (_, at) in until.items()})
+        held = {row: (one, at) for row, (one, at) in until.items() if at > now}
+        if not held:
+            return []
+        parameters = {
+            "is_parked": self._is_parked,
+            "rows": list(held),
+            "until": [at for _, at in held.values()],
+        }
+        try:
+            self._database.run("HoldLetters", known.hold, parameters)
+            self._database.run("ForgetHolds", known.forget_holds, {"before": now - _HOLDS_KEPT})
+        except CallFailed as failed:
+            return [
+                _fault("HoldLetters", one, failed.code, failed.detail) for one, _ in held.values()
+            ]
+        return []
+
+    def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
+        """Nobody else moves them."""
+        return MoveCheck()
+
+
+class ParkingLot(DeadLetters):
+    """The table that holds letters for a person: letters are moved to it, too."""
+
+    _is_parked = True
+
+    def park(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Move letters here out of the DLQ, each with its trail. One that is parked already stays."""
+        return sent_in_batches("ParkLetters", outgoing, self._park)
+
+    def _park(self, some: Sequence[Outgoing]) -> dict[int, str]:
+        handles = [Handle.of(one.letter) for one in some]
+        parameters = {
+            "rows": [one.row for one in handles],
+            "trails": [one.trail.encode() for one in some],
+            "left_jobs": [one.job for one in handles],
+            "now": self._clock(),
+        }
+        rows = self._database.run("ParkLetters", self._database.statements.park, parameters)
+        return {row: f"parked-{row}" for (row,) in rows}
+
+
+def _fault(call: str, letter: Letter, code: str, detail: str) -> EntryFault:
+    return EntryFault(call=call, key=letter.message_id, code=code, detail=detail)

@@ -1,0 +1,57 @@
+"""The ledger, with what workers wrote beside their letters: it counts as their report of a letter's death."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+from redrive.core.ledger import Entry, Status
+from redrive.core.letter import Letter
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.letters import error_of
+from redrive.postgres.wording import cause_of, first_line
+
+
+class WordsOfWorkers:
+    """A memory that knows of a letter in hand why it died, where the ledger has not heard of it before.
+
+    So the circuits by cause know letters from their first visit on. Everything else is the memory's own.
+    """
+
+    def __init__(
+        self, memory: Any, dead_letters: DeadLetters, queue: str, permanent: Container[str]
+    ) -> None:
+        self._memory = memory
+        self._permanent = permanent
+        self._dead_letters = dead_letters
+        self._queue = queue
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Any:
+        """What the ledger knows, and of the letters that it does not know what their rows say. Raises CallFailed."""
+        ids = list(message_ids)
+        known = self._memory.read_ledger(ids)
+        for one in ids:
+            letter = self._dead_letters.in_hand(one)
+            if letter is not None and one not in known.entries:
+                known.entries[one] = _entry(letter, self._queue, self._permanent)
+        return known
+
+
+def _entry(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
+    """What a report of its last failure would have made of it."""
+    error_class, message = error_of(letter)
+    cause = cause_of(error_class, message)
+    entry = Entry(
+        original_id=letter.message_id,
+        queue=queue,
+        first_seen=letter.sent_at,
+        status=Status.FAILED,
+        current_id=letter.message_id,
+    )
+    error = ": ".join(part for part in (cause, first_line(message)) if part) or None
+    return entry.failed(
+        tries=1, is_last=True, cause=cause, error=error, permanent=error_class in permanent
+    )

@@ -1,0 +1,128 @@
+"""The SQL that a team runs once: three tables of ours, a role that may do just this, an index for what is asked often.
+
+Nothing here runs it. `python -m redrive.postgres.migration` prints it, and so does the command.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from redrive.databases import JobsDatabase
+from redrive.errors import SettingsError
+from redrive.postgres.statements import composed, names_of
+
+#: What the role is called where the configuration leaves its name to the secret.
+ROLE = "smart_redriver"
+
+_TABLES = """\
+-- Three tables of the re-driver's own. Nothing of yours is altered.
+create table {parked} (
+  like {dead},
+  redrive_trail text,
+  parked_at timestamptz not null,
+  primary key ({d_id})
+);
+create table {held} (
+  is_parked boolean not null,
+  row_id bigint not null,
+  until timestamptz not null,
+  primary key (is_parked, row_id)
+);
+create index on {held} (until);
+create table {redriven} (
+  job_id bigint primary key,
+  is_parked boolean not null,
+  row_id bigint not null,
+  trail text not null,
+  redriven_at timestamptz not null,
+  settled_at timestamptz,
+  returned_as bigint
+);
+create index on {redriven} (job_id) where settled_at is null;
+create index on {redriven} (row_id);
+create index on {redriven} (settled_at) where returned_as is null;
+"""
+
+_GRANTS = """\
+-- What the re-driver's role may do: it adds jobs and moves letters. It reads, changes and deletes no job.
+create role {role} login;
+{usages}grant select ({j_id}), insert on {jobs} to {role};
+do $$ begin
+  execute format('grant usage on sequence %s to %I', pg_get_serial_sequence({jobs_text}, {j_id_text}), {role_text});
+end $$;
+-- "for update" asks for the right to update one column; no statement does.
+grant select, delete, update ({d_id}) on {dead} to {role};
+grant select, insert, delete, update ({d_id}) on {parked} to {role};
+grant select, insert, update, delete on {held}, {redriven} to {role};
+"""
+
+_IAM = """\
+-- It proves who it is by IAM.
+grant rds_iam to {role};
+"""
+
+_INDEX = """\
+-- Advice, for your own table: by this a returned job is found at once, however many letters there are. Building it
+-- locks out nobody; it can't be run within a transaction.
+create index concurrently on {dead} ({d_original_id});
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """The parts, to be run in this order by whoever owns the tables."""
+
+    tables: str
+    grants: str
+    index: str
+
+    def __str__(self) -> str:
+        """All of it, to be read before it is run."""
+        return "\n".join((self.tables, self.grants, self.index))
+
+
+def migration_of(database: JobsDatabase) -> Migration:
+    """The migration for one database."""
+    role = database.user or ROLE
+    schemas = sorted({one.partition(".")[0] for one in database.tables if "." in one})
+    names = names_of(database) | {
+        "role": sql.Identifier(role),
+        "role_text": sql.Literal(role),
+        "usages": sql.Composed(
+            [
+                sql.SQL("grant usage on schema {} to {};\n").format(
+                    sql.Identifier(one), sql.Identifier(role)
+                )
+                for one in schemas
+            ]
+        ),
+    }
+    by_iam = database.sslmode != "disable" and not database.secret
+    return Migration(
+        tables=composed(_TABLES, names).as_string(),
+        grants=composed(_GRANTS + (_IAM if by_iam else ""), names).as_string(),
+        index=composed(_INDEX, names).as_string(),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the migration for a configuration of JSON: `python -m redrive.postgres.migration '{"host": ...}'`."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    if len(given) != 1:
+        sys.stderr.write("one argument is needed: the database's configuration, as JSON\n")
+        return 2
+    try:
+        database = JobsDatabase.parse(given[0])
+    except SettingsError as refused:
+        sys.stderr.write(f"{refused}\n")
+        return 2
+    sys.stdout.write(f"{migration_of(database)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""What became of jobs that were redriven, told as a consumer's reports are: the database knows it to the letter.
+
+A job that is gone has succeeded, one that is back in the DLQ has failed, one that is there is not known yet. Read in one
+snapshot, so that a worker's move between the tables, if it is one transaction, is never seen by half.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from redrive.core.letter import Trail
+from redrive.core.outcomes import VERSION, DeliveryOutcome, OutcomeMessage, Result, report_fields
+from redrive.errors import CallFailed, EntryFault
+from redrive.postgres.database import Database
+from redrive.postgres.letters import job_id
+from redrive.postgres.wording import cause_of, first_line
+
+#: Outcomes of one report. A report has at most a thousand, and each of these less than a kilobyte.
+AT_ONCE = 500
+
+#: A job that has succeeded is remembered for so long: should a worker have deleted it before it wrote the letter,
+#: in two transactions, the letter is still known, and the success was none.
+REMEMBERED = timedelta(hours=1)
+
+
+class Outcomes:
+    """Hands out outcomes, and forgets those that were taken in. `queue` is the source's name."""
+
+    def __init__(self, database: Database, queue: str, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._queue = queue
+        self._clock = clock
+        self._after = 0
+
+    def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
+        """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
+        parameters = {"after": self._after, "limit": AT_ONCE}
+        read = self._database.statements.read_outcomes
+        rows = self._database.run("ReadOutcomes", read, parameters)
+        if not rows:
+            self._after = 0
+            return []
+        self._after = rows[-1][0]
+        settled = [[job, letter] for job, _, letter, _, _ in rows]
+        told = [report_fields(self._outcome(row)) for row in rows]
+        return [
+            OutcomeMessage(
+                message_id=f"outcomes-{rows[0][0]}-{rows[-1][0]}",
+                receipt_handle=json.dumps(settled),
+                body=json.dumps({"version": VERSION, "outcomes": told}),
+                sent_at=self._clock(),
+            )
+        ]
+
+    def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
+        """Note that outcomes were taken in; what comes back was not noted."""
+        now, faults = self._clock(), []
+        known = self._database.statements
+        for one in reports:
+            settled = json.loads(one.receipt_handle)
+            parameters = {
+                "jobs": [job for job, _ in settled],
+                "letters": [letter for _, letter in settled],
+                "now": now,
+            }
+            try:
+                self._database.run("SettleJobs", known.settle, parameters)
+            except CallFailed as failed:
+                faults.append(_fault(one.message_id, failed))
+        try:
+            before = {"before": now - REMEMBERED}
+            self._database.run("ForgetJobs", known.forget_settled, before)
+        except CallFailed as failed:
+            faults.append(_fault("outcomes", failed))
+        return faults
+
+    def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:  # noqa: ARG002
+        """Begin anew: what was not taken in comes again."""
+        self._after = 0
+        return []
+
+    def _outcome(self, row: tuple[Any, ...]) -> DeliveryOutcome:
+        job, text, letter, error_class, message = row
+        told = DeliveryOutcome(
+            queue=self._queue,
+            message_id=job_id(job),
+            original_id=job_id(job),
+            result=Result.SUCCEEDED if letter is None else Result.FAILED,
+        )
+        if letter is not None:
+            cause = cause_of(error_class, message)
+            told = replace(
+                told,
+                error_class=cause,
+                first_line=first_line(message) or None,
+                permanent=error_class in self._database.place.permanent,
+            )
+        try:
+            trail = Trail.decode(text)
+        except ValueError:  # whoever wrote into our table: it is nobody's that we know
+            return told
+        return replace(
+            told,
+            original_id=trail.original_id,
+            batch=trail.batch,
+            generation=trail.generation,
+        )
+
+
+def _fault(key: str, failed: CallFailed) -> EntryFault:
+    return EntryFault(call=failed.call, key=key, code=failed.code, detail=failed.detail)

@@ -1,0 +1,77 @@
+"""The table that workers take jobs from: what letters go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from redrive.core.letter import Trail
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.pacing import MAX_SQS_DELAY
+from redrive.core.queue_facts import QueueFacts
+from redrive.postgres.batches import sent_in_batches
+from redrive.postgres.database import Database
+from redrive.postgres.dead_letters import COUNTED, LARGEST
+from redrive.postgres.letters import Handle, job_id
+
+
+class JobsSource:
+    """A table of jobs, with its workers. `name` is what circuit and trails call it.
+
+    It carries trails: beside the jobs, in a table of ours. Nothing is added to a job.
+    """
+
+    settles_at_once = False
+    carries_trails = True
+    #: A job can wait for any time. What waits longer than this waits as a letter, where a pass can think better of it.
+    longest_delay = MAX_SQS_DELAY
+
+    def __init__(self, database: Database, name: str, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self.name = name
+
+    def facts(self) -> QueueFacts:
+        """How many jobs there are. Raises CallFailed."""
+        place, known = self._database.place, self._database.statements
+        ((jobs,),) = self._database.run("CountJobs", known.count_jobs, {"most": COUNTED})
+        return QueueFacts(
+            arn=place.url(place.jobs),
+            visible=jobs,
+            in_flight=0,
+            delayed=0,
+            visibility_timeout=place.time_to_fail,
+            retention=timedelta(),
+            max_message_size=LARGEST,
+            # A job that is back has failed for good: what a worker tried before is its own affair.
+            max_receive_count=1,
+        )
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Make each letter a job again: delete, insert and note of the trail are one transaction.
+
+        Who asks again, since an answer was lost, is told the same. Nothing is read of a payload: it arrives unchanged.
+        """
+        return sent_in_batches("RedriveLetters", outgoing, self._deliver)
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
+        """From a job's first try to its move to the DLQ, as the configuration has it."""
+        return facts.visibility_timeout
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:  # noqa: ARG002
+        """Every letter of the table is of this queue."""
+        return True
+
+    def _deliver(self, some: Sequence[Outgoing]) -> dict[int, str]:
+        now, known = self._clock(), self._database.statements
+        handles = [Handle.of(one.letter) for one in some]
+        parameters = {
+            "rows": [one.row for one in handles],
+            "run_after": [now + one.delay for one in some],
+            "trails": [one.trail.encode() for one in some],
+            "left_jobs": [one.job for one in handles],
+            "now": now,
+        }
+        statement = known.redrive_parked if handles[0].is_parked else known.redrive_dead
+        rows = self._database.run("RedriveLetters", statement, parameters)
+        return {row: job_id(job) for row, job in rows}

@@ -1,0 +1,81 @@
+"""The statements of the adapters with one deployment's own names in them, quoted by psycopg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import LiteralString
+
+from psycopg import sql
+
+from redrive.databases import DEAD_COLUMNS, JOBS_COLUMNS, JobsDatabase
+from redrive.postgres.texts import TEXTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """The statements for one database; `texts` says what each takes and gives."""
+
+    count_dead: sql.Composed
+    count_parked: sql.Composed
+    count_jobs: sql.Composed
+    count_new: sql.Composed
+    read_dead: sql.Composed
+    read_parked: sql.Composed
+    look_dead: sql.Composed
+    look_parked: sql.Composed
+    hold: sql.Composed
+    forget_holds: sql.Composed
+    redrive_dead: sql.Composed
+    redrive_parked: sql.Composed
+    park: sql.Composed
+    delete_dead: sql.Composed
+    delete_parked: sql.Composed
+    are_dead: sql.Composed
+    are_parked: sql.Composed
+    read_outcomes: sql.Composed
+    settle: sql.Composed
+    forget_settled: sql.Composed
+
+    @classmethod
+    def of(cls, database: JobsDatabase) -> Statements:
+        """The statements with the names of this database."""
+        names = names_of(database)
+        return cls(**{one.name: composed(TEXTS[one.name], names) for one in fields(cls)})
+
+
+def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
+    """What stands in braces in the texts: tables, columns, and the lists of carried columns."""
+    tables = {
+        "jobs": database.jobs,
+        "dead": database.dead_letters,
+        "parked": database.parked,
+        "held": database.held,
+        "redriven": database.redriven,
+    }
+    names: dict[str, sql.Composable] = {
+        name: sql.Identifier(*table.split(".")) for name, table in tables.items()
+    }
+    for prefix, table, columns in (("j", "jobs", JOBS_COLUMNS), ("d", "jobs_dlq", DEAD_COLUMNS)):
+        for one in columns:
+            names[f"{prefix}_{one}"] = sql.Identifier(database.column(f"{table}.{one}"))
+    names |= {f"{name}_text": sql.Literal(_quoted(table)) for name, table in tables.items()}
+    names["j_id_text"] = sql.Literal(database.column("jobs.id"))
+    for prefix in ("", "d.", "g."):
+        columns_of = [sql.SQL(", " + prefix) + sql.Identifier(one) for one in database.carried]
+        names[f"{prefix.strip('.')}carried"] = sql.Composed(columns_of)
+    most = database.max_attempts
+    names["and_max_attempts"] = (
+        sql.SQL("") if most is None else sql.SQL(", ") + names["j_max_attempts"]
+    )
+    names["and_most"] = sql.SQL("") if most is None else sql.SQL(", ") + sql.Literal(most)
+    return names
+
+
+def composed(text: LiteralString, names: dict[str, sql.Composable]) -> sql.Composed:
+    """A constant text of this package with the names in it."""
+    return sql.SQL(text).format(**names)
+
+
+def _quoted(table: str) -> str:
+    """The name of a table as Postgres reads it in a text: `"app"."jobs"`."""
+    return ".".join(f'"{part}"' for part in table.split("."))

@@ -1,0 +1,210 @@
+"""Every SQL text of the adapters, as constants; what stands in braces is put in by `statements`.
+
+Each is one transaction of its own. `now` always comes from outside: nothing here reads the database's clock. Where two
+passes meet, `skip locked` gives each row to one of them, and the other goes on without it.
+"""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+
+def _of(table: LiteralString, text: LiteralString) -> LiteralString:
+    """A text that is the same for the DLQ and the parking lot, for one of them."""
+    is_parked: LiteralString = "true" if table == "parked" else "false"
+    return (
+        text.replace("<table>", "{" + table + "}")
+        .replace("<text>", "{" + table + "_text}")
+        .replace("<is_parked>", is_parked)
+    )
+
+
+#: `now`, `most` -> rows that are not held, rows that are: counted up to `most`, beyond it the planner's estimate.
+_COUNT_LETTERS = """
+with few as (
+  select 1 from <table> d
+  where not exists (select 1 from {held} h
+                    where h.is_parked = <is_parked> and h.row_id = d.{d_id} and h.until > %(now)s)
+  limit %(most)s
+), counted as (select count(*) as letters from few)
+select case when letters < %(most)s then letters
+            else greatest(letters, (select reltuples::bigint from pg_class where oid = <text>::regclass)) end,
+       (select count(*) from (select 1 from {held} h where h.is_parked = <is_parked> and h.until > %(now)s
+                              limit %(most)s) few_held)
+from counted
+"""
+
+#: `most` -> jobs, up to so many.
+_COUNT_JOBS = """
+select (select count(*) from (select 1 from {jobs} limit %(most)s) few)
+"""
+
+#: `since`, `latest` -> how many of so many latest letters died since then.
+_COUNT_NEW = """
+select count(*) from (select d.{d_failed_at} as failed_at from {dead} d order by d.{d_id} desc limit %(latest)s) latest
+where failed_at > %(since)s
+"""
+
+#: `after`, `limit`, `now` -> a page of letters by id, those left out that are held: see `letters.letter_of`. The return of a
+#: job of ours is the first row that names it; whatever else names it is a letter of its own.
+_READ_DEAD = """
+select d.{d_id}, r.job_id, r.trail, d.{d_failed_at}, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
+       left(d.{d_failed_by}, 200), <content>
+from {dead} d
+left join {redriven} r
+  on r.job_id = d.{d_original_id}
+ and (r.returned_as = d.{d_id}
+      or r.returned_as is null and not exists (select 1 from {dead} e where e.{d_original_id} = d.{d_original_id}
+                                                                        and e.{d_id} < d.{d_id}))
+where d.{d_id} > %(after)s
+  and not exists (select 1 from {held} h where not h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
+order by d.{d_id}
+limit %(limit)s
+"""
+
+#: The same of the parking lot; what counts as the time of death is when it was parked.
+_READ_PARKED = """
+select d.{d_id}, null, d.redrive_trail, d.parked_at, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
+       left(d.{d_failed_by}, 200), <content>
+from {parked} d
+where d.{d_id} > %(after)s
+  and not exists (select 1 from {held} h where h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
+order by d.{d_id}
+limit %(limit)s
+"""
+
+#: A pass moves payloads without reading them; a person reads them, as far as they are worth it.
+_UNREAD = "null, null"
+_READ = """case when pg_column_size(d.{d_payload}) <= 1048576 then left(d.{d_payload}::text, 1048576)
+            else '(a payload of more than 1 MiB)' end, left(d.{d_stacktrace}, 65536)"""
+
+#: `rows`, `until`, `is_parked`.
+_HOLD = """
+insert into {held} (is_parked, row_id, until)
+select %(is_parked)s, row_id, until from unnest(%(rows)s::bigint[], %(until)s::timestamptz[]) as a(row_id, until)
+order by row_id
+on conflict (is_parked, row_id) do update set until = excluded.until
+"""
+
+#: `before`.
+_FORGET_HOLDS = "delete from {held} where until < %(before)s"
+
+#: `rows`, `run_after`, `trails`, `left_jobs` (the job that a row is the return of, or null), `now` -> row and job of
+#: each that is sent, now or before: whoever lost the answer asks again.
+_REDRIVE = """
+with asked as (
+  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
+    as a(our_row, our_run_after, our_trail, our_left_job)
+), locked as materialized (
+  select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
+), gone as (
+  delete from <table> d using locked l where d.{d_id} = l.our_row
+  returning d.{d_id} as our_row, d.{d_payload} as our_payload{dcarried}
+), numbered as materialized (
+  select nextval(pg_get_serial_sequence({jobs_text}, {j_id_text})) as our_job, g.*
+  from (select g.*, a.our_run_after, a.our_trail, a.our_left_job from gone g join asked a using (our_row)
+        order by a.our_run_after, our_row) g
+), sent as (
+  insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts}{carried})
+  overriding system value
+  select g.our_job, g.our_payload, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
+), noted as (
+  insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at)
+  select our_job, <is_parked>, our_row, our_trail, %(now)s from numbered
+), forgotten as (
+  delete from {redriven} r using numbered n where r.job_id = n.our_left_job
+), freed as (
+  delete from {held} h using numbered n where h.is_parked = <is_parked> and h.row_id = n.our_row
+)
+select our_row, our_job from numbered
+union all
+select r.row_id, max(r.job_id) from {redriven} r
+where r.is_parked = <is_parked> and r.row_id = any(%(rows)s) group by r.row_id
+"""
+
+#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now or before.
+_PARK = """
+with asked as (
+  select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
+    as a(our_row, our_trail, our_left_job)
+), locked as materialized (
+  select d.{d_id} as our_row from {dead} d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
+), gone as (
+  delete from {dead} d using locked l where d.{d_id} = l.our_row
+  returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
+            d.{d_attempts} as our_attempts, d.{d_error_class} as our_class, d.{d_error_msg} as our_message,
+            d.{d_stacktrace} as our_stack, d.{d_failed_by} as our_worker, d.{d_failed_at} as our_death{dcarried}
+), moved as (
+  insert into {parked} ({d_id}, {d_original_id}, {d_payload}, {d_attempts}, {d_error_class}, {d_error_msg},
+                        {d_stacktrace}, {d_failed_by}, {d_failed_at}{carried}, redrive_trail, parked_at)
+  select g.our_row, g.our_original, g.our_payload, g.our_attempts, g.our_class, g.our_message,
+         g.our_stack, g.our_worker, g.our_death{gcarried}, a.our_trail, %(now)s
+  from gone g join asked a using (our_row)
+), forgotten as (
+  delete from {redriven} r using gone g join asked a using (our_row) where r.job_id = a.our_left_job
+), freed as (
+  delete from {held} h using gone g where not h.is_parked and h.row_id = g.our_row
+)
+select our_row from gone
+union all
+select d.{d_id} from {parked} d where d.{d_id} = any(%(rows)s)
+"""
+
+#: `rows` -> those that are deleted.
+_DELETE = """
+delete from <table> d
+where d.{d_id} in (select e.{d_id} from <table> e where e.{d_id} = any(%(rows)s) for update skip locked)
+returning d.{d_id}
+"""
+
+#: `rows` -> those that are there.
+_ARE_THERE = "select d.{d_id} from <table> d where d.{d_id} = any(%(rows)s)"
+
+#: `after`, `limit` -> what became of jobs that were redriven and of which no outcome was taken in: job, trail, and of
+#: the first letter that names it (null where there is none) id, class, message. One snapshot, so that a
+#: worker's move from one table to the other is seen as a whole.
+_READ_OUTCOMES = """
+select r.job_id, r.trail, d.letter, d.error_class, d.error_msg
+from {redriven} r
+left join lateral (
+  select d.{d_id} as letter, d.{d_error_class} as error_class, left(d.{d_error_msg}, 2000) as error_msg
+  from {dead} d where d.{d_original_id} = r.job_id order by d.{d_id} limit 1
+) d on true
+where r.settled_at is null and r.job_id > %(after)s
+  and not exists (select 1 from {jobs} j where j.{j_id} = r.job_id)
+order by r.job_id
+limit %(limit)s
+"""
+
+#: `jobs`, `letters` (null where it has succeeded), `now`.
+_SETTLE = """
+update {redriven} r set settled_at = %(now)s, returned_as = a.letter
+from unnest(%(jobs)s::bigint[], %(letters)s::bigint[]) as a(job, letter)
+where r.job_id = a.job and r.settled_at is null
+"""
+
+#: `before`: what has succeeded for good.
+_FORGET_SETTLED = "delete from {redriven} where settled_at < %(before)s and returned_as is null"
+
+TEXTS: dict[str, LiteralString] = {
+    "count_dead": _of("dead", _COUNT_LETTERS),
+    "count_parked": _of("parked", _COUNT_LETTERS),
+    "count_jobs": _COUNT_JOBS,
+    "count_new": _COUNT_NEW,
+    "read_dead": _READ_DEAD.replace("<content>", _UNREAD),
+    "read_parked": _READ_PARKED.replace("<content>", _UNREAD),
+    "look_dead": _READ_DEAD.replace("<content>", _READ),
+    "look_parked": _READ_PARKED.replace("<content>", _READ),
+    "hold": _HOLD,
+    "forget_holds": _FORGET_HOLDS,
+    "redrive_dead": _of("dead", _REDRIVE),
+    "redrive_parked": _of("parked", _REDRIVE),
+    "park": _PARK,
+    "delete_dead": _of("dead", _DELETE),
+    "delete_parked": _of("parked", _DELETE),
+    "are_dead": _of("dead", _ARE_THERE),
+    "are_parked": _of("parked", _ARE_THERE),
+    "read_outcomes": _READ_OUTCOMES,
+    "settle": _SETTLE,
+    "forget_settled": _FORGET_SETTLED,
+}

@@ -1,0 +1,165 @@
+"""A world whose queue is a table: jobs, dead letters and parked ones are rows of a real Postgres, in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from random import Random
+from typing import Any
+
+from psycopg import sql
+
+from emulator.postgres import TABLES, PostgresServer
+from redrive.postgres.database import Database
+from redrive.postgres.migration import ROLE, migration_of
+from redrive.settings import Deployment
+from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
+from simulator.jobs_worker import JobsWorker, payload_of
+from simulator.queues import SETTLES_IN_SECONDS
+from simulator.sources import Source
+from simulator.world import TABLE, Policy, World
+
+_TABLES = {SOURCE: "jobs", DLQ: "jobs_dlq", PARKING_LOT: "jobs_parked"}
+_WORLDS = count()
+
+
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """A row of one of the tables: its body, and since when a parked one is there, in seconds since the epoch."""
+
+    body: str
+    arrived_at: float
+
+
+class PostgresWorld(World):
+    """One source, its tables in a database of their own on `server`. Nothing is in its SQS queues."""
+
+    def __init__(self, *, server: PostgresServer, **world: Any) -> None:
+        self._server = server
+        self._name = f"world_{next(_WORLDS)}"
+        server.create(self._name)
+        self._owner = server.connect(self._name)
+        conditions: Conditions = world["conditions"] or Conditions()
+        waits = world["consumer"].backoff_seconds or conditions.visibility_timeout
+        self._place = server.place(
+            self._name,
+            max_attempts=conditions.max_receive_count,
+            time_to_fail_seconds=waits * conditions.max_receive_count,
+        )
+        made = migration_of(self._place)
+        for part in (TABLES, made.tables, made.grants, made.index):
+            self._owner.execute(part)
+        self._owner.execute(
+            sql.SQL("alter table jobs alter max_attempts set default {}").format(
+                sql.Literal(conditions.max_receive_count)
+            )
+        )
+        super().__init__(**world)
+        self.database = Database(self._place, lambda: server.connect(self._name, user=ROLE))
+
+    def close(self) -> None:
+        """Let go of the database, and drop it."""
+        assert self.database is not None  # noqa: S101
+        self.database.close()
+        self._owner.execute(f"drop owned by {ROLE}; drop role {ROLE}")
+        self._owner.close()
+        with self._server.connect("postgres") as connection:
+            connection.execute(sql.SQL("drop database {}").format(sql.Identifier(self._name)))
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where the tables are, and the state table."""
+        return Deployment.of_database(self._place, queue_name=SOURCE, table_name=TABLE)
+
+    def dead_letters(
+        self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
+    ) -> None:
+        """Let `count` jobs have failed for good, `poison` of them poison pills here and there."""
+        assert left is None, "no row expires"  # noqa: S101
+        pills = set(self.rng.sample(range(count), poison))
+        bodies = [f"letter-{index}" for index in range(count)]
+        downstream = self.sources[of].consumer.downstream
+        if downstream is not None:
+            dependent = self._chooser.sample(bodies, round(downstream.share * count))
+            self.register.dependent.update(dependent)
+        self.sent.update(bodies)
+        self.letters.update(bodies)
+        self.poison.update(bodies[one] for one in pills)
+        self._bury(bodies)
+        self.clock.advance(SETTLES_IN_SECONDS)
+        self.started = self.clock.now()
+
+    def _bury(self, bodies: list[str]) -> None:
+        worker, now = self._workers[SOURCE], self.clock.now()
+        with self._owner.cursor().copy(
+            "copy jobs_dlq (original_id, payload, attempts, error_class, error_msg, failed_by, failed_at) from stdin"
+        ) as rows:
+            for index, body in enumerate(bodies):
+                error = worker.cause_of_death(body)
+                attempts = self.conditions.max_receive_count
+                rows.write_row(
+                    (
+                        -index - 1,
+                        payload_of(body),
+                        attempts,
+                        type(error).__name__,
+                        str(error),
+                        "w",
+                        now,
+                    )
+                )
+
+    def depth(self, queue: str) -> int:
+        """Rows of the table."""
+        count_them = sql.SQL("select count(*) from {}").format(sql.Identifier(_TABLES[queue]))
+        ((rows,),) = self._owner.execute(count_them).fetchall()
+        return int(rows)
+
+    def _at_rest(self, queue: str) -> list[Any]:
+        since = sql.Identifier("parked_at") if queue == PARKING_LOT else sql.NULL
+        read = sql.SQL("select payload, {} from {}").format(since, sql.Identifier(_TABLES[queue]))
+        return [AtRest(body, _seconds(at)) for body, at in self._owner.execute(read).fetchall()]
+
+    def _put(
+        self, body: str, queue: str, *, is_poison: bool, attributes: dict[str, Any] | None = None
+    ) -> None:
+        del queue, attributes
+        now = self.clock.now()
+        self._owner.execute(
+            "insert into jobs (payload, run_after, created_at) values (%s, %s, %s)",
+            (payload_of(body), now, now),
+        )
+        self.sent.add(body)
+        if is_poison:
+            self.poison.add(body)
+
+    def _tick(self, policy: Policy, elapsed: timedelta) -> None:
+        before = self._numbered()
+        policy.tick()
+        if sent := self._numbered() - before:
+            self.redrives.append((elapsed, sent))
+
+    def _numbered(self) -> int:
+        """Jobs that there ever were."""
+        read = "select case when is_called then last_value else 0 end from jobs_id_seq"
+        ((number,),) = self._owner.execute(read).fetchall()
+        return int(number)
+
+    def _worker(self, source: Source, rng: Random) -> JobsWorker:
+        del rng
+        return JobsWorker(
+            self._owner,
+            self._queues,
+            source.name,
+            source.consumer,
+            self.register,
+            now=self.clock.now,
+            waits=timedelta(seconds=self.conditions.visibility_timeout),
+            max_receive_count=self.conditions.max_receive_count,
+            rng=self.rng,
+        )
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment else 0.0

@@ -1,0 +1,129 @@
+"""The re-driver of a worker queue in Postgres: function in the database's network, schedule, alarms."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from redrive.databases import VERIFIED, JobsDatabase
+from redrive.errors import Fault, SettingsError
+from redrive.queue_names import PLAIN, is_plain
+from redrive.settings import Deployment, Settings
+from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
+from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.postgres_alarms import make_postgres_alarms
+from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.redriver import KEEP_STATE, LONGEST_PASS, REDRIVE, shared_topics
+from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.ticks import schedule_ticks
+from smart_redriver.cdk.topics import Topics
+
+#: Where the function finds the authorities that a file of the team's names.
+_AUTHORITIES = "database-ca.pem"
+_NONE: Mapping[str, Path] = MappingProxyType({})
+
+
+class PostgresRedriver(Construct):
+    """``function`` makes passes over the table of dead letters; each minute it is asked whether one is due.
+
+    ``database`` says where tables and credentials are; ``authorities`` is the file of the certificate authorities that
+    sign for it (for RDS AWS's global bundle), if the machine's own are not enough. ``safeguards`` have to name the
+    network: subnets from which the database and AWS can be reached, and a security group that the database lets in.
+    ``name`` is what circuit, alarms and people call the queue. The tables of the re-driver's own, and its role, are made
+    by whoever owns the database: `python -m redrive.postgres.migration` prints the SQL. Raises SettingsError.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        database: JobsDatabase,
+        safeguards: Safeguards,
+        authorities: Path | None = None,
+        database_resource_id: str = "*",
+        settings: Settings | None = None,
+        table: dynamodb.ITableV2 | None = None,
+        topics: Topics | None = None,
+        monitoring: MonitoringSettings | None = None,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        settings = settings or Settings()
+        if faults := _faults(name, database, safeguards):
+            raise SettingsError(faults)
+        if authorities is not None:
+            database = replace(database, sslrootcert=f"/var/task/{_AUTHORITIES}")
+        key = safeguards.key(self)
+        self.database = database
+        self.settings = settings
+        self.table = table or shared_state_table(self, removal_policy=removal_policy, key=key)
+        deployment = Deployment.of_database(
+            database, queue_name=name, table_name=self.table.table_name
+        )
+        self.function = python_function(
+            self,
+            package=REDRIVE,
+            description="Redrives dead letters of a table, and learns from those that return",
+            memory_mib=settings.memory_mib,
+            timeout=LONGEST_PASS,
+            environment=deployment.to_env() | settings.to_env(),
+            removal_policy=removal_policy,
+            safeguards=safeguards,
+            beside=_NONE if authorities is None else {_AUTHORITIES: authorities},
+            lock_file=POSTGRES_LOCK_FILE,
+        )
+        self.table.grant(self.function, *KEEP_STATE)
+        self._let_connect(database_resource_id)
+        if table_key := self.table.encryption_key:
+            use = KeyUse(key=table_key, service="dynamodb", actions=KEEP_ITEMS)
+            self.function.add_to_role_policy(use.statement(self))
+        if key:
+            use = KeyUse(key=key, service="lambda", actions=DECRYPT)
+            self.function.add_to_role_policy(use.statement(self))
+        schedule_ticks(self, self.function)
+        self.topics = topics or shared_topics(self, key)
+        self.alarms = make_postgres_alarms(
+            self,
+            name=name,
+            function=self.function,
+            monitoring=monitoring or MonitoringSettings(),
+            topics=self.topics,
+        )
+
+    def _let_connect(self, resource_id: str) -> None:
+        """The secret, or a token for one role of the database; nothing where neither is asked for."""
+        if self.database.secret:
+            actions, resource = "secretsmanager:GetSecretValue", self.database.secret
+        else:
+            actions = "rds-db:connect"
+            resource = cdk.Stack.of(self).format_arn(
+                service="rds-db",
+                resource="dbuser",
+                resource_name=f"{resource_id}/{self.database.user}",
+                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+            )
+        self.function.add_to_role_policy(
+            iam.PolicyStatement(actions=[actions], resources=[resource])
+        )
+
+
+def _faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> list[Fault]:
+    faults = []
+    if not is_plain(name):
+        faults.append(Fault(setting="name", seen=name, accepted=PLAIN))
+    if database.sslmode != VERIFIED:
+        accepted = f"{VERIFIED}: the password and every payload go over the network"
+        faults.append(Fault(setting="sslmode", seen=database.sslmode, accepted=accepted))
+    if not safeguards.vpc_id:
+        accepted = "the database's network, with vpc_subnet_ids and vpc_security_group_ids"
+        faults.append(Fault(setting="vpc_id", seen=safeguards.vpc_id, accepted=accepted))
+    return faults

@@ -1,0 +1,137 @@
+"""The construct for a worker queue in Postgres: what it may do, where it is, and what it is told."""
+
+import json
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from redrive.databases import JobsDatabase
+from redrive.errors import SettingsError
+from redrive.postgres.growth import DEAD_LETTERS_ADDED
+from redrive.settings import Deployment, Settings
+from smart_redriver.cdk import PostgresRedriver, Safeguards
+from smart_redriver.cdk.postgres_alarms import ADDED
+
+SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
+NETWORK = Safeguards(
+    vpc_id="vpc-12345678",
+    vpc_subnet_ids=("subnet-12345678",),
+    vpc_security_group_ids=("sg-12345678",),
+)
+HOME = cdk.Environment(account="123456789012", region="eu-west-1")
+
+
+def database(**given):
+    return JobsDatabase.of({"host": "db.example.com", "dbname": "app", "secret": SECRET, **given})
+
+
+def synthesized(**given) -> Template:
+    app = cdk.App(context={"aws:cdk:bundling-stacks": []})
+    stack = cdk.Stack(app, "Jobs", env=HOME)
+    told = {"name": "orders", "database": database(), "safeguards": NETWORK, **given}
+    PostgresRedriver(stack, "Redriver", **told)
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def template() -> Template:
+    return synthesized()
+
+
+def function(template: Template) -> dict:
+    (found,) = template.find_resources("AWS::Lambda::Function").values()
+    return found["Properties"]
+
+
+def granted(template: Template) -> dict[str, set[str]]:
+    """Actions by resource, of the function's role."""
+    found: dict[str, set[str]] = {}
+    for policy in template.find_resources("AWS::IAM::Policy").values():
+        if "Schedule" in json.dumps(policy["Properties"]["Roles"]):
+            continue
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Allow":
+                actions = statement["Action"]
+                found.setdefault(json.dumps(statement["Resource"]), set()).update(
+                    [actions] if isinstance(actions, str) else actions
+                )
+    return found
+
+
+def test_the_function_may_read_its_secret_and_no_queue(template):
+    actions = granted(template)
+
+    assert actions[json.dumps(SECRET)] == {"secretsmanager:GetSecretValue"}
+    all_actions = {one for some in actions.values() for one in some}
+    assert not [one for one in all_actions if one.startswith(("sqs:", "cloudwatch:", "rds"))]
+
+
+def test_with_iam_it_may_connect_as_its_role_and_read_no_secret():
+    place = database(secret="", user="redriver")
+
+    actions = granted(synthesized(database=place, database_resource_id="db-ABC"))
+
+    (connect,) = [where for where, what in actions.items() if what == {"rds-db:connect"}]
+    assert ":dbuser:db-ABC/redriver" in connect
+    assert "secretsmanager" not in str(actions)
+
+
+def test_it_is_in_the_databases_network_and_reads_what_synth_wrote(template):
+    told = function(template)
+    env = {
+        name: value if isinstance(value, str) else "state"
+        for name, value in told["Environment"]["Variables"].items()
+    }
+
+    assert told["VpcConfig"] == {
+        "SubnetIds": ["subnet-12345678"],
+        "SecurityGroupIds": ["sg-12345678"],
+    }
+    assert Deployment.from_env(env).database == database()
+    assert Settings.from_env(env) == Settings()
+
+
+def test_its_alarms_are_on_growth_and_on_the_metric_that_a_pass_emits(template):
+    assert DEAD_LETTERS_ADDED.name == ADDED
+    template.has_resource_properties(
+        "AWS::CloudWatch::Alarm",
+        {
+            "AlarmName": "orders DeadLettersGrow",
+            "MetricName": ADDED,
+            "Threshold": 200,
+            "Period": 300,
+            "Dimensions": [{"Name": "QueueName", "Value": "orders"}],
+        },
+    )
+    template.resource_count_is("AWS::CloudWatch::Alarm", 5)
+    template.resource_count_is("AWS::SQS::Queue", 0)
+    template.has_resource_properties(
+        "AWS::Scheduler::Schedule", {"ScheduleExpression": "rate(1 minute)"}
+    )
+
+
+def test_the_authorities_of_the_database_go_along(tmp_path):
+    bundle = tmp_path / "global-bundle.pem"
+    bundle.write_text("certificates")
+
+    told = function(synthesized(authorities=bundle))
+
+    assert json.loads(told["Environment"]["Variables"]["DATABASE"])["sslrootcert"] == (
+        "/var/task/database-ca.pem"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"safeguards": Safeguards()}, "vpc_id"),
+        ({"name": "orders/jobs"}, "name"),
+        ({"database": database(sslmode="require")}, "sslmode"),
+    ],
+)
+def test_what_would_not_work_or_not_be_safe_is_refused(given, named):
+    with pytest.raises(SettingsError) as refused:
+        synthesized(**given)
+
+    assert [one.setting for one in refused.value.faults] == [named]

@@ -1,0 +1,238 @@
+"""A worker queue on a real Postgres, in virtual time: letters, a worker, passes, and what became of each payload."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any, Self
+
+import psycopg
+
+from emulator.postgres import PostgresServer
+from fakes.clock import VirtualClock
+from fakes.dynamodb import FakeDynamoDb
+from fakes.faults import Act, Call, Crash, Response, Wire
+from redrive.core.letter import Letter, Trail
+from redrive.core.outgoing import Outgoing
+from redrive.core.report import Report
+from redrive.databases import JobsDatabase
+from redrive.errors import CallFailed
+from redrive.passes.ports import Tools
+from redrive.passes.redrive_pass import run_pass
+from redrive.postgres.database import LOST, Database, Row
+from redrive.postgres.migration import ROLE
+from redrive.settings import Deployment, Settings
+from redrive.wiring import make_tools
+
+QUEUE = "orders"
+TABLE = "state"
+
+#: Why a worker fails with a payload; None where it does not.
+Failure = Callable[[Any], str | None]
+
+
+class WiredDatabase(Database):
+    """A database whose statements go over a wire, together with the calls to AWS."""
+
+    def __init__(self, place: JobsDatabase, connect: Any, wire: Wire) -> None:
+        super().__init__(place, connect)
+        self._wire = wire
+
+    def _run(self, call: str, statement: Any, parameters: Any) -> list[Row]:
+        def act(**given: Any) -> Any:
+            return Database._run(self, call, statement, given)
+
+        return self._wire.carry(call, parameters, act)  # type: ignore[return-value]
+
+
+class Bench:
+    def __init__(self, server: PostgresServer, name: str) -> None:
+        self.server = server
+        self.name = name
+        self.place = server.place(name, time_to_fail_seconds=60)
+        self.clock = VirtualClock()
+        self._make_state_table()
+        self.done: Counter[Any] = Counter()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._databases: list[Database] = []
+        self._by_wire: dict[Wire, Database] = {}
+
+    def begin_anew(self) -> None:
+        """The same database with nothing in it, and a state table without a word."""
+        self.owner.execute(
+            "truncate jobs, jobs_dlq, jobs_parked, jobs_held, jobs_redriven restart identity"
+        )
+        self._make_state_table()
+        self.done.clear()
+        self.events.clear()
+
+    def _make_state_table(self) -> None:
+        self.dynamodb: Any = FakeDynamoDb(self.clock)
+        self.dynamodb.create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+    def __enter__(self) -> Self:
+        self.owner = self.server.connect(self.name)
+        self.database = self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._databases:
+            one.close()
+        self.owner.close()
+
+    def open(
+        self,
+        wire: Wire | None = None,
+        place: JobsDatabase | None = None,
+        connect: Callable[[], psycopg.Connection[Any]] | None = None,
+    ) -> Database:
+        """The database as the re-driver's own role has it."""
+        place, connect = place or self.place, connect or self._connect
+        made = WiredDatabase(place, connect, wire) if wire else Database(place, connect)
+        self._databases.append(made)
+        return made
+
+    def _wired(self, wire: Wire) -> Database:
+        if wire not in self._by_wire:
+            for one in self._by_wire.values():
+                one.close()
+            self._by_wire = {wire: self.open(wire)}
+        return self._by_wire[wire]
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        return self.server.connect(self.name, user=ROLE)
+
+    # What there is.
+
+    def die(self, *payloads: Any, error: str = "Boom", message: str = "it broke") -> None:
+        """Dead letters with these payloads, of jobs that were never ours."""
+        with self.owner.cursor() as cursor:
+            cursor.executemany(
+                "insert into jobs_dlq (original_id, payload, attempts, error_class, error_msg, stacktrace, failed_by,"
+                " failed_at) values (nextval('jobs_id_seq'), %s, 3, %s, %s, 'a\nb', 'w1', %s)",
+                [(json.dumps(one), error, message, self.clock.now()) for one in payloads],
+            )
+
+    def work(self, fails: Failure = lambda _: None) -> int:
+        """A worker takes each job whose time has come, and is done with it or moves it, in one transaction."""
+        now, rows = (
+            self.clock.now(),
+            self.rows("select id, payload from jobs where run_after <= %s", self.clock.now()),
+        )
+        for job, payload in rows:
+            why = fails(payload)
+            if why is None:
+                self.owner.execute("delete from jobs where id = %s", (job,))
+                self.done[_key(payload)] += 1
+            else:
+                self.owner.execute(
+                    "with j as (delete from jobs where id = %s returning *) insert into jobs_dlq (original_id, payload,"
+                    " attempts, error_class, error_msg, failed_at) select id, payload, 3, %s, 'it broke', %s from j",
+                    (job, why, now),
+                )
+        return len(rows)
+
+    def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return self.owner.execute(statement, parameters).fetchall()  # type: ignore[arg-type]
+
+    def payloads(self, table: str) -> list[Any]:
+        return [one for (one,) in self.rows(f"select payload from {table} order by id")]
+
+    def everywhere(self) -> Counter[Any]:
+        """Each payload, by how often it is in a table or done."""
+        tables = ("jobs", "jobs_dlq", "jobs_parked")
+        there = Counter(_key(one) for table in tables for one in self.payloads(table))
+        return there + self.done
+
+    # Passes.
+
+    def tools(self, wire: Wire | None = None, **more: Any) -> Tools:
+        deployment = Deployment.of_database(self.place, queue_name=QUEUE, table_name=TABLE)
+        return make_tools(
+            deployment,
+            sqs=None,
+            dynamodb=wire.to(self.dynamodb) if wire else self.dynamodb,
+            cloudwatch=None,
+            journal=lambda event, /, **fields: self.events.append((event, fields)),
+            clock=self.clock.now,
+            rng=Random(1),
+            owner=more.pop("owner", "me"),
+            pause=lambda _: None,
+            database=self._wired(wire) if wire else self.database,
+            **more,
+        )
+
+    def run_pass(
+        self, wire: Wire | None = None, *, tools: Tools | None = None, **settings: Any
+    ) -> Report:
+        """One pass, and a minute later."""
+        deadline = self.clock.now() + timedelta(seconds=195)
+        made = Settings(**{"initial_window": 100, **settings})
+        return run_pass(tools or self.tools(wire), made, deadline=deadline)
+
+    def live(
+        self,
+        wire: Wire | None = None,
+        *,
+        fails: Failure = lambda _: None,
+        steps: int = 60,
+        **settings: Any,
+    ) -> int:
+        """Let passes and a worker take turns, each half a minute and later ten minutes, until nothing waits; how many passes have died.
+
+        A pass that dies is followed by others over a good wire.
+        """
+        deaths = 0
+        for step in range(steps):
+            try:
+                self.run_pass(wire, **settings)
+            except Crash:
+                deaths, wire = deaths + 1, None
+            self.work(fails)
+            if not (self.payloads("jobs") or self.payloads("jobs_dlq")):
+                break
+            self.clock.advance(30 if step < 8 else 600)
+        return deaths
+
+    def outgoing(
+        self, letters: Sequence[Letter], *, delay: timedelta = timedelta()
+    ) -> list[Outgoing]:
+        return [
+            Outgoing(letter=one, trail=self.trail(one), size_limit=1 << 30, delay=delay)
+            for one in letters
+        ]
+
+    def trail(self, letter: Letter, *, batch: int = 1) -> Trail:
+        count = letter.trail.redrive_count if letter.trail else 0
+        return Trail(
+            queue=QUEUE,
+            original_id=letter.original_id,
+            redrive_count=count + 1,
+            first_seen=self.clock.now(),
+            batch=batch,
+            generation=0,
+        )
+
+
+def lose_the_answer(call: Call, act: Act) -> Response:
+    """It is carried out, and the connection is gone before anybody hears."""
+    act(**call.request)
+    raise CallFailed(call.operation, LOST)
+
+
+def die_within(call: Call, act: Act) -> Response:
+    """The process dies while the server carries it out, and nobody is there for the answer."""
+    act(**call.request)
+    raise Crash(f"within {call}")
+
+
+def _key(payload: Any) -> Any:
+    return payload if isinstance(payload, int | str) else json.dumps(payload, sort_keys=True)
