@@ -162,13 +162,9 @@ class Case:
         if self.entry is not None and self.entry.counted_batch == batch:
             return False
         judged = circuit.judged_batch(batch)
-        if judged is None:
+        if judged is None or (self.is_presumed and circuit.tally(batch) is not None):
+            # Nobody has seen it fail: it goes again since numbers could not tell, and that convicts nobody.
             return False
-        tally = circuit.tally(batch)
-        if self.is_presumed and tally is not None:
-            # Of several that nobody saw one has failed, and nobody knows which.
-            is_strike = judged.is_strike or circuit.has_success_near(judged.sent_at)
-            return is_strike and tally.shows_who_failed
         return judged.is_strike
 
     @property
