@@ -5,12 +5,14 @@ It listens on no address, belongs to nobody else, and is stopped by the process 
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -73,6 +75,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509 - it takes no lock
                 **self._as,  # type: ignore[call-overload]
             )
         deadline = time.monotonic() + STARTS_WITHIN
@@ -128,6 +131,17 @@ class PostgresServer:
             capture_output=True,
             **self._as,  # type: ignore[call-overload]
         )
+
+
+#: https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _end_with_parent() -> None:
+    """In the server's process, before it is one: whoever started it and is killed leaves none behind."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 @contextmanager

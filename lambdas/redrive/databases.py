@@ -26,6 +26,9 @@ _HOST = re.compile(r"[A-Za-z0-9_./-]{1,255}")
 _NAME = re.compile(r"[^\x00-\x1f]{1,128}")
 _SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:\S{1,512}")
 
+#: Tries of a job where nobody says how many.
+TRIES = 3
+
 #: Lists, each of what it takes.
 _LISTS = {
     "carried": (_COLUMN, "a list of columns' names"),
@@ -39,7 +42,15 @@ PERMANENT = ("smart_redriver.consumer.errors.PermanentError",)
 VERIFIED = "verify-full"
 SSL_MODES = (VERIFIED, "verify-ca", "require", "disable")
 
-JOBS_COLUMNS = ("id", "payload", "attempts", "max_attempts", "run_after", "created_at")
+JOBS_COLUMNS = (
+    "id",
+    "payload",
+    "attempts",
+    "max_attempts",
+    "run_after",
+    "locked_at",
+    "created_at",
+)
 DEAD_COLUMNS = (
     "id",
     "original_id",
@@ -151,6 +162,11 @@ class JobsDatabase:
     def url(self, table: str) -> str:
         """What people are shown for one of the tables."""
         return f"postgresql://{self.host}:{self.port}/{self.dbname}/{table}"
+
+    @property
+    def tries(self) -> int:
+        """Tries of one job before it is a letter, as far as is known. Never one: what was tried and is there has one left."""
+        return max(2, self.max_attempts or TRIES)
 
     @property
     def time_to_fail(self) -> timedelta:

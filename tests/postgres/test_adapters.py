@@ -305,6 +305,31 @@ def test_a_job_that_is_locked_or_waits_is_not_known_yet(bench, dlq, jobs, outcom
     assert outcomes.receive(hidden_for=A_MINUTE) == []
 
 
+def test_a_job_that_waits_for_another_try_says_once_how_many_have_failed(
+    bench, dlq, jobs, outcomes
+):
+    bench.die("a")
+    jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
+    told = []
+    for attempts in (1, 1, 2, 9):
+        bench.owner.execute("update jobs set attempts = %s", (attempts,))
+        for report in outcomes.receive(hidden_for=A_MINUTE):
+            told += parse_outcomes(report.body).outcomes
+            outcomes.delete([report])
+        outcomes.release([])
+
+    assert jobs.facts().max_receive_count == 3
+    # Never the last one, for it is there; and of what it died before, as nobody says of what it failed now.
+    assert [(one.result, one.receive_count, one.error_class) for one in told] == [
+        (Result.FAILED, 1, "Boom"),
+        (Result.FAILED, 2, "Boom"),
+        (Result.FAILED, 2, "Boom"),
+    ]
+    bench.work()
+    (report,) = outcomes.receive(hidden_for=A_MINUTE)
+    assert [one.result for one in parse_outcomes(report.body).outcomes] == [Result.SUCCEEDED]
+
+
 def test_outcomes_that_were_not_taken_in_are_told_again(bench, dlq, jobs, outcomes):
     bench.die("a")
     jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))

@@ -17,7 +17,7 @@ TABLES = """
 create schema work;
 create table work."Tasks" (
   "taskId" bigint generated always as identity primary key, body text not null, tries int, most int not null,
-  due timestamptz, made timestamptz, tenant text not null, "order" int
+  due timestamptz, taken timestamptz, made timestamptz, tenant text not null, "order" int
 );
 create table work.dead (
   n bigint generated always as identity primary key, task bigint, body text not null, tries int, kind text, said text,
@@ -40,6 +40,7 @@ NAMES = {
         "jobs.attempts": "tries",
         "jobs.max_attempts": "most",
         "jobs.run_after": "due",
+        "jobs.locked_at": "taken",
         "jobs.created_at": "made",
         "jobs_dlq.id": "n",
         "jobs_dlq.original_id": "task",

@@ -34,6 +34,8 @@ def own() -> PostgresServer:
         "13",
         "13:60",
         "14",
+        "14:900:50",
+        "13:10",
         "16",
         "16:5400x5:outage",
         "18",
@@ -52,6 +54,17 @@ def test_a_scenario_keeps_its_limits_on_postgres(own, name):
         assert played.measures.parked_wrongly == 0
     finally:
         played.world.close()
+
+
+def test_letters_of_a_broken_downstream_wait_together_and_the_others_flow(own):
+    """As with a consumer that reports: row 13's limits with the kit."""
+    scenario = replace(named("13"), make_world=partial(PostgresWorld, server=own))
+
+    played = scenario.played(0)
+    played.world.close()
+
+    assert played.measures.wasted <= 150
+    assert played.measures.drained_after_minutes <= 30
 
 
 def test_the_command_plays_on_postgres(capsys):

@@ -39,6 +39,9 @@ create table {redriven} (
   row_id bigint not null,
   trail text not null,
   redriven_at timestamptz not null,
+  died_of text,
+  died_saying text,
+  tries_told int not null default 0,
   settled_at timestamptz,
   returned_as bigint
 );
@@ -48,9 +51,9 @@ create index on {redriven} (settled_at) where returned_as is null;
 """
 
 _GRANTS = """\
--- What the re-driver's role may do: it adds jobs and moves letters. It reads, changes and deletes no job.
+-- What the re-driver's role may do: it adds jobs and moves letters. It changes and deletes no job, and reads no payload of one.
 create role {role} login;
-{usages}grant select ({j_id}), insert on {jobs} to {role};
+{usages}grant select ({j_id}, {j_attempts}, {j_locked_at}), insert on {jobs} to {role};
 do $$ begin
   execute format('grant usage on sequence %s to %I', pg_get_serial_sequence({jobs_text}, {j_id_text}), {role_text});
 end $$;

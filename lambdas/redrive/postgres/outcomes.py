@@ -1,7 +1,8 @@
 """What became of jobs that were redriven, told as a consumer's reports are: the database knows it to the letter.
 
-A job that is gone has succeeded, one that is back in the DLQ has failed, one that is there is not known yet. Read in one
-snapshot, so that a worker's move between the tables, if it is one transaction, is never seen by half.
+A job that is gone has succeeded, one that is back in the DLQ has failed, one that is there is not known yet; where it waits
+for another try, the tries before have failed. Read in one snapshot, so that a worker's move between the tables, if it
+is one transaction, is never seen by half.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Outcomes:
             self._after = 0
             return []
         self._after = rows[-1][0]
-        settled = [[job, letter] for job, _, letter, _, _ in rows]
+        settled = [[job, letter, tries] for job, _, letter, _, _, tries in rows]
         told = [report_fields(self._outcome(row)) for row in rows]
         return [
             OutcomeMessage(
@@ -63,8 +64,9 @@ class Outcomes:
         for one in reports:
             settled = json.loads(one.receipt_handle)
             parameters = {
-                "jobs": [job for job, _ in settled],
-                "letters": [letter for _, letter in settled],
+                "jobs": [job for job, _, _ in settled],
+                "letters": [letter for _, letter, _ in settled],
+                "tries": [tries for _, _, tries in settled],
                 "now": now,
             }
             try:
@@ -84,21 +86,19 @@ class Outcomes:
         return []
 
     def _outcome(self, row: tuple[Any, ...]) -> DeliveryOutcome:
-        job, text, letter, error_class, message = row
+        job, text, letter, error_class, message, tries = row
         told = DeliveryOutcome(
             queue=self._queue,
             message_id=job_id(job),
             original_id=job_id(job),
-            result=Result.SUCCEEDED if letter is None else Result.FAILED,
+            result=Result.SUCCEEDED,
         )
+        most = self._database.place.tries
         if letter is not None:
-            cause = cause_of(error_class, message)
-            told = replace(
-                told,
-                error_class=cause,
-                first_line=first_line(message) or None,
-                permanent=error_class in self._database.place.permanent,
-            )
+            told = self._failed(told, most, error_class, message)
+        elif tries is not None:
+            # It is there, so that none of them was the last, whatever the configuration says of how many there are.
+            told = self._failed(told, min(tries, most - 1), error_class, message)
         try:
             trail = Trail.decode(text)
         except ValueError:  # whoever wrote into our table: it is nobody's that we know
@@ -108,6 +108,19 @@ class Outcomes:
             original_id=trail.original_id,
             batch=trail.batch,
             generation=trail.generation,
+        )
+
+    def _failed(
+        self, told: DeliveryOutcome, tries: int, error_class: str | None, message: str | None
+    ) -> DeliveryOutcome:
+        is_last = tries >= self._database.place.tries
+        return replace(
+            told,
+            result=Result.FAILED,
+            receive_count=tries,
+            error_class=cause_of(error_class, message),
+            first_line=first_line(message) or None,
+            permanent=is_last and error_class in self._database.place.permanent,
         )
 
 

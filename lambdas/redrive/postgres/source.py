@@ -43,8 +43,7 @@ class JobsSource:
             visibility_timeout=place.time_to_fail,
             retention=timedelta(),
             max_message_size=LARGEST,
-            # A job that is back has failed for good: what a worker tried before is its own affair.
-            max_receive_count=1,
+            max_receive_count=place.tries,
         )
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:

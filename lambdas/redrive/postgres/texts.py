@@ -99,7 +99,8 @@ with asked as (
   select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
 ), gone as (
   delete from <table> d using locked l where d.{d_id} = l.our_row
-  returning d.{d_id} as our_row, d.{d_payload} as our_payload{dcarried}
+  returning d.{d_id} as our_row, d.{d_payload} as our_payload, d.{d_error_class} as our_class,
+            left(d.{d_error_msg}, 2000) as our_message{dcarried}
 ), numbered as materialized (
   select nextval(pg_get_serial_sequence({jobs_text}, {j_id_text})) as our_job, g.*
   from (select g.*, a.our_run_after, a.our_trail, a.our_left_job from gone g join asked a using (our_row)
@@ -109,8 +110,8 @@ with asked as (
   overriding system value
   select g.our_job, g.our_payload, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
 ), noted as (
-  insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at)
-  select our_job, <is_parked>, our_row, our_trail, %(now)s from numbered
+  insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying)
+  select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message from numbered
 ), forgotten as (
   delete from {redriven} r using numbered n where r.job_id = n.our_left_job
 ), freed as (
@@ -160,26 +161,32 @@ returning d.{d_id}
 #: `rows` -> those that are there.
 _ARE_THERE = "select d.{d_id} from <table> d where d.{d_id} = any(%(rows)s)"
 
-#: `after`, `limit` -> what became of jobs that were redriven and of which no outcome was taken in: job, trail, and of
-#: the first letter that names it (null where there is none) id, class, message. One snapshot, so that a
-#: worker's move from one table to the other is seen as a whole.
+#: `after`, `limit` -> news of jobs that were redriven: job, trail, of the first letter that names it (null where there
+#: is none) id, class, message, and the tries that have failed of one that waits for the next (null where it is gone). A
+#: table of jobs does not say why a try has failed: as the job did before, as far as anybody knows.
+#: One snapshot, so that a worker's move from one table to the other is seen as a whole.
 _READ_OUTCOMES = """
-select r.job_id, r.trail, d.letter, d.error_class, d.error_msg
+select r.job_id, r.trail, d.letter,
+       case when d.letter is null then r.died_of else d.error_class end,
+       case when d.letter is null then r.died_saying else d.error_msg end, j.{j_attempts}
 from {redriven} r
+left join {jobs} j on j.{j_id} = r.job_id
 left join lateral (
   select d.{d_id} as letter, d.{d_error_class} as error_class, left(d.{d_error_msg}, 2000) as error_msg
-  from {dead} d where d.{d_original_id} = r.job_id order by d.{d_id} limit 1
+  from {dead} d where j.{j_id} is null and d.{d_original_id} = r.job_id order by d.{d_id} limit 1
 ) d on true
 where r.settled_at is null and r.job_id > %(after)s
-  and not exists (select 1 from {jobs} j where j.{j_id} = r.job_id)
+  and (j.{j_id} is null or j.{j_locked_at} is null and j.{j_attempts} > r.tries_told)
 order by r.job_id
 limit %(limit)s
 """
 
-#: `jobs`, `letters` (null where it has succeeded), `now`.
+#: `jobs`, `letters` (null where it has succeeded), `tries` (null where it has ended), `now`.
 _SETTLE = """
-update {redriven} r set settled_at = %(now)s, returned_as = a.letter
-from unnest(%(jobs)s::bigint[], %(letters)s::bigint[]) as a(job, letter)
+update {redriven} r
+set settled_at = case when a.tries is null then %(now)s::timestamptz end, returned_as = a.letter,
+    tries_told = coalesce(a.tries, r.tries_told)
+from unnest(%(jobs)s::bigint[], %(letters)s::bigint[], %(tries)s::int[]) as a(job, letter, tries)
 where r.job_id = a.job and r.settled_at is null
 """
 
