@@ -156,11 +156,11 @@ def records_of_a_function() -> Stage:
     stage = Stage(origin=Origin.LAMBDA, targets=(Target.parse(FUNCTION),))
     name = "letter-lambda-0"
     stage.of[name] = "lambda:orders"
-    stage.put(name, _record(name))
+    stage.put(name, record(name))
     _doom(
-        stage, "letter-other-0", _record("letter-other-0", of=f"{FUNCTION}-admin"), "UNKNOWN_ORIGIN"
+        stage, "letter-other-0", record("letter-other-0", of=f"{FUNCTION}-admin"), "UNKNOWN_ORIGIN"
     )
-    without = json.loads(_record("letter-without-0"))
+    without = json.loads(record("letter-without-0"))
     del without["requestPayload"]
     _doom(
         stage, "letter-without-0", json.dumps(without | {"was": "letter-without-0"}), "INCOMPLETE"
@@ -168,7 +168,8 @@ def records_of_a_function() -> Stage:
     return stage
 
 
-def _record(name: str, of: str = FUNCTION) -> str:
+def record(name: str, of: str = FUNCTION) -> str:
+    """An on-failure record as Lambda leaves it."""
     return json.dumps(
         {
             "version": "1.0",
