@@ -7,6 +7,7 @@ a call can be chosen by its number, and lets happen to each what its script says
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
@@ -114,8 +115,9 @@ def die_before(call: Call, _: Act) -> Response:
 
 
 def die_after(call: Call, act: Act) -> Response:
-    """The process dies after the call took effect, and before it learns so."""
-    act(**call.request)
+    """The process dies after the call took effect or was refused, and before it learns so."""
+    with suppress(Exception):
+        act(**call.request)
     raise Crash(f"after {call}")
 
 

@@ -147,13 +147,38 @@ def test_events_that_succeed_are_told_when_none_of_them_can_fail_any_more() -> N
     assert told[settled:] == [3, 4] + [5] * (len(told) - settled - 2)
 
 
-def test_what_has_not_been_told_yet_waits_in_the_books() -> None:
+def test_where_events_succeed_the_books_end_with_those_that_had_time_to_fail() -> None:
+    """What came later is not told yet, and waits for nothing in them."""
     past = Past()
-    past.succeeds(5)
+    for minutes in (20, 14, 13, 5):
+        past.succeeds(minutes)
 
-    (one,) = (one for one in books_of(past).minutes if one.at == ago(minutes=5))
+    books = books_of(past)
 
-    assert (one.sent, one.received, one.deleted, one.held) == (1, 0, 0, 1)
+    told = [(one.at, one.sent, one.deleted, one.held) for one in books.minutes if one.sent]
+    assert told == [
+        (ago(minutes=20), 1, 1, 0),
+        (ago(minutes=14), 1, 1, 0),
+        (ago(minutes=13), 1, 1, 0),
+    ]
+    assert books.minutes[-1].at == ago(minutes=3 + MINUTES_TO_FAIL + 1)
+
+
+def test_letters_beside_steady_traffic_are_shown_when_they_had_time_to_fail() -> None:
+    """What producers have sent since then is not taken for letters that nobody has tried."""
+    past = Past()
+    for minutes in range(4, 200):
+        for _ in range(3):
+            past.succeeds(minutes)
+    for _ in range(5):
+        past.succeeds(20)
+
+    told = [evidence(past, 5, 20, later=later) for later in range(-17, 4)]
+
+    first = -20 + 3 + MINUTES_TO_FAIL + 1
+    assert [one.succeeded for one in told] == [0 if later < first else 5 for later in range(-17, 4)]
+    assert told[-1].were_tried
+    assert not told[-1].is_still_there
 
 
 def test_events_that_were_dropped_have_failed() -> None:
@@ -274,6 +299,47 @@ def test_a_batch_whose_letters_all_fail_never_shows_a_success(
 
     for later in range(-17, 15):
         assert evidence(past, size, 20, later=later).succeeded == 0
+
+
+STEADY = st.dictionaries(st.integers(-30, 60), st.integers(1, 12), min_size=10, max_size=60)
+
+
+@given(
+    failing=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(1, 2), st.integers(2, 3)), min_size=1, max_size=8
+    ),
+    succeeding=st.lists(st.integers(0, 2), max_size=8),
+    sent=st.integers(16, 24),
+    live=STEADY,
+    live_failing=st.one_of(COUNTS, STEADY),
+    otherwise=st.one_of(COUNTS, STEADY),
+)
+def test_no_traffic_makes_successes_of_letters_that_fail(
+    failing: list[tuple[int, ...]],
+    succeeding: list[int],
+    sent: int,
+    live: dict[int, int],
+    live_failing: dict[int, int],
+    otherwise: dict[int, int],
+) -> None:
+    """However much of it, and however many invocations that nobody knows of succeed meanwhile."""
+    past = Past()
+    for waits in failing:
+        past.fails(sent, waits)
+    for failed_before in succeeding:
+        past.succeeds(sent, failed_before)
+    for minutes, times in live.items():
+        for number in range(times):
+            past.succeeds(minutes, number % 3)
+    for minutes, times in live_failing.items():
+        for _ in range(times):
+            past.fails(minutes)
+    for minutes, times in otherwise.items():
+        past.is_invoked_otherwise(minutes, times)
+
+    size = len(failing) + len(succeeding)
+    for later in range(-17, 15):
+        assert evidence(past, size, sent, later=later).succeeded <= len(succeeding)
 
 
 @given(

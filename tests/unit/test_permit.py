@@ -74,6 +74,16 @@ def test_after_a_failure_only_one_batch_is_out_at_a_time() -> None:
     assert allow(registered, SETTINGS, NOW).limit == 0
 
 
+def test_probes_that_are_out_keep_no_batch_from_following_a_success() -> None:
+    """Where a verdict takes longer than a probe is waited for, one or two are always out: a backlog went one by one."""
+    probes = tuple(a_batch(id=number, size=1, is_probe=True) for number in (1, 2))
+    shaken = a_circuit(window=2, is_shaken=True, probed_at=NOW, pending=probes)
+
+    permit = allow(shaken, SETTINGS, NOW)
+
+    assert (permit.limit, permit.is_trial) == (2, False)
+
+
 @pytest.mark.parametrize(
     ("since_success", "is_probe"), [(timedelta(), False), (FRESH, False), (FRESH + SECOND, True)]
 )

@@ -322,7 +322,7 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     ),
     "an expiring letter that can go back does: that is a new clock, too": (
         Situation(case=a_case(sent_at=EXPIRING)),
-        redrive(),
+        replace(redrive(), is_expiring=True),
     ),
     "a hold ends when the letter comes near its expiry": (
         Situation(

@@ -41,13 +41,14 @@ CAUSE_CANARY = "CAUSE_CANARY"
 class Redrive:
     """Send the letter back to `destination` (an ARN, or a URL), to be tried no earlier than in `delay`.
 
-    `is_doubtful`: see `Case.is_doubtful`.
+    `is_doubtful`: see `Case.is_doubtful`. `is_expiring`: it is near its expiry, and parked at once where it is refused.
     """
 
     destination: str
     delay: timedelta
     strikes: int
     is_doubtful: bool = False
+    is_expiring: bool = False
     reason: str = "DUE"
 
     @property

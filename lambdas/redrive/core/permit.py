@@ -158,7 +158,8 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
     has_only_probes_out = all(one.is_probe for one in circuit.pending)
     if circuit.is_shaken and is_fresh and has_only_probes_out:
-        return free
+        # Where verdicts are slower than probes, some are always out: they must not keep from going what they were sent for.
+        return replace(free, limit=free.limit or window)
     if circuit.pending and _is_in_doubt(circuit, settings, now):
         return replace(probe, reason=f"{reason}, nothing known of them: a probe")
     if not circuit.is_shaken:

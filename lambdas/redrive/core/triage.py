@@ -82,6 +82,7 @@ def triage(
         delay=delay,
         strikes=strikes,
         is_doubtful=is_doubtful,
+        is_expiring=is_expiring(case.letter, terms.retention, terms.margin, now),
     )
 
 

@@ -189,14 +189,9 @@ class RealHands:
         refusal = next((one for one in forwarded.not_sent if one.is_refusal), None)
         if refusal:
             effects.refusals[name] = refusal.code
-        content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
-        undeliverable = [
-            (case, Park(reason=ParkReason.UNDELIVERABLE, strikes=decision.strikes))
-            for case, decision in redrives
-            if case.message_id in content
-        ]
-        if undeliverable and not effects.failure:
-            effects.add(self.park(undeliverable, now))
+        unfit = _to_park(redrives, forwarded)
+        if unfit and not effects.failure:
+            effects.add(self.park(unfit, now))
         return effects
 
     def _redriven(
@@ -411,6 +406,21 @@ def _is_new(case: Case, hold: Hold) -> bool:
     return hold.not_before is not None and (
         case.entry is None or case.entry.not_before != hold.not_before
     )
+
+
+def _to_park(
+    redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
+) -> list[tuple[Case, Park]]:
+    """Letters that were not taken, for their content, or with no time to wait until they are."""
+    content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
+    gone = forwarded.sent | forwarded.bounced.keys()
+    parks: list[tuple[Case, Park]] = []
+    for case, decision in redrives:
+        if case.message_id in content:
+            parks.append((case, Park(reason=ParkReason.UNDELIVERABLE, strikes=decision.strikes)))
+        elif decision.is_expiring and case.message_id not in gone:
+            parks.append((case, Park(reason=ParkReason.EXPIRING, strikes=decision.strikes)))
+    return parks
 
 
 def count_redrives(

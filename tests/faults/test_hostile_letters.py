@@ -1,0 +1,187 @@
+"""Letters that somebody forged or that were cut short, through a whole pass: parked with the reason, and nobody called."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from redrive.targets import Origin, Target
+from tests.faults.stage import DLQ, FUNCTION, LOT, MACHINE, PLACE, QUEUE, TOPIC, WEB, Stage
+from tests.faults.stories import RULE, SCHEDULE, SUBSCRIPTIONS, envelope, record
+
+NAME = "letter-hostile-0"
+EVENT = json.dumps({"detail": NAME})
+LINK_LOCAL = "http://169.254.169.254/latest/meta-data/iam/security-credentials/"
+STRANGER = f"arn:aws:sns:{PLACE}:orders:ffffffff-0000-4000-8000-000000000000"
+
+SUBSCRIBERS = tuple(Target.parse(f"{arn}={place}") for place, arn in SUBSCRIPTIONS.items())
+OF_RULES = tuple(map(Target.parse, (QUEUE, FUNCTION, MACHINE, TOPIC)))
+ORIGINS = {
+    Origin.SNS: SUBSCRIBERS,
+    Origin.LAMBDA: (Target.parse(FUNCTION),),
+    Origin.EVENTBRIDGE: OF_RULES,
+    Origin.SCHEDULER: OF_RULES,
+}
+
+
+def with_fields(text: str, **fields: Any) -> str:
+    return json.dumps(json.loads(text) | fields)
+
+
+def of_rule(target: str, **more: str) -> tuple[Origin, str, dict[str, str]]:
+    return Origin.EVENTBRIDGE, EVENT, {"RULE_ARN": RULE, "TARGET_ARN": target} | more
+
+
+def of_schedule(target: str, body: str = EVENT, **more: str) -> tuple[Origin, str, dict[str, str]]:
+    return Origin.SCHEDULER, body, {"SCHEDULE_ARN": SCHEDULE, "TARGET_ARN": target} | more
+
+
+def universal(call: str, **fields: str) -> tuple[Origin, str, dict[str, str]]:
+    return of_schedule(f"arn:aws:scheduler:::aws-sdk:{call}", json.dumps(fields | {"was": NAME}))
+
+
+_RECORD = json.loads(record(NAME))
+del _RECORD["requestPayload"]
+
+HOSTILE: dict[str, tuple[tuple[Origin, str, dict[str, str]], str]] = {
+    "a rule's letter with a target of another account": (
+        of_rule(FUNCTION.replace("123456789012", "210987654321")),
+        "UNKNOWN_ORIGIN",
+    ),
+    "with a target of another region": (
+        of_rule(FUNCTION.replace("eu-west-1", "us-east-1")),
+        "UNKNOWN_ORIGIN",
+    ),
+    "with a function that is not listed": (of_rule(f"{FUNCTION}-admin"), "UNKNOWN_ORIGIN"),
+    "with a version of the function that is not listed": (
+        of_rule(f"{FUNCTION}:7"),
+        "UNKNOWN_ORIGIN",
+    ),
+    "with a file for a target": (of_rule("file:///etc/passwd"), "UNKNOWN_ORIGIN"),
+    "with the metadata service for a target": (of_rule(LINK_LOCAL), "UNKNOWN_ORIGIN"),
+    "of nobody": ((Origin.EVENTBRIDGE, EVENT, {}), "UNKNOWN_ORIGIN"),
+    "of no rule": ((Origin.EVENTBRIDGE, EVENT, {"TARGET_ARN": FUNCTION}), "UNKNOWN_ORIGIN"),
+    "of a custom bus, without its event": (
+        of_rule(FUNCTION, BUS_ARN=f"arn:aws:events:{PLACE}:event-bus/custom"),
+        "INCOMPLETE",
+    ),
+    "a schedule's letter that was cut short": (
+        of_schedule(FUNCTION, EVENT[:-2], IS_PAYLOAD_TRUNCATED="true"),
+        "INCOMPLETE",
+    ),
+    "with a file for a target of a schedule": (of_schedule("file:///etc/passwd"), "UNKNOWN_ORIGIN"),
+    "a call of a schedule's that is not served": (
+        universal("iam:createUser", UserName="mallory"),
+        "UNKNOWN_ORIGIN",
+    ),
+    "a call of a schedule's for another queue": (
+        universal("sqs:sendMessage", QueueUrl=LINK_LOCAL, MessageBody=NAME),
+        "UNKNOWN_ORIGIN",
+    ),
+    "a call of a schedule's for another function": (
+        universal("lambda:invoke", FunctionName="admin", Payload=EVENT, InvocationType="Event"),
+        "UNKNOWN_ORIGIN",
+    ),
+    "an envelope of another subscription": (
+        (Origin.SNS, envelope(NAME, STRANGER), {}),
+        "UNKNOWN_ORIGIN",
+    ),
+    "an envelope whose links lead to a file": (
+        (
+            Origin.SNS,
+            with_fields(envelope(NAME, STRANGER), UnsubscribeURL="file:///etc/passwd"),
+            {},
+        ),
+        "UNKNOWN_ORIGIN",
+    ),
+    "an envelope whose links lead to the metadata service": (
+        (
+            Origin.SNS,
+            with_fields(
+                envelope(NAME, STRANGER), UnsubscribeURL=f"{LINK_LOCAL}?SubscriptionArn={STRANGER}"
+            ),
+            {},
+        ),
+        "UNKNOWN_ORIGIN",
+    ),
+    "an address in the place of an envelope": (
+        (Origin.SNS, f"{LINK_LOCAL} {NAME}", {}),
+        "UNKNOWN_ORIGIN",
+    ),
+    "the record of another function": (
+        (Origin.LAMBDA, record(NAME, of=f"{FUNCTION}-admin"), {}),
+        "UNKNOWN_ORIGIN",
+    ),
+    "the record of another account's function": (
+        (Origin.LAMBDA, record(NAME, of=FUNCTION.replace("123456789012", "210987654321")), {}),
+        "UNKNOWN_ORIGIN",
+    ),
+    "a record without its payload": (
+        (Origin.LAMBDA, json.dumps(_RECORD | {"was": NAME}), {}),
+        "INCOMPLETE",
+    ),
+    "an event without attributes and record": ((Origin.LAMBDA, EVENT, {}), "UNKNOWN_ORIGIN"),
+}
+
+
+@pytest.mark.parametrize(("letter", "reason"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_letter_is_parked_for_its_reason_and_nobody_is_called(
+    letter: tuple[Origin, str, dict[str, str]], reason: str
+) -> None:
+    origin, body, attributes = letter
+    stage = Stage(origin=origin, targets=ORIGINS[origin])
+    stage.put(NAME, body, **attributes)
+
+    for _ in range(3):
+        _, report = stage.run_pass()
+
+    assert report is not None
+    assert stage.taken() == {}
+    assert stage.lambdas.held == 0
+    assert (stage.resting(DLQ), stage.resting(LOT)) == ({}, {NAME: 1})
+    assert stage.parked_for() == {NAME: reason}
+    (parked,) = stage.sqs.inspect.messages(LOT)
+    assert parked.body == body
+    assert (
+        attributes.items()
+        <= {name: one["StringValue"] for name, one in parked.attributes.items()}.items()
+    )
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"UnsubscribeURL": "file:///etc/passwd"},
+        {"SigningCertURL": LINK_LOCAL},
+        {"Message": LINK_LOCAL},
+    ],
+)
+def test_what_a_letter_says_leads_nobody_elsewhere(links: dict[str, str]) -> None:
+    """Where one endpoint is listed, a letter is of it, whatever addresses it holds: they are posted and not followed."""
+    stage = Stage(origin=Origin.SNS, targets=(Target.parse(WEB),))
+    stage.put(NAME, with_fields(envelope(NAME, STRANGER), **{"Message": NAME} | links))
+
+    wire, _ = stage.run_pass()
+
+    assert sum(call.operation == "Post" for call in wire.calls) == 1
+    assert [json.loads(one) | links for one in stage.web.taken] == [
+        json.loads(one) for one in stage.web.taken
+    ]
+    assert sum(stage.taken().values()) == 1
+
+
+def test_a_letter_near_its_expiry_is_parked_in_the_pass_whose_target_refuses_it() -> None:
+    """The next pass may be minutes later; a letter that each pass tried, and that was refused each time, expired."""
+    stage = Stage(origin=Origin.EVENTBRIDGE, targets=(Target.parse(FUNCTION),))
+    for number in range(30):
+        stage.put(f"letter-{number}", EVENT, RULE_ARN=RULE, TARGET_ARN=FUNCTION)
+    stage.clock.advance(4 * 86_400 - 1_200)
+    stage.lambdas.outage = "AccessDeniedException"
+
+    _, report = stage.run_pass()
+
+    assert report is not None
+    assert report.parked == {"EXPIRING": 30}
+    assert stage.taken() == {}
