@@ -217,6 +217,33 @@ def test_a_function_whose_events_come_and_go_all_the_time_has_books() -> None:
     assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.SUCCEEDS
 
 
+def test_events_that_come_and_succeed_all_the_time_vouch_for_the_function() -> None:
+    """Of the last ones it is never known what became of them, which must not be waited for with each that comes."""
+    past = Past()
+    for minutes in range(-30, 200):
+        past.succeeds(minutes)
+    past.succeeds(20)
+
+    told = [evidence(past, 1, 20, later=later) for later in range(-16, 30)]
+
+    vouched = [one.were_tried and one.live.vouches_for(1, failure_rate=0.5) for one in told]
+    assert vouched.index(True) <= 2 * (MINUTES_TO_FAIL + 1)
+    assert all(vouched[vouched.index(True) :])
+
+
+def test_a_letter_is_known_to_have_succeeded_although_others_follow_it_all_the_time() -> None:
+    past = Past()
+    for minutes in range(-30, 21):
+        past.succeeds(minutes)
+    past.succeeds(20)
+
+    told = [evidence(past, 2, 20, later=later).succeeded for later in range(-16, 30)]
+
+    assert told[0] == 0
+    assert told.index(2) <= MINUTES_TO_FAIL + 3
+    assert set(told[told.index(2) :]) == {2}
+
+
 def test_after_throttles_what_succeeds_waits_to_be_told() -> None:
     past = Past()
     past.count(THROTTLES, 15)

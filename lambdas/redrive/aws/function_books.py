@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -71,7 +72,8 @@ class FunctionBooks:
             for number in range(first - before, end)
         ]
         books = books_of_function(minutes, minutes_to_fail)
-        return Books(tuple(one for one in books.minutes if one.at >= instant_of(first)))
+        kept = tuple(one for one in books.minutes if one.at >= instant_of(first))
+        return replace(books, minutes=kept)
 
 
 def _dimensions(target_name: str) -> dict[str, Any]:

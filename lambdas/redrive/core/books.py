@@ -91,9 +91,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """The minutes that are known, in order of time."""
+    """The minutes that are known, in order of time.
+
+    `settled`: the end of those whose messages have all come to an end, where what came later hides that; None for a
+    queue, whose gauges show what is left.
+    """
 
     minutes: tuple[Minute, ...] = ()
+    settled: datetime | None = None
 
     def account(self, start: datetime, end: datetime | None = None) -> Account | None:
         """What became of messages from the minute of `start` on, to that of `end`; None while nothing is known.

@@ -8,7 +8,7 @@ deleted nor in its queue any more. What producers' own messages met at the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -177,10 +177,11 @@ def _seen(
         return seen
     start = batch.sent_at.replace(second=0, microsecond=0)
     sent_before = _sent_before(books, others, start)
-    account = books.account(start)
+    end = _end_of_account(batch, books)
+    account = books.account(start, end)
     if account is None or account.until <= batch.first_try_at:
         return replace(seen, live=Live(is_expected=sent_before > 0))
-    ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
+    ours = [batch, *_sent_within(others, batch, start, end)]
     others_met = max(0, account.met - batch.size)
     others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
     done = max(0, account.done - max(0, others_met - others_failed))
@@ -190,12 +191,12 @@ def _seen(
         succeeded=min(done, batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
-        live=_live(batch, others, books, start - vouched_before),
+        live=_live(batch, others, books, start - vouched_before, end),
         met=account.met,
         deleted=account.deleted,
         failed_tries=account.failed_tries,
         others_failed_tries=max(0, account.failed_tries - max_receives * _out(ours, others)),
-        were_tried=_were_tried(batch, account),
+        were_tried=end is not None or _were_tried(batch, account),
         is_still_there=account.left > 0,
         has_books=has_books,
     )
@@ -211,13 +212,34 @@ def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> in
     )
 
 
-def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: datetime) -> Live:
+def _end_of_account(batch: Batch, books: Books) -> datetime | None:
+    """Where all is known that can have become of the batch's letters, what came later is left out; else None."""
+    settled = books.settled
+    return settled if settled and settled >= batch.tried_by + PERIOD else None
+
+
+def _sent_within(
+    others: Iterable[Batch | Judged], batch: Batch, start: datetime, end: datetime | None
+) -> Iterator[Batch | Judged]:
+    """The further batches that are in an account of that time."""
+    for one in others:
+        if one.id != batch.id and one.sent_at >= start and (end is None or one.sent_at < end):
+            yield one
+
+
+def _live(
+    batch: Batch,
+    others: Sequence[Batch | Judged],
+    books: Books,
+    start: datetime,
+    end: datetime | None,
+) -> Live:
     """What producers' messages have met since `start`."""
-    account = books.account(start)
+    account = books.account(start, end)
     if account is None:
         return Live()
     sent_before = _sent_before(books, others, start)
-    ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
+    ours = [batch, *_sent_within(others, batch, start, end)]
     size = sum(one.size for one in ours)
     met = max(0, account.met - size)
     may_be_ours = size - sum(one.seen_again for one in ours)

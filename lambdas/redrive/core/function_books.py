@@ -4,7 +4,8 @@ Lambda holds events in a queue of its own, of which it tells no gauge. What it h
 those that succeeded and those that were dropped, which go to the DLQ. That is true of a function that nobody invokes
 but asynchronously. Successes of other invocations would pass for those of events: so
 
-* they are told only when every event that may still fail has had the time to, and
+* they are told only when every event that may still fail has had the time to. On a busy function there are always
+  some of which that is not told yet: what is `settled` is known without them; and
 * where more has become of events than were received, nothing is told at all.
 
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from redrive.core.books import Books, Minute
+from redrive.core.books import PERIOD, Books, Minute
 
 #: A throttled event comes again after five minutes at the latest.
 #: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
@@ -71,7 +72,8 @@ def books_of_function(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -
                 delayed=still - untried,
             )
         )
-    return Books(tuple(told))
+    settled = None if are_all_failing or not told else minutes[open_from - 1].at + PERIOD
+    return Books(tuple(told), settled)
 
 
 def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[int] | None:
