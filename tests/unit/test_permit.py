@@ -139,6 +139,19 @@ def test_a_full_batch_follows_a_fresh_success_although_younger_probes_are_out() 
     assert allow(replace(shaken, pending=(replace(probe, is_probe=False),)), SETTINGS, NOW).is_probe
 
 
+def test_probes_that_are_out_never_fill_a_small_window_for_good() -> None:
+    """Or, where a verdict takes longer than it takes for the next probe to go, it would never grow again."""
+    probes = tuple(
+        a_batch(id=8 + place, size=CANARY, is_probe=True, first_try_at=ago(minutes=9 - place))
+        for place in range(2)
+    )
+    shaken = a_circuit(window=2, is_shaken=True, probed_at=NOW, pending=probes)
+
+    permit = allow(shaken, SETTINGS, NOW)
+
+    assert (permit.limit, permit.is_probe) == (CANARY, False)
+
+
 def test_a_window_that_is_not_used_up_needs_no_probe_beside_it() -> None:
     permit = allow(a_circuit(window=8, pending=(doubtful(1, size=3),)), SETTINGS, NOW)
 

@@ -158,7 +158,8 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
     has_only_probes_out = all(one.is_probe for one in circuit.pending)
     if circuit.is_shaken and is_fresh and has_only_probes_out:
-        return free
+        # Where verdicts take long there is always a probe out. No probe's success lets a small window grow.
+        return replace(free, limit=max(free.limit, settings.canary_size))
     if circuit.pending and _is_in_doubt(circuit, settings, now):
         return replace(probe, reason=f"{reason}, nothing known of them: a probe")
     if not circuit.is_shaken:
