@@ -169,9 +169,11 @@ def test_each_target_of_a_rule_gets_the_events_that_it_failed_on(world: World) -
     routed = Counter(event["detail"] for event in places.events_of("routing"))
     started = Counter(json.loads(one)["detail"] for one in places.executions().values())
     returned = places.messages_in("returns")
+    published = [json.loads(one["Body"])["Message"] for one in places.messages_in("heard")]
 
     assert (routed, started) == (marks("routing"), marks("parcels"))
     assert Counter(json.loads(one["Body"])["detail"] for one in returned) == marks("returns")
+    assert Counter(json.loads(one)["detail"] for one in published) == marks("heard")
     # What tells of the failure stays behind.
     assert not any("MessageAttributes" in one for one in returned)
 
@@ -208,6 +210,8 @@ def test_no_pass_is_refused_anything_but_by_what_was_not_there(world: World, ent
         "GetQueueUrl:NonExistentQueue",
         "PutRecord:ResourceNotFoundException",
         "StartExecution:StateMachineDoesNotExist",
+        "Publish:NotFound",
+        "Publish:NotFoundException",
         "StartExecution:LetterTooLarge",
         "SendMessage:InvalidLetter",
         "SendMessageBatch:InvalidParameterValue",

@@ -12,7 +12,13 @@ from typing import Any
 
 from emulator.environments import ACCOUNT, REGION
 from tests.e2e.origins.endpoint import POISON
-from tests.e2e.origins.places import MACHINE_ARN, TOPIC_ARN, function_arn, queue_arn
+from tests.e2e.origins.places import (
+    MACHINE_ARN,
+    TARGET_TOPIC_ARN,
+    TOPIC_ARN,
+    function_arn,
+    queue_arn,
+)
 from tests.unit import origin_letters as shapes
 
 #: Good ones for each target.
@@ -62,6 +68,7 @@ def of_rules() -> Iterator[Dead]:
         ("routing", function_arn("routing")),
         ("parcels", MACHINE_ARN),
         ("returns", queue_arn("returns")),
+        ("heard", TARGET_TOPIC_ARN),
     ):
         for number in range(EACH):
             yield _of_rule(arn, f"{name}-{number}")

@@ -40,6 +40,8 @@ _BUCKET = "archive"
 
 TOPIC_ARN = f"arn:aws:sns:{REGION}:{ACCOUNT}:orders"
 MACHINE_ARN = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:parcels"
+#: Of a rule's target, and not the one that people subscribe to.
+TARGET_TOPIC_ARN = f"arn:aws:sns:{REGION}:{ACCOUNT}:parcels"
 STREAM_ARN = f"arn:aws:firehose:{REGION}:{ACCOUNT}:deliverystream/archive"
 
 
@@ -49,6 +51,16 @@ def queue_arn(name: str) -> str:
 
 def function_arn(name: str) -> str:
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+
+
+def _let_in(service: str, queue: str) -> dict[str, Any]:
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": "sqs:SendMessage",
+        "Resource": queue_arn(queue),
+    }
+    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 class Places:
@@ -118,6 +130,13 @@ class Places:
             answer = sns.confirm_subscription(TopicArn=TOPIC_ARN, Token=token())
         return str(answer["SubscriptionArn"])
 
+    def make_topic(self, queue: str) -> None:
+        """The topic that is a target, with a queue that hears of all, and lets it in."""
+        sns = self._aws.client("sns")
+        sns.create_topic(Name=TARGET_TOPIC_ARN.rpartition(":")[2])
+        self.make_queue(queue, Policy=json.dumps(_let_in("sns.amazonaws.com", queue)))
+        sns.subscribe(TopicArn=TARGET_TOPIC_ARN, Protocol="sqs", Endpoint=queue_arn(queue))
+
     def call_by_rule(self, target_arn: str, dead_letters: str) -> None:
         events = self._aws.client("events")
         events.put_rule(Name="shop", EventPattern='{"source": ["shop"]}')
@@ -134,8 +153,6 @@ class Places:
             FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode()
         )
         return str(answer["ResponseMetadata"]["RequestId"])
-
-    # -- what they were given -------------------------------------------------------------------
 
     def events_of(self, function: str) -> list[dict[str, Any]]:
         """Events that a function was given and did not fail on."""

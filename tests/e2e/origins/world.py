@@ -16,6 +16,7 @@ from tests.e2e.origins.letters import EACH, Dead, of_rules, of_schedules, of_sns
 from tests.e2e.origins.places import (
     MACHINE_ARN,
     STREAM_ARN,
+    TARGET_TOPIC_ARN,
     Places,
     function_arn,
     queue_arn,
@@ -92,7 +93,12 @@ class World:
                 f"{self.subscriptions[name]}={place}" for name, (_, place) in subscribers.items()
             ],
             "news": [queue_arn("news")],
-            "parcels": [function_arn("routing"), MACHINE_ARN, queue_arn("returns")],
+            "parcels": [
+                function_arn("routing"),
+                MACHINE_ARN,
+                queue_arn("returns"),
+                TARGET_TOPIC_ARN,
+            ],
             "nightly": [function_arn("report"), queue_arn("chores")],
         }
 
@@ -139,6 +145,7 @@ class World:
             self.places.make_function(name)
         for name in ("billing", "returns", "chores"):
             self.places.make_queue(name)
+        self.places.make_topic("heard")
         self.places.make_queue("news", MaximumMessageSize="262144")
         self.places.make_machine_and_stream()
 
