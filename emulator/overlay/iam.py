@@ -1,4 +1,4 @@
-"""IAM: batch calls need the permission of the single action; move tasks name queues by ARN."""
+"""IAM: batch calls need the permission of the single action; move tasks name queues by ARN; more of Lambda's actions."""
 
 import json
 import re
@@ -8,14 +8,26 @@ from ministack.core import iam_actions
 
 from .patching import wrap
 
+#: MiniStack takes what it does not know of a function for GetFunction or the like.
+_EVENT_INVOKE_CONFIG = re.compile(r"/functions/[^/]+/event-invoke-config$")
+_ON_EVENT_INVOKE_CONFIG = {
+    "GET": "lambda:GetFunctionEventInvokeConfig",
+    "PUT": "lambda:PutFunctionEventInvokeConfig",
+    "POST": "lambda:UpdateFunctionEventInvokeConfig",
+    "DELETE": "lambda:DeleteFunctionEventInvokeConfig",
+}
 _SQS_BATCH_ACTION = re.compile(r"^(sqs:\w+)Batch$")
 
 
 def install() -> None:
     @wrap(iam_actions, "extract_iam_action")
-    def action(extract: Any, service: str, *args: Any, **kwargs: Any) -> str | None:
+    def action(
+        extract: Any, service: str, method: str, path: str, *args: Any, **kwargs: Any
+    ) -> str | None:
         """`SendMessageBatch` is authorised as `sqs:SendMessage`, and so on."""
-        found: str | None = extract(service, *args, **kwargs)
+        if service == "lambda" and _EVENT_INVOKE_CONFIG.search(path):
+            return _ON_EVENT_INVOKE_CONFIG.get(method)
+        found: str | None = extract(service, method, path, *args, **kwargs)
         return _SQS_BATCH_ACTION.sub(r"\1", found) if found else found
 
     @wrap(iam_actions, "extract_resource_arn")

@@ -181,6 +181,18 @@ def test_a_letter_that_its_target_fails_again_stays_and_is_told_with_the_answer(
     assert desk.targets[WEB].given == ["good"]
 
 
+def test_a_letter_that_was_named_and_failed_again_is_not_said_to_be_gone(desk: TargetDesk) -> None:
+    [bad] = desk.letters_of(WEB, "bad")
+    desk.targets[WEB].bounces["bad"] = "HTTP 400"
+
+    ran = desk("replay", "--from-dlq", bad, "--yes")
+
+    assert ran.code != 0
+    assert f"Refused 1: {WEB}: HTTP 400." in ran.out + ran.err
+    assert "Not there" not in ran.out + ran.err
+    assert desk.targets[WEB].given == []
+
+
 def test_show_says_which_target_a_letter_is_of(desk: TargetDesk) -> None:
     [one] = desk.letters_of(WEB, "one")
     [other] = desk.letters_of("INCOMPLETE", "half")

@@ -168,6 +168,7 @@ class Work:
                 if case.message_id not in gone
             }
             self._had.update(case.original_id for case in acted.done)
+            self._note_refused(chosen, acted)
             self._count(acted, replaced, discarded)
             self._count(Acted(), copies, discarded_copies)
         if acted.postponed:
@@ -200,6 +201,13 @@ class Work:
         has_all_ids = bool(self._choice.ids) and self._choice.ids <= tally.ids_done
         if has_all_ids or (self._limit is not None and tally.done >= self._limit):
             self._is_over = True
+
+    def _note_refused(self, chosen: Sequence[Case], acted: Acted) -> None:
+        """Letters that were named and refused are dealt with, too: they are there, and stay where they are."""
+        refused = {fault.key for fault in acted.faults} if self._choice.ids else set()
+        for case in chosen:
+            if case.message_id in refused:
+                self._tally.ids_done |= {case.message_id, case.original_id}
 
     def _release(self) -> None:
         if self._left:
