@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from bench.option_types import flapping, number, whole
 from redrive.errors import SettingsError
 from redrive.settings import Mode, Settings
-from redrive.targets import Origin
+from redrive.targets import SERVED, Origin
 from simulator.on_postgres import check_on_postgres
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
@@ -109,7 +109,7 @@ def _refuse_targets(parser: argparse.ArgumentParser, options: argparse.Namespace
         parser.error(f"--origin postgres: {options.policy} knows queues of SQS alone.")
     if options.policy != OURS:
         parser.error(f"--origin {options.origin}: {options.policy} sends letters to a queue alone.")
-    if options.reports or options.permanent:
+    if SERVED[Origin(options.origin)] and (options.reports or options.permanent):
         parser.error(f"--reports: with --origin {options.origin} no consumer of a queue is there.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from redrive.core.batch import Heard, Verdict
+from redrive.core.batch import Heard
 from redrive.core.books import Books, Minute
 from redrive.core.judging import charge, count_unseen, note_reports
 from redrive.core.tally import BOOKS_PATIENCE, TALLIES_KEPT, Tally, allowance, counted, latest
@@ -147,26 +147,6 @@ def test_a_circuit_counts_returns_and_reports_of_its_batches() -> None:
     assert (tally.came_back, tally.reported, tally.succeeded) == (2, 2, 1)
 
 
-@pytest.mark.parametrize(
-    ("changes", "shows"),
-    [
-        ({"size": 1, "unseen": 1}, True),
-        ({"size": 3, "unseen": 1, "succeeded": 2}, True),
-        ({"size": 3, "unseen": 3, "succeeded": 2}, False),
-        ({"size": 3, "unseen": 3}, False),
-        ({"size": 3, "unseen": 3, "suspects": 3}, True),
-        ({"size": 3, "unseen": 3, "suspects": 3, "succeeded": 1}, False),
-        ({"size": 1, "unseen": 1, "succeeded": 1}, False),
-    ],
-)
-def test_who_failed_is_known_of_one_letter_or_where_all_suspects_did(
-    changes: dict[str, Any], shows: bool
-) -> None:
-    tally = a_tally(is_gone=True, known_until=NOW, **changes)
-
-    assert tally.shows_who_failed is shows
-
-
 def test_as_many_may_be_out_of_sight_as_could_be_accounted_for_four_times_over() -> None:
     good = a_tally(succeeded=3)
     bad = a_tally(succeeded=2, is_gone=True, known_until=NOW)
@@ -185,10 +165,3 @@ def test_what_is_accounted_for_is_forgotten_first() -> None:
     kept = latest((*tallies, a_tally(batch=100)))
 
     assert [one.batch for one in kept] == [*range(5), *range(6, TALLIES_KEPT), 100]
-
-
-def test_a_success_of_about_the_same_time_is_one_to_compare_with() -> None:
-    circuit = a_circuit(judged=(a_judged(id=7, verdict=Verdict.SUCCESS, sent_at=SENT),))
-
-    assert circuit.has_success_near(SENT + timedelta(minutes=15))
-    assert not circuit.has_success_near(SENT - timedelta(minutes=16))

@@ -6,7 +6,7 @@ Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdict
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 
 from redrive.core.batch import JUDGED_KEPT, Batch, Judged, Verdict
@@ -15,9 +15,6 @@ from redrive.core.tally import Tally, latest
 
 #: More flaps in a row than these say no more.
 MOST_FLAPS = 4
-
-#: Batches that are sent one after the other are compared like letters of one batch.
-AT_THE_SAME_TIME = timedelta(minutes=15)
 
 #: The last batches that tell whether suspects are about.
 SUSPECTS_SHOW_IN = 5
@@ -195,13 +192,6 @@ class Circuit:
         if batch_id is None:
             return None  # most letters are on their first visit: two hundred batches need not be looked at for each
         return next((batch for batch in self.judged if batch.id == batch_id), None)
-
-    def has_success_near(self, at: datetime) -> bool:
-        """Whether another batch succeeded that was sent at about the same time."""
-        return any(
-            one.verdict is Verdict.SUCCESS and abs(one.sent_at - at) <= AT_THE_SAME_TIME
-            for one in self.judged
-        )
 
     def tally(self, batch_id: int | None) -> Tally | None:
         """What is counted of the batch of this id."""

@@ -39,7 +39,7 @@ def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Lett
     A letter that SQS moved here is of the queue that SQS names, which is served where it is one of the targets.
     A queue's letters are left as they are.
     """
-    if origin is Origin.SQS:
+    if origin not in _FINDERS:
         return letter
     if letter.source_arn is not None:
         is_listed = any(letter.source_arn == one.place for one in targets)

@@ -74,12 +74,6 @@ class Tally:
         return self.known_until is not None and now < self.known_until + BOOKS_MISSED
 
     @property
-    def shows_who_failed(self) -> bool:
-        """Whether what is unexplained is one letter's failure, or all of those from whom nothing else was expected."""
-        is_all = self.size - self.succeeded - self.came_back >= self.unseen
-        return self.is_unexplained and is_all and self.unseen in (1, self.suspects)
-
-    @property
     def is_over(self) -> bool:
         """Whether its numbers tell all that they will."""
         return self.is_accounted or self.is_unexplained
