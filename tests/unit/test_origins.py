@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from redrive.core.cause import error_of
 from redrive.core.letter import Letter, Unfit
 from redrive.core.origins import recognise
-from redrive.targets import Origin, Target
+from redrive.targets import SERVED, Origin, Target
 from tests.unit.examples import SOURCE_ARN, a_letter
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
@@ -41,7 +41,7 @@ from tests.unit.origin_letters import (
 )
 
 UNKNOWN, INCOMPLETE = Unfit.UNKNOWN_ORIGIN, Unfit.INCOMPLETE
-OTHERS = [one for one in Origin if one is not Origin.SQS]
+OTHERS = [one for one in Origin if SERVED[one]]
 ALL = (FUNCTION, QUEUE, MACHINE, TOPIC, STREAM, ENDPOINT)
 
 
