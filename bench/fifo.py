@@ -47,7 +47,7 @@ Letters in {GROUPS} groups, sums over the runs but for the drain, which is the m
 after it. Before their turn: tried before it, whether or not that succeeded. Producers' messages that died meanwhile are letters, too. Rows of more than
 {MOST_LETTERS:,} letters are left out. Never drained, before the row ends: 2, 8, 10, 11, 12 and 24:1000, as each pill keeps its group for its six hours, one after the other; 9, as a group has a letter done in a good
 phase and mostly none in a bad one. Parked though good: 21, as one letter of a group at a time is not fast enough for those near their expiry, which are parked in their order;
-9:3-3 and 20:slow, as letters that failed beside others that succeeded, or whose lone failure can't be told from a neighbour's, had strikes until their last chance."""
+20:slow, as what numbers can't show done goes again and again, and is given up after three days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,12 @@ import pytest
 
 from redrive.core.batch import Heard
 from redrive.core.books import Books, Minute
+from redrive.core.case import Case
 from redrive.core.judging import charge, count_unseen, note_reports
+from redrive.core.ledger import Status
 from redrive.core.tally import BOOKS_PATIENCE, TALLIES_KEPT, Tally, allowance, counted, latest
 from redrive.settings import Settings
-from tests.unit.examples import NOW, a_circuit, a_judged
+from tests.unit.examples import NOW, a_circuit, a_judged, a_letter, an_entry
 
 SENT = NOW - timedelta(minutes=10)
 
@@ -165,3 +167,21 @@ def test_what_is_accounted_for_is_forgotten_first() -> None:
     kept = latest((*tallies, a_tally(batch=100)))
 
     assert [one.batch for one in kept] == [*range(5), *range(6, TALLIES_KEPT), 100]
+
+
+def test_nobody_is_convicted_whom_nobody_has_seen_fail() -> None:
+    """It goes again since numbers could not tell: where live messages make them vague, good letters do, too."""
+    kept = Case(
+        letter=a_letter(),
+        entry=an_entry(
+            original_id="first", current_id="copy", kept_id="first", status=Status.REDRIVEN
+        ),
+    )
+    striking = a_circuit(judged=(a_judged(id=7, is_strike=True),))
+    counted_again = striking.with_tally(
+        a_tally(batch=7, size=1, unseen=1, is_gone=True, known_until=NOW)
+    )
+
+    assert kept.is_presumed
+    assert kept.strikes(striking) == 1
+    assert kept.strikes(counted_again) == 0
