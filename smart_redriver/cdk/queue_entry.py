@@ -140,7 +140,11 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            self._add("origin", given, " or ".join(f'"{one.value}"' for one in Origin))
+            self._add(
+                "origin",
+                given,
+                " or ".join(f'"{one.value}"' for one in Origin if one is not Origin.POSTGRES),
+            )
             return None
         if origin is Origin.SQS:
             for key in _OF_TARGETS:

@@ -82,6 +82,15 @@ def test_two_targets_of_one_name_are_refused_as_their_circuits_would_be_one() ->
     assert [fault.accepted for fault in faults] == ["each target once"]
 
 
+def test_a_worker_queue_in_postgres_is_sent_to_its_own_construct() -> None:
+    targets, faults = read_targets(Origin.POSTGRES, ())
+
+    assert targets == ()
+    assert [(fault.setting, "PostgresRedriver" in fault.accepted) for fault in faults] == [
+        ("origin", True)
+    ]
+
+
 @given(st.text())
 def test_any_text_is_a_target_or_is_refused_with_a_reason(text: str) -> None:
     targets, faults = read_targets(Origin.SNS, (text,))
