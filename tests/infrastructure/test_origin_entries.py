@@ -158,7 +158,10 @@ def test_every_fault_is_told_at_once_with_its_place():
         (origin_entry("o", "sns", "http://10.0.0.1/"), "a URL at a public address"),
         (origin_entry("o", "sns", "http://[::1]/"), "a URL at a public address"),
         (origin_entry("o", "sns", "http://localhost:8080/"), "a URL at a public address"),
-        (origin_entry("o", "sns", "https://me@example.com/"), "a URL with a host and maybe a port, without user"),
+        (
+            origin_entry("o", "sns", "https://me@example.com/"),
+            "a URL with a host and maybe a port, without user",
+        ),
         (origin_entry("o", "sns", "file:///etc/passwd"), "or a URL"),
         (origin_entry("o", "sns", f"https://example.com/{'x' * 200}"), "at most 200 ASCII"),
         (origin_entry("o", "sns", "https://exämple.com/"), "at most 200 ASCII"),
