@@ -15,7 +15,7 @@ from redrive.aws.state_table import StateStore
 from redrive.core.case import Case
 from redrive.core.decision import Park, ParkReason
 from redrive.core.ledger import Entry, Status
-from redrive.passes.apply import RealHands
+from redrive.passes.park import Parking
 from redrive.passes.read import read_letters
 from redrive.settings import Deployment, Settings
 from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
@@ -59,9 +59,9 @@ def park_all(
         return owner.name
 
     limit = lot.facts().max_message_size
-    hands = RealHands(dlq, lot, store, parking_lot_limit=limit, name_of=name_of)
+    parking = Parking(dlq, lot, store, limit=limit, name_of=name_of)
     while cases := read_letters(dlq, store, 100, hidden_for=timedelta(minutes=5)).cases:
-        hands.park([(case, Park(reason=reason, strikes=5)) for case in cases], now)
+        parking.park([(case, Park(reason=reason, strikes=5)) for case in cases], now)
 
 
 class _Nobody:

@@ -22,9 +22,10 @@ from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
 from redrive.core.retention import calm_margin, urgent_margin
 from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.effects import Sending
-from redrive.passes.lane import DELIVERED_AHEAD, FIFO_AHEAD, Lane, terms_of
+from redrive.passes.lane import Lane
 from redrive.passes.ports import Memory, Source
+from redrive.passes.sendings import Sending
+from redrive.passes.terms import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
 from redrive.settings import Settings
 from tests.unit.examples import (
     NOW,

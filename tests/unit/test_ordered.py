@@ -26,7 +26,7 @@ from redrive.core.ordered import (
     without_copies,
 )
 from redrive.core.tally import Tally
-from redrive.passes.lane import FIFO_AHEAD
+from redrive.passes.terms import FIFO_AHEAD
 from redrive.settings import FifoPoison, Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, a_trail, an_entry
 from tests.unit.situations import EXPIRING, TERMS, park, redrive

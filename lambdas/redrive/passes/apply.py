@@ -6,55 +6,22 @@ The order of effects is send, ledger, delete, so that a crash anywhere may repea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from functools import partial
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from datetime import datetime
 
 from redrive.core.batch import Batch
 from redrive.core.case import Case, trail_after
-from redrive.core.cause import error_of
-from redrive.core.decision import Decision, Discard, Hold, Park, ParkReason, Redrive
+from redrive.core.decision import Discard, Hold, Park, ParkReason, Redrive
 from redrive.core.ledger import Entry, Status
 from redrive.core.outgoing import Outgoing
-from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.core.queue_facts import QueueFacts
-from redrive.core.sight import is_out_of_sight
 from redrive.errors import CallFailed
-from redrive.passes.effects import Effects, Sending
-from redrive.passes.ports import DeadLetters, Ledger, ParkingLot, Source
+from redrive.passes.effects import Effects
+from redrive.passes.hands import Decided, Destination, count_redrives, only
+from redrive.passes.hold import Holding
+from redrive.passes.park import Parking
+from redrive.passes.ports import DeadLetters, Ledger, ParkingLot
 from redrive.passes.send_back import Forwarded, Leaving, delete, forward
-
-Decided = Sequence[tuple[Case, Decision]]
-D = TypeVar("D", Redrive, Park, Hold, Discard)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
-    """A source that letters can go back to, and the batch that they then belong to; the circuit's `version` that has it."""
-
-    source: Source
-    facts: QueueFacts
-    batch: Batch | None = None
-    version: int = 0
-
-
-class Hands(Protocol):
-    """What a pass can do to letters. A dry run has hands that do nothing and say the same."""
-
-    def carry_out(
-        self,
-        decided: Decided,
-        destinations: Mapping[str, Destination],
-        now: datetime,
-        *,
-        version_to_mark: int | None,
-        is_one_of_many: bool = False,
-    ) -> Effects: ...
-    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]: ...
-    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects: ...
-    def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects: ...
-    def release(self, cases: Sequence[Case]) -> Effects: ...
+from redrive.passes.sendings import Sending
 
 
 class RealHands:
@@ -70,10 +37,11 @@ class RealHands:
         name_of: Callable[[Case], str],
     ) -> None:
         self._dead_letters = dead_letters
-        self._parking_lot = parking_lot
         self._ledger = ledger
-        self._parking_lot_limit = parking_lot_limit
-        self._name_of = name_of
+        self._parking = Parking(
+            dead_letters, parking_lot, ledger, limit=parking_lot_limit, name_of=name_of
+        )
+        self._holding = Holding(dead_letters, ledger, name_of)
 
     def carry_out(
         self,
@@ -101,7 +69,7 @@ class RealHands:
                 return effects
         effects.add(self.park(only(decided, Park), now))
         if not effects.failure:
-            effects.add(self._hold(only(decided, Hold), version_to_mark, now))
+            effects.add(self._holding.hold(only(decided, Hold), version_to_mark, now))
         return effects
 
     def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects:
@@ -111,7 +79,7 @@ class RealHands:
             effects.tell("letter.discarded", case, decision.reason)
         effects.counts["discarded"] += len(discards)
         deleted = delete([case.letter for case, _ in discards], self._dead_letters)
-        effects = _with(effects, deleted)
+        effects.add(deleted.as_effects())
         if deleted.not_deleted and self._dead_letters.is_fifo:
             # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
             left = {fault.key for fault in deleted.not_deleted}
@@ -120,39 +88,19 @@ class RealHands:
 
     def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
         """Send letters to the parking lot."""
-        forwarded = self._to_parking_lot(parks, now)
-        effects = _with(Effects(), forwarded)
-        for case, decision in parks:
-            if case.message_id in forwarded.sent:
-                effects.parked[decision.reason.value] += 1
-                effects.tell("letter.parked", case, decision.reason.value)
-        return effects
+        return self._parking.park(parks, now)
 
     def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
         """Send parked letters to the parking lot again, for a new clock."""
-        # Delayed, or the sweep that renews them would meet them again.
-        forwarded = self._to_parking_lot(parks, now, delay=MAX_SQS_DELAY)
-        effects = _with(Effects(), forwarded)
-        for case, decision in parks:
-            if case.message_id in forwarded.sent:
-                effects.counts["renewed"] += 1
-                effects.tell("letter.renewed", case, decision.reason.value)
-        return effects
+        return self._parking.renew(parks, now)
+
+    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
+        """Note in the ledger which letters are back, and since which version of the circuit. Raises CallFailed."""
+        return self._holding.mark_returns(cases, version, now)
 
     def release(self, cases: Sequence[Case]) -> Effects:
         """Make letters visible again at once. Only after the last round, which would else receive them again."""
-        return self._hide([(case, timedelta()) for case in cases])
-
-    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
-        """Note in the ledger which letters are back, and since which version of the circuit. Raises CallFailed.
-
-        Written before the circuit is: see `Entry.counts_as_evidence`.
-        """
-        marked = marked_returns(cases, version, now, self._name_of)
-        fresh = [new.entry for new, old in zip(marked, cases, strict=True) if new is not old]
-        if fresh:
-            self._ledger.write_ledger([entry for entry in fresh if entry], [], now)
-        return marked
+        return self._holding.release(cases)
 
     def _redrive(
         self,
@@ -177,7 +125,7 @@ class RealHands:
             waits_for_full_writes=is_one_of_many,
             keeps=self._dead_letters.is_fifo,
         )
-        effects = _with(Effects(), forwarded)
+        effects = forwarded.as_effects()
         count_redrives(
             effects,
             name,
@@ -275,95 +223,10 @@ class RealHands:
             for case, decision in redrives
         ]
 
-    def _to_parking_lot(
-        self, parks: Sequence[tuple[Case, Park]], now: datetime, *, delay: timedelta = timedelta()
-    ) -> Forwarded:
-        return forward(
-            [self._parked(case, decision, now, delay) for case, decision in parks],
-            self._parking_lot.park,
-            out_of=self._dead_letters,
-            ledger=self._ledger,
-            now=now,
-        )
-
-    def _parked(self, case: Case, decision: Park, now: datetime, delay: timedelta) -> Leaving:
-        queue = self._name_of(case)
-        entry = case.known(queue)
-        record = partial(_parked_entry, entry, case, decision, now)
-        outgoing = Outgoing(
-            letter=case.letter,
-            trail=trail_after(entry, queue, None),
-            size_limit=self._parking_lot_limit,
-            delay=delay,
-        )
-        return Leaving(outgoing, record)
-
-    def _hold(
-        self, holds: Sequence[tuple[Case, Hold]], version_to_mark: int | None, now: datetime
-    ) -> Effects:
-        """Leave letters in the DLQ, hidden until their time where that is later than now."""
-        effects = Effects()
-        try:
-            if version_to_mark is not None:
-                # A redrive or a parking writes the entry anyway, a hold does not.
-                held = self.mark_returns([case for case, _ in holds], version_to_mark, now)
-                holds = [(case, hold) for case, (_, hold) in zip(held, holds, strict=True)]
-            deferred = [
-                self._deferred(case, hold, now) for case, hold in holds if _is_new(case, hold)
-            ]
-            if deferred:
-                self._ledger.write_ledger(deferred, [], now)
-        except CallFailed as failed:
-            effects.failure = failed
-            return effects
-        count_holds(effects, holds)
-        effects.add(
-            self._hide([(case, hold.until - now) for case, hold in holds if hold.until > now])
-        )
-        return effects
-
-    def _deferred(self, case: Case, hold: Hold, now: datetime) -> Entry:
-        assert hold.not_before is not None  # noqa: S101 - see _is_new
-        return case.known(self._name_of(case)).deferred(
-            not_before=hold.not_before, strikes=hold.strikes, batch=case.batch, now=now
-        )
-
-    def _hide(self, letters: Sequence[tuple[Case, timedelta]]) -> Effects:
-        faults = (
-            self._dead_letters.hide((case.letter, time) for case, time in letters)
-            if letters
-            else []
-        )
-        effects = Effects()
-        effects.saw(faults)
-        return effects
-
 
 def _has_no_salt(entry: Entry) -> bool:
     """Whether its consumer told of the letter before a pass met it: nothing was sent under its name yet."""
     return entry.status is Status.FAILED and not entry.salt
-
-
-def only(decided: Decided, kind: type[D]) -> list[tuple[Case, D]]:
-    """The letters of one kind of decision."""
-    return [(case, what) for case, what in decided if isinstance(what, kind)]
-
-
-def marked_returns(
-    cases: Sequence[Case], version: int, now: datetime, name_of: Callable[[Case], str]
-) -> list[Case]:
-    """The letters, those that are back noted as such."""
-    return [
-        replace(
-            case,
-            entry=case.known(name_of(case)).returned(
-                message_id=case.message_id, version=version, now=now
-            ),
-        )
-        if case.is_unseen_return(version)
-        else case
-        for case in cases
-    ]
 
 
 def _redriven_entry(
@@ -390,24 +253,6 @@ def _redriven_entry(
     )
 
 
-def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_id: str) -> Entry:
-    return entry.parked(
-        replaced_id=case.message_id,
-        new_id=new_id,
-        reason=decision.reason.value,
-        strikes=decision.strikes,
-        error=error_of(case.letter.attributes),
-        now=now,
-    )
-
-
-def _is_new(case: Case, hold: Hold) -> bool:
-    """Whether the hold's time is worth writing down: it is not what the ledger says already."""
-    return hold.not_before is not None and (
-        case.entry is None or case.entry.not_before != hold.not_before
-    )
-
-
 def _to_park(
     redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
 ) -> list[tuple[Case, Park]]:
@@ -421,42 +266,3 @@ def _to_park(
         elif decision.is_expiring and case.message_id not in gone:
             parks.append((case, Park(reason=ParkReason.EXPIRING, strikes=decision.strikes)))
     return parks
-
-
-def count_redrives(
-    effects: Effects,
-    name: str,
-    redrives: Sequence[tuple[Case, Redrive]],
-    *,
-    settles_at_once: bool,
-) -> None:
-    """Count letters that were redriven to the source of this name, and tell of each."""
-    has_succeeded = True if settles_at_once else None
-    for case, decision in redrives:
-        effects.counts["redriven"] += 1
-        effects.sendings.append(
-            Sending(
-                source=name,
-                delay=decision.delay,
-                is_suspect=decision.is_suspect,
-                has_succeeded=has_succeeded,
-                is_unseen=is_out_of_sight(case),
-            )
-        )
-        effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
-
-
-def count_holds(effects: Effects, holds: Sequence[tuple[Case, Hold]]) -> None:
-    """Count letters that stay in the DLQ, and tell of each."""
-    for case, hold in holds:
-        effects.held[hold.reason.value] += 1
-        effects.tell("letter.held", case, hold.reason.value)
-
-
-def _with(effects: Effects, forwarded: Forwarded) -> Effects:
-    effects.saw(forwarded.not_sent)
-    effects.healed += forwarded.healed
-    effects.saw(forwarded.not_deleted)
-    effects.removed += forwarded.removed
-    effects.failure = forwarded.failure
-    return effects

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from redrive.core import judging
 from redrive.core.evidence import LIVE_LOOKBACK
 from redrive.errors import CallFailed
-from redrive.passes.apply import Hands
 from redrive.passes.copies import discard_copies
+from redrive.passes.hands import Hands
 from redrive.passes.in_hand import bytes_in_hand
 from redrive.passes.lane import Lane
 from redrive.passes.pass_state import PassState

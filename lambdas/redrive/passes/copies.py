@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from redrive.core.case import Case
 from redrive.core.decision import Discard
 from redrive.core.ordered import copies_among, without_copies
-from redrive.passes.apply import Hands
+from redrive.passes.hands import Hands
 from redrive.passes.pass_state import PassState
 
 

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from redrive.core.case import Case
 from redrive.core.decision import Discard, Hold, Park, Redrive
-from redrive.passes.apply import (
+from redrive.passes.effects import Effects
+from redrive.passes.hands import (
     Decided,
     Destination,
     count_holds,
@@ -15,7 +16,6 @@ from redrive.passes.apply import (
     marked_returns,
     only,
 )
-from redrive.passes.effects import Effects
 from redrive.passes.ports import DeadLetters
 
 

@@ -4,52 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from typing import Any
 
-from redrive.core.batch import Batch, CauseCount, Heard
 from redrive.core.case import Case
 from redrive.errors import CallFailed, EntryFault
+from redrive.passes.sendings import Sending
 
 Event = tuple[str, dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """One letter of a batch that its source took.
-
-    `has_succeeded` is known where the source's answer is the outcome; `cause` is that answer, where it is a failure.
-    `is_unseen`: it would come back out of sight.
-    """
-
-    source: str
-    delay: timedelta
-    is_suspect: bool
-    has_succeeded: bool | None = None
-    cause: str | None = None
-    is_unseen: bool = False
-
-
-def settled(batch: Batch, sendings: Sequence[Sending]) -> Batch:
-    """The batch with what its source has answered of deliveries.
-
-    A success counts as if the consumer had reported it; a failed letter has never left the DLQ, and is seen again there.
-    """
-    outcomes = Counter((one.has_succeeded, one.is_suspect) for one in sendings)
-    causes = Counter(one.cause for one in sendings if one.cause is not None)
-    returned, suspects_returned = outcomes[False, False], outcomes[False, True]
-    told = Heard(
-        succeeded=outcomes[True, False] + outcomes[True, True],
-        tries=returned + suspects_returned,
-        causes=tuple(CauseCount(cause=one, letters=many) for one, many in causes.items()),
-    )
-    return replace(
-        batch,
-        returned=batch.returned + returned,
-        suspects_returned=batch.suspects_returned + suspects_returned,
-        heard=batch.heard + told,
-    )
 
 
 @dataclass(slots=True)

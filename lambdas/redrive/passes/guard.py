@@ -22,8 +22,9 @@ from redrive.core.retention import (
     next_sweep,
     urgent_margin,
 )
-from redrive.passes.apply import Hands, RealHands
+from redrive.passes.apply import RealHands
 from redrive.passes.effects import Effects
+from redrive.passes.hands import Hands
 from redrive.passes.in_hand import ROUND_BYTES
 from redrive.passes.lane import Lane
 from redrive.passes.pass_state import PassState

@@ -6,7 +6,7 @@ Several queues can share a DLQ. Each has a lane of its own, so that nobody's hea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -25,19 +25,12 @@ from redrive.core.judging import Ruling
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.permit import Permit, allow, believes_successes
 from redrive.core.queue_facts import QueueFacts
-from redrive.core.retention import calm_margin, urgent_margin
-from redrive.core.tally import Tally
 from redrive.core.triage import Terms
-from redrive.passes.apply import Destination
 from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.effects import Sending, settled
+from redrive.passes.hands import Destination
 from redrive.passes.ports import Source
+from redrive.passes.sendings import Sending, completed, tally_of
 from redrive.settings import Settings
-
-#: What can't be delayed goes a minute's letters at a time, as there is a pass a minute.
-FIFO_AHEAD = timedelta(minutes=1)
-#: What is delivered at its pace by the pass itself goes so many seconds' letters at a time: a pass has to end.
-DELIVERED_AHEAD = timedelta(seconds=20)
 
 #: Returns seen, by the batch that they come from and whether the letter was a suspect.
 Returns = Counter[tuple[int, bool]]
@@ -280,64 +273,14 @@ class Lane:
     def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
         if not self._sendings:
             return circuit.without_batch(batch.id)
-        delays = [one.delay for one in self._sendings]
-        last_try_at = now + max(delays)
         if self.source.settles_at_once:
             circuit = replace(circuit, heard_at=now)
-        complete = replace(
-            settled(batch, self._sendings),
-            size=len(delays),
-            suspects=sum(one.is_suspect for one in self._sendings),
-            first_try_at=batch.sent_at + min(delays),
-            last_try_at=last_try_at,
-            due_at=last_try_at + self._time_to_count(),
-            is_complete=True,
-        )
-        circuit = self._tallied(circuit, complete)
+        complete = completed(batch, self._sendings, now, self._time_to_count())
+        if self.known_facts.is_fifo:
+            circuit = circuit.with_tally(tally_of(complete, self._sendings))
         paced_until = self.admission.paced_until if self.admission else None
         return replace(circuit.with_batch(complete), paced_until=paced_until)
-
-    def _tallied(self, circuit: Circuit, batch: Batch) -> Circuit:
-        """The circuit with the numbers of a batch whose letters are kept until it is known what became of them."""
-        if not self.known_facts.is_fifo:
-            return circuit
-        unseen = [one for one in self._sendings if one.is_unseen]
-        tally = Tally(
-            batch=batch.id,
-            sent_at=batch.sent_at,
-            sent_by=batch.tried_by,
-            due_at=batch.due_at,
-            size=batch.size,
-            unseen=len(unseen),
-            suspects=sum(one.is_suspect for one in unseen),
-        )
-        return circuit.with_tally(tally)
 
     def _time_to_count(self) -> timedelta:
         """From a letter's first try to the moment when, having failed, it has returned and can be counted."""
         return self.time_to_fail() + timedelta(seconds=self.settings.verdict_grace_seconds)
-
-
-def terms_of(
-    lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
-) -> Terms:
-    """What triage has to know about the queues, for letters of one lane.
-
-    Args:
-        lanes: all of them, by their queues' ARNs.
-        retention: of the DLQ.
-        is_flowing: whether a letter that stays has good hopes to go soon.
-
-    """
-    is_fifo, longest_delay = lane.known_facts.is_fifo, lane.source.longest_delay
-    return Terms(
-        destinations={arn: one.known_facts.max_message_size for arn, one in lanes.items()},
-        home=lane.known_facts.arn,
-        retention=retention,
-        margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
-        time_to_fail=lane.time_to_fail(),
-        is_fifo=is_fifo,
-        is_source_empty=lane.known_facts.depth == 0,
-        longest_delay=longest_delay,
-        ahead=longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
-    )

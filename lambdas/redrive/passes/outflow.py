@@ -11,9 +11,9 @@ from redrive.core.case import Case
 from redrive.core.circuit import Circuit
 from redrive.core.decision import Decision, Hold, Redrive
 from redrive.errors import CallFailed
-from redrive.passes.apply import Destination, Hands
 from redrive.passes.copies import discard_copies
 from redrive.passes.effects import Effects
+from redrive.passes.hands import Destination, Hands
 from redrive.passes.in_hand import ROUND_BYTES, bytes_in_hand
 from redrive.passes.lane import Lane
 from redrive.passes.parallel import Doing, Reading, run_rounds

@@ -14,8 +14,9 @@ from redrive.core.queue_facts import QueueFacts
 from redrive.core.triage import Terms, failed_at
 from redrive.errors import CallFailed
 from redrive.passes.effects import Effects
-from redrive.passes.lane import Lane, terms_of
+from redrive.passes.lane import Lane
 from redrive.passes.ports import Tools
+from redrive.passes.terms import terms_of
 from redrive.settings import Settings
 
 #: Letters stay hidden this much longer than the pass can last.

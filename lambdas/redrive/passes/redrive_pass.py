@@ -27,10 +27,11 @@ from redrive.core.levels import Waiting, remember_suspects, remember_waiting
 from redrive.core.report import Outcome, Report
 from redrive.errors import CallFailed
 from redrive.passes import assess, due, guard
-from redrive.passes.apply import Hands, RealHands
+from redrive.passes.apply import RealHands
 from redrive.passes.circuit_keeper import LostRace
 from redrive.passes.dry_ledger import DryMemory
 from redrive.passes.dry_run import DryHands
+from redrive.passes.hands import Hands
 from redrive.passes.lease_keeper import LeaseKeeper
 from redrive.passes.listen import Listener
 from redrive.passes.once_a_minute import OnceAMinute

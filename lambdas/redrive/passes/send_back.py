@@ -18,6 +18,7 @@ from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent, in_calls
 from redrive.errors import CallFailed, EntryFault
+from redrive.passes.effects import Effects
 from redrive.passes.ports import DeadLetters, Ledger
 
 Send = Callable[[Sequence[Outgoing]], Sent]
@@ -67,6 +68,15 @@ class Forwarded:
         self.healed += part.healed
         self.removed += part.removed
         self.failure = self.failure or part.failure
+
+    def as_effects(self) -> Effects:
+        """What a pass adds up of it; the letters themselves are counted by whoever sent them."""
+        return Effects(
+            faults=[*self.not_sent, *self.not_deleted],
+            healed=list(self.healed),
+            removed=self.removed,
+            failure=self.failure,
+        )
 
 
 def forward(

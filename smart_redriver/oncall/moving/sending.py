@@ -11,7 +11,7 @@ from redrive.core.ledger import Entry
 from redrive.core.letter import Letter, Unfit
 from redrive.core.outgoing import Outgoing
 from redrive.errors import EntryFault
-from redrive.passes.apply import Destination
+from redrive.passes.hands import Destination
 from redrive.passes.ports import DeadLetters
 from redrive.passes.send_back import Forwarded, Leaving, Send, forward
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
