@@ -19,11 +19,11 @@ from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.postgres_alarms import make_postgres_alarms
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.redriver import KEEP_STATE, LONGEST_PASS, REDRIVE, shared_topics
+from smart_redriver.cdk.redriver import LONGEST_PASS, REDRIVE
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table
 from smart_redriver.cdk.ticks import schedule_ticks
-from smart_redriver.cdk.topics import Topics
+from smart_redriver.cdk.topics import Topics, shared_topics
 
 #: Where the function finds the authorities that a file of the team's names.
 _AUTHORITIES = "database-ca.pem"

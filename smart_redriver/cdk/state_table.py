@@ -10,6 +10,15 @@ from constructs import Construct
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
 
+#: What a pass does with its items.
+KEEP_STATE = (
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+)
+
 
 class StateTable(Construct):
     """``table``: key ``PK``, paid by request, restorable to any second of the last 35 days.

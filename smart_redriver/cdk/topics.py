@@ -1,6 +1,7 @@
 """How the re-driver reaches people: one topic for what can wait, one for what must wake somebody."""
 
 import functools
+from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -97,3 +98,16 @@ def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
             "ArnLike": {"aws:SourceArn": alarms},
         },
     )
+
+
+_topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
+
+
+def shared_topics(scope: Construct, key: kms.IKey | None) -> Topics:
+    """The topics of the stack around ``scope``, made when they are first asked for."""
+    stack = cdk.Stack.of(scope)
+    if stack not in _topics:
+        _topics[stack] = Topics(
+            stack, "SmartRedriverTopics", monitoring=MonitoringSettings(), key=key
+        )
+    return _topics[stack]
