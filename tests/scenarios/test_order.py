@@ -79,8 +79,8 @@ def test_of_many_that_are_overtaken_the_last_one_is_told() -> None:
 
 def test_what_succeeds_again_within_the_window_is_a_repeat() -> None:
     order = recorded("1", "2", "1", "3", "1")
-    assert order.repeats(timedelta(minutes=2)) == ["1", "1"]
-    assert order.repeats(timedelta(minutes=1)) == []
+    assert order.repeats(timedelta(minutes=3)) == ["1", "1"]
+    assert order.repeats(timedelta(minutes=2)) == []  # when the window has passed
 
 
 def test_groups_have_nothing_to_do_with_each_other() -> None:
