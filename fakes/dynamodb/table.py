@@ -4,6 +4,7 @@ import marshal
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from fakes.dynamodb.values import (
@@ -96,18 +97,18 @@ class Table:
             }
             self._order = sorted(self._versions)
         start = 0 if after is None else bisect_right(self._order, after)
-        items: list[Item] = []
+        seen: list[Packed] = []
         size = 0
         for key in self._order[start:]:
             packed = self._seen(key, now, lag)
             if packed is None:
                 continue
-            items.append(marshal.loads(packed))  # noqa: S302 - what was dumped below
+            seen.append(packed)
             size += len(packed)
             # Packed, an item is never smaller than DynamoDB counts it: counted is only where that may matter.
-            if size > MAX_PAGE_BYTES and (size := sum(map(item_bytes, items))) > MAX_PAGE_BYTES:
-                return items, {self.key_name: {self._key_type: key}}
-        return items, None
+            if size > MAX_PAGE_BYTES and (size := sum(map(_counted, seen))) > MAX_PAGE_BYTES:
+                return _unpacked(seen), {self.key_name: {self._key_type: key}}
+        return _unpacked(seen), None
 
     def _seen(self, key: Key, now: float, lag: float) -> Packed | None:
         version = self._versions.get(key)
@@ -118,3 +119,13 @@ class Table:
     def _now_there(self, key: Key) -> Packed | None:
         version = self._versions.get(key)
         return version.item if version else None
+
+
+@lru_cache(20_000)
+def _counted(packed: Packed) -> int:
+    """The size of an item as DynamoDB counts it. Scans of one table meet most items again and again."""
+    return item_bytes(marshal.loads(packed))  # noqa: S302 - what `write` dumped
+
+
+def _unpacked(some: list[Packed]) -> list[Item]:
+    return [marshal.loads(packed) for packed in some]  # noqa: S302 - what `write` dumped
