@@ -30,7 +30,15 @@ def metric_id(metric: Properties) -> MetricId:
 
 
 def _statistics(record: MetricRecord) -> alarm_evaluation.Statistic:
-    return lambda metric, name, start, end: record.statistic(metric_id(metric), name, start, end)
+    ids: dict[
+        int, tuple[Properties, MetricId]
+    ] = {}  # with what they are of, or its number could be another's
+
+    def statistic(metric: Properties, name: str, start: float, end: float) -> Value:
+        known = ids.get(id(metric)) or ids.setdefault(id(metric), (metric, metric_id(metric)))
+        return record.statistic(known[1], name, start, end)
+
+    return statistic
 
 
 class Alarms:

@@ -8,6 +8,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 Value = float | None
@@ -38,13 +39,18 @@ def evaluate(
 
     `before` has the values of the period before it, which DIFF asks for.
     """
-    for pattern, spelling in _SPELLINGS:
-        expression = re.sub(pattern, spelling, expression)
     try:
-        period = _Period(values, before)
-        return float(period.visit(ast.parse(expression.strip(), mode="eval").body))
+        return float(_Period(values, before).visit(_parsed(expression)))
     except (NoDataError, ZeroDivisionError):
         return None
+
+
+@lru_cache(1_000)
+def _parsed(expression: str) -> ast.expr:
+    """What is the same every minute."""
+    for pattern, spelling in _SPELLINGS:
+        expression = re.sub(pattern, spelling, expression)
+    return ast.parse(expression.strip(), mode="eval").body
 
 
 class _Period(ast.NodeVisitor):

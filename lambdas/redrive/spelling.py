@@ -24,8 +24,9 @@ def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
     known = tuple(names)
     found = {}
     for key in keys:
-        near = difflib.get_close_matches(_snake(key), known, n=1, cutoff=_TYPO_LIKENESS)
-        if near and key not in known:
+        if key in known:
+            continue
+        if near := difflib.get_close_matches(_snake(key), known, n=1, cutoff=_TYPO_LIKENESS):
             found[key] = near[0]
     return found
 

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
+import typer
+
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import Message, Rest
 from redrive.aws.sources import owner_of
@@ -44,6 +46,9 @@ from tests.oncall.fakes import (
     outputs_of,
 )
 from tests.oncall.ran import Ran
+
+#: Put together once: `app` would do so for every command that is typed.
+COMMAND = typer.main.get_command(app)
 
 
 def park_all(
@@ -141,7 +146,7 @@ class Desk:
             return self.session(wire, terminal, asked)
 
         try:
-            app(list(arguments), prog_name="redrive", obj=open_session)
+            COMMAND(list(arguments), prog_name="redrive", obj=open_session)
         except SystemExit as ended:
             code = int(ended.code or 0)
         finally:
