@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -163,7 +164,12 @@ class Tables:
         rows = {one.row: cause for cause, one in list(groups.items())[:_WITH_EXAMPLE]}
         found = self._table(dlq=dlq, among=list(rows)).receive(len(rows), hidden_for=timedelta())
         permanent = self.database.place.permanent
-        return {rows[Handle.of(one).row]: entry_of(one, self._queue, permanent) for one in found}
+        return {
+            rows[Handle.of(one).row]: replace(
+                entry_of(one, self._queue, permanent), original_id=one.original_id
+            )
+            for one in found
+        }
 
 
 def _stuck(
