@@ -479,3 +479,22 @@ def test_of_a_replay_and_a_delete_at_once_each_letter_is_one_s(desk, bench):
         ["dlq-1", "dlq-3", "dlq-4", "dlq-5"],
     )
     assert not bench.payloads("jobs_dlq")
+
+
+@pytest.mark.parametrize(
+    ("payload", "stays"), [({"order_id": 7}, False), ({"order": 7}, True)], ids=["good", "bad"]
+)
+def test_the_examples_check_runs_the_workers_handle_and_books_nothing(desk, bench, payload, stays):
+    bench.owner.execute("create table booked (order_id int primary key)")
+    bench.die(payload)
+    place = f"host={bench.server.directory} dbname={bench.name} user=postgres"
+    program = Path(__file__).parents[2] / "examples" / "postgres_worker" / "check.py"
+
+    ran = desk(
+        "replay", "dlq-1", "--from-dlq", "--yes",
+        "--validate", f"{sys.executable} {program} '{place}' orders:handle",
+    )  # fmt: skip
+
+    assert ("PermanentError: an order without an id" in ran.said) is stays
+    assert bench.payloads("jobs_dlq" if stays else "jobs") == [payload]
+    assert bench.rows("select * from booked") == []

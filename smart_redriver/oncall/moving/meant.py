@@ -101,7 +101,7 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: boo
 
     `is_sent`: whether they are to go to their source queues.
     """
-    facts = facts_of(session, from_dlq=from_dlq)
+    facts = facts_of(session, from_dlq=from_dlq, exactly=choice.is_all)
     # A count is a minute old: where it shows nothing, there may be something.
     meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
     if not from_dlq:
@@ -117,9 +117,9 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: boo
     return meant
 
 
-def facts_of(session: Session, *, from_dlq: bool) -> QueueFacts:
-    """The facts of a queue that has letters. Raises Refused for an empty one, and CallFailed."""
-    facts = session.lodging.facts(dlq=from_dlq)
+def facts_of(session: Session, *, from_dlq: bool, exactly: bool = False) -> QueueFacts:
+    """The facts of a queue that has letters, counted where that can be. Raises Refused for an empty one, and CallFailed."""
+    facts = session.lodging.facts(dlq=from_dlq, exactly=exactly)
     if not facts.depth:
         where = "The DLQ" if from_dlq else "The parking lot"
         raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")

@@ -71,8 +71,8 @@ class Lodging(Protocol):
         """The ledger, with what else is known of letters out of there."""
         ...
 
-    def facts(self, *, dlq: bool) -> QueueFacts:
-        """How many letters there are, as exactly as can be known."""
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
+        """How many letters there are; exactly, where that can be known at some cost."""
         ...
 
     def keep(self, letters: Sequence[Letter], *, dlq: bool) -> list[Letter]:

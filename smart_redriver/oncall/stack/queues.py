@@ -61,7 +61,7 @@ class Queues:
         """The ledger knows all that is known."""
         return ledger
 
-    def facts(self, *, dlq: bool) -> QueueFacts:
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:  # noqa: ARG002
         """As SQS counts, which may be a minute old."""
         return (self.dead_letters if dlq else self.parking_lot).facts()
 

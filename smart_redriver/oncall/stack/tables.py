@@ -88,9 +88,10 @@ class Tables:
         assert isinstance(out_of, PeoplesLetters), "letters of a table"  # noqa: S101 - a mistake of ours
         return PeoplesLedger(ledger, out_of, self._queue, self.database.place.permanent)
 
-    def facts(self, *, dlq: bool) -> QueueFacts:
-        """All counted, where a look at how things stand is content with an estimate."""
-        return self._table(dlq=dlq).exact_facts()
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
+        """All of them counted, or an estimate where there are many."""
+        table = self._table(dlq=dlq)
+        return table.exact_facts() if exactly else table.facts()
 
     def keep(self, letters: Sequence[Letter], *, dlq: bool) -> list[Letter]:
         """With their whole rows."""

@@ -77,6 +77,11 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
     ids |= {entry.kept_id} if entry and entry.kept_id else set()
     found, hidden, there = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
+    if entry is None and found is None and session.lodging.finds_by_id:
+        raise Refused(
+            f"Nobody knows {message_id}: it is in neither table, nor in the ledger. An id is a row's number with dlq- or "
+            "parked- before it, or a job's with job-."
+        )
     if entry is None and found is None:
         raise Refused(
             f"Nobody knows {message_id}: it is not in the ledger, and not among the first {wanted.look} letters of the "
