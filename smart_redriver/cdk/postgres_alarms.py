@@ -21,6 +21,11 @@ _RUNBOOK, _OURS = "runbook.md", "postgres.md"
 _PERIOD = 300
 
 
+def runbook_of(monitoring: MonitoringSettings) -> str:
+    """Where a person reads what to do."""
+    return monitoring.runbook_url.replace(_RUNBOOK, _OURS)
+
+
 def make_postgres_alarms(
     scope: Construct,
     *,
@@ -34,7 +39,7 @@ def make_postgres_alarms(
         scope,
         queue_name=name,
         known_as=name,
-        runbook_url=monitoring.runbook_url.replace(_RUNBOOK, _OURS),
+        runbook_url=runbook_of(monitoring),
     )
 
     def metric(metric_name: str, statistic: str) -> cloudwatch.Metric:

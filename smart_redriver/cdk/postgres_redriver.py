@@ -17,8 +17,9 @@ from redrive.queue_names import PLAIN, is_plain
 from redrive.settings import Deployment, Settings
 from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.postgres_alarms import make_postgres_alarms
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
+from smart_redriver.cdk.postgres_alarms import make_postgres_alarms, runbook_of
+from smart_redriver.cdk.postgres_dashboard import make_postgres_dashboard
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.redriver import KEEP_STATE, LONGEST_PASS, REDRIVE, shared_topics
 from smart_redriver.cdk.safeguards import Safeguards
@@ -96,13 +97,22 @@ class PostgresRedriver(Construct):
             self.function.add_to_role_policy(use.statement(self))
         schedule_ticks(self, self.function)
         self.topics = topics or shared_topics(self, key)
+        monitoring = monitoring or MonitoringSettings()
         self.alarms = make_postgres_alarms(
             self,
             name=name,
             function=self.function,
-            monitoring=monitoring or MonitoringSettings(),
+            monitoring=monitoring,
             topics=self.topics,
         )
+        if monitoring.alarms is Alarms.ALL:
+            make_postgres_dashboard(
+                self,
+                name=name,
+                function=self.function,
+                alarms=self.alarms,
+                runbook_url=runbook_of(monitoring),
+            )
         self._publish()
 
     def _publish(self) -> None:
