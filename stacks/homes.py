@@ -8,8 +8,8 @@ from typing import Any
 from constructs import Construct, Node
 
 from redrive.errors import Fault, SettingsError
-from smart_redriver.cdk.adopted_queues import QUEUES
-from smart_redriver.cdk.queue_entry import STACK, AdoptedQueue
+from smart_redriver.cdk.adopted_queues import QUEUES, Adopted
+from smart_redriver.cdk.queue_entry import STACK
 from stacks.redriver_stack import RedriverStack, make_stack
 from stacks.settings import NAME, Context, parse_context
 
@@ -76,7 +76,7 @@ def _one_file_twice(files: Sequence[str]) -> list[Fault]:
 
 def _split(context: Context) -> Iterator[Context]:
     """The context once for each stack that its queues need."""
-    groups: dict[tuple[_Place, str], list[AdoptedQueue]] = {}
+    groups: dict[tuple[_Place, str], list[Adopted]] = {}
     for queue in context.queues:
         groups.setdefault(((queue.region, queue.account), queue.stack), []).append(queue)
     for (_, stack), queues in groups.items():
@@ -100,7 +100,7 @@ def _same_names(found: Sequence[tuple[str, Context]]) -> Iterator[Fault]:
     first: dict[tuple[_Place, str], str] = {}
     for file, home in found:
         for queue in home.queues:
-            for seen in (queue.id.lower(), queue.dead_letter_arn, *queue.circuits):
+            for seen in (queue.id.lower(), *queue.places):
                 other = first.setdefault((_place(home), seen), file)
                 if other != file:
                     accepted = f"a name and queues that {other} has not"

@@ -3,7 +3,7 @@
 The latter are in the templates' metadata, where both look for them: whoever runs them on ``cdk.out`` sees the reasons.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import aws_cdk as cdk
@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 from constructs import IConstruct
 
-from smart_redriver.cdk import SmartRedriver, Topics
+from smart_redriver.cdk import OnCallPolicies, PostgresRedriver, SmartRedriver, Topics
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
 from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.safeguards import Safeguards
@@ -39,6 +39,7 @@ _POLLED = "Polled by its event source mapping, which begins with five at once; f
 #: What the CDK writes, whatever it is told: Join for Sub, and each dependency twice.
 _STYLE_OF_THE_CDK = ["I1022", "W3005"]
 
+_ANY_DATABASE = "As this one role of a database; database_resource_id narrows it to one database."
 _CONNECTING = (
     "Only in a VPC: network interfaces that do not exist yet, for Lambda alone. The function's own "
     "code is denied them."
@@ -96,15 +97,37 @@ def acknowledge_redriver(redriver: SmartRedriver, safeguards: Safeguards) -> Non
         _skip(redriver.function, {"CKV_AWS_115": _UNRESERVED})
     if redriver.widget:
         _acknowledge_widget(redriver.widget, safeguards)
-    function = _logical_id(redriver.function)
-    # The CDK keeps the schedules' role at the top of the stack, for schedules to share.
-    _acknowledge(
-        cdk.Stack.of(redriver),
-        {
-            f"AwsSolutions-IAM5[Resource::<{function}.Arn>:*]": "The CDK's own grant to the "
-            "schedule: this one function's versions and aliases, of which there are none."
-        },
-    )
+    _accept_schedule(redriver, redriver.function)
+
+
+def acknowledge_jobs(redriver: PostgresRedriver, safeguards: Safeguards) -> None:
+    """The same of a worker queue's, whose function is in the database's network."""
+    reasons = {
+        "AwsSolutions-IAM5[Resource::*]": _CONNECTING,
+        "Serverless-LambdaDLQ": _NEXT_TICK,
+        "Serverless-LambdaAsyncFailureDestination": _NEXT_TICK,
+        "Serverless-LambdaTracing": _UNTRACED,
+    }
+    reasons |= _any_database(redriver)
+    _acknowledge(redriver, reasons)
+    _accept_function(redriver.function, safeguards)
+    _skip(redriver.function, {"CKV_AWS_116": _NEXT_TICK})
+    if not safeguards.reserved_concurrency:
+        _skip(redriver.function, {"CKV_AWS_115": _UNRESERVED})
+    _accept_schedule(redriver, redriver.function)
+
+
+def acknowledge_people(oncall: OnCallPolicies, jobs: Sequence[PostgresRedriver]) -> None:
+    """Accept of people's policies what is accepted of the functions'."""
+    for redriver in jobs:
+        for policy in oncall.policies:
+            _acknowledge(policy, _any_database(redriver))
+
+
+def _any_database(redriver: PostgresRedriver) -> dict[str, str]:
+    if not redriver.may_connect_anywhere:
+        return {}
+    return {f"AwsSolutions-IAM5[Resource::{redriver.credentials[1]}]": _ANY_DATABASE}
 
 
 def _acknowledge_widget(widget: DashboardWidget, safeguards: Safeguards) -> None:
@@ -177,6 +200,17 @@ def _skip(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     before = resource.get_metadata(_CHECKOV) or {"skip": []}
     added = [{"id": rule, "comment": reason} for rule, reason in reasons.items()]
     resource.add_metadata(_CHECKOV, {"skip": [*before["skip"], *added]})
+
+
+def _accept_schedule(redriver: IConstruct, function: lambda_.Function) -> None:
+    """The CDK keeps the schedules' role at the top of the stack, for schedules to share."""
+    _acknowledge(
+        cdk.Stack.of(redriver),
+        {
+            f"AwsSolutions-IAM5[Resource::<{_logical_id(function)}.Arn>:*]": "The CDK's own grant to the "
+            "schedule: this one function's versions and aliases, of which there are none."
+        },
+    )
 
 
 def _acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:

@@ -6,14 +6,25 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from smart_redriver.cdk import MonitoringSettings, OnCallPolicies, Settings, SmartRedriver, Topics
+from smart_redriver.cdk import (
+    MonitoringSettings,
+    OnCallPolicies,
+    PostgresRedriver,
+    Settings,
+    SmartRedriver,
+    Topics,
+)
+from smart_redriver.cdk.adopted_queues import Adopted
 from smart_redriver.cdk.imported_queues import import_queues
+from smart_redriver.cdk.jobs_entry import AdoptedJobs
 from smart_redriver.cdk.owners import tell_key_owner
 from smart_redriver.cdk.queue_entry import AdoptedQueue
 from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable
 from stacks.nag import (
+    acknowledge_jobs,
+    acknowledge_people,
     acknowledge_queues,
     acknowledge_redriver,
     acknowledge_sample_consumer,
@@ -47,7 +58,7 @@ class RedriverStack(cdk.Stack):
         retain: bool = True,
         monitoring: MonitoringSettings | None = None,
         deletion_protection: bool | None = None,
-        queues: tuple[AdoptedQueue, ...] = (),
+        queues: tuple[Adopted, ...] = (),
         safeguards: Safeguards | None = None,
         stack_name: str = NAME,
         beside: Sequence[str] = (),
@@ -62,6 +73,7 @@ class RedriverStack(cdk.Stack):
         )
         acknowledge_style(self)
         self.redrivers: list[SmartRedriver] = []
+        self.jobs: list[PostgresRedriver] = []
         self._settings = settings
         self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
         self._monitoring = monitoring or MonitoringSettings()
@@ -81,7 +93,10 @@ class RedriverStack(cdk.Stack):
         if queues:
             adopted = Construct(self, "Adopted")
             for queue in queues:
-                self._adopt(adopted, queue)
+                if isinstance(queue, AdoptedJobs):
+                    self._adopt_jobs(adopted, queue)
+                else:
+                    self._adopt(adopted, queue)
         else:
             self._make_queues(fifo=fifo)
         self._publish(
@@ -152,6 +167,24 @@ class RedriverStack(cdk.Stack):
         # A stack has at most 200 outputs: what is of one queue is in one of them.
         places = self.to_json_string(self._places_of(redriver))
         self._publish(**{adopted.id + OF_A_QUEUE: places})
+
+    def _adopt_jobs(self, scope: Construct, adopted: AdoptedJobs) -> None:
+        redriver = PostgresRedriver(
+            Construct(scope, adopted.id),
+            "Redriver",
+            name=adopted.name,
+            database=adopted.database,
+            safeguards=adopted.safeguards,
+            authorities=adopted.authorities,
+            database_resource_id=adopted.database_resource_id,
+            settings=adopted.settings,
+            table=self._table,
+            topics=self._topics,
+            monitoring=self._monitoring,
+            removal_policy=self._removal_policy,
+        )
+        acknowledge_jobs(redriver, adopted.safeguards)
+        self.jobs.append(redriver)
 
     def _places_of(self, redriver: SmartRedriver) -> dict[str, str]:
         """What people, consumers and the command have to know of one re-driver, by the outputs' names."""
@@ -242,13 +275,12 @@ def make_stack(
     )
     context.rules.apply(stack)
     if context.oncall_policies:
-        OnCallPolicies(stack, "OnCall", redrivers=stack.redrivers)
+        oncall = OnCallPolicies(stack, "OnCall", redrivers=stack.redrivers, jobs=stack.jobs)
+        acknowledge_people(oncall, stack.jobs)
     return stack
 
 
-def _home(
-    queues: tuple[AdoptedQueue, ...], safeguards: Safeguards | None
-) -> cdk.Environment | None:
+def _home(queues: tuple[Adopted, ...], safeguards: Safeguards | None) -> cdk.Environment | None:
     """Where the queues are, or else the key, so that a deployment anywhere else is refused; None for anywhere."""
     if queues:
         return cdk.Environment(account=queues[0].account, region=queues[0].region)

@@ -10,10 +10,15 @@ from constructs import Node
 from redrive.errors import Fault, SettingsError
 from redrive.kinds import YES_OR_NO, read_fields
 from redrive.settings import Settings
-from smart_redriver.cdk.adopted_queues import QUEUES, above_the_queues, read_adopted_queues
+from smart_redriver.cdk.adopted_queues import (
+    QUEUES,
+    Adopted,
+    above_the_queues,
+    read_adopted_queues,
+)
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
-from smart_redriver.cdk.queue_entry import ANY_STACK, STACK, STACK_NAME, AdoptedQueue
+from smart_redriver.cdk.queue_entry import ANY_STACK, STACK, STACK_NAME
 from smart_redriver.cdk.safeguards import Safeguards
 from stacks.account_rules import AccountRules
 from stacks.context_keys import unknown_keys
@@ -58,7 +63,7 @@ class Context:
     deletion_protection: bool | None = None
     oncall_policies: bool = False
     fifo: bool = False
-    queues: tuple[AdoptedQueue, ...] = ()
+    queues: tuple[Adopted, ...] = ()
     stack: str = ""
 
     @property
@@ -91,7 +96,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
                 switches[name] = YES_OR_NO.parse(values[name])
         except ValueError:
             faults.append(Fault(setting=name, seen=values[name], accepted=YES_OR_NO.accepted))
-    queues: tuple[AdoptedQueue, ...] = ()
+    queues: tuple[Adopted, ...] = ()
     try:
         if QUEUES in values:
             queues = read_adopted_queues(values[QUEUES], values)
@@ -140,9 +145,7 @@ def _widget_without_dashboard(watched: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(setting="dashboard_widget", seen=True, accepted=accepted)
 
 
-def _too_many_widgets(
-    watched: Mapping[str, Any], queues: tuple[AdoptedQueue, ...]
-) -> Iterator[Fault]:
+def _too_many_widgets(watched: Mapping[str, Any], queues: tuple[Adopted, ...]) -> Iterator[Fault]:
     counts = Counter((one.region, one.account, one.stack) for one in queues)
     most = max(counts.values(), default=0)
     if watched["dashboard_widget"] and most > MAX_QUEUES_WITH_WIDGET:
@@ -159,7 +162,7 @@ def _only_for_made_queues(settings: Settings, *, is_fifo: bool) -> Iterator[Faul
         yield Fault(setting=FIFO, seen=True, accepted=accepted)
 
 
-def _key_elsewhere(safeguards: Safeguards, queues: tuple[AdoptedQueue, ...]) -> Iterator[Fault]:
+def _key_elsewhere(safeguards: Safeguards, queues: tuple[Adopted, ...]) -> Iterator[Fault]:
     """A key of another Region than the queues': no service there can use it."""
     key = safeguards.encryption_key_arn
     if not key:

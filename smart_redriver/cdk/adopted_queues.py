@@ -6,25 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from redrive.errors import Fault, SettingsError
+from smart_redriver.cdk.jobs_entry import AdoptedJobs, JobsEntry, is_jobs
 from smart_redriver.cdk.queue_clashes import clashes
 from smart_redriver.cdk.queue_entry import STACK, AdoptedQueue, QueueEntry
 
 #: The context key, and the name of the array of tables in a TOML file.
 QUEUES = "queues"
 
+#: A DLQ in SQS, or a worker queue in a database.
+Adopted = AdoptedQueue | AdoptedJobs
 
-def read_adopted_queues(
-    given: object, global_values: Mapping[str, Any]
-) -> tuple[AdoptedQueue, ...]:
+
+def read_adopted_queues(given: object, global_values: Mapping[str, Any]) -> tuple[Adopted, ...]:
     """The adopted queues in ``given``: a list of tables, or the path of a TOML file with one.
 
     A queue's settings go over the global ones. Raises SettingsError listing every fault.
     """
     entries = _load(given)
     faults: list[Fault] = []
-    queues = []
+    queues: list[Adopted | None] = []
     for index, entry in enumerate(entries):
-        reader = QueueEntry(f"{QUEUES}[{index}]", entry)
+        reader = (JobsEntry if is_jobs(entry) else QueueEntry)(f"{QUEUES}[{index}]", entry)
         queue = reader.read(global_values)
         faults += reader.faults
         queues.append(queue)

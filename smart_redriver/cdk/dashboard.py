@@ -13,9 +13,9 @@ from redrive.aws import metrics as own
 from redrive.core.decision import ParkReason
 from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
 
-_WIDTH, _HEIGHT = 24, 6
-_COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
-_SECONDS = cloudwatch.YAxisProps(min=0, label="seconds", show_units=False)
+WIDTH, HEIGHT = 24, 6
+COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
+SECONDS = cloudwatch.YAxisProps(min=0, label="seconds", show_units=False)
 _PERCENT = cloudwatch.YAxisProps(min=0, max=100, label="percent", show_units=False)
 
 #: The circuit's states as bands of the graph, bottom to top.
@@ -60,26 +60,26 @@ class QueueDashboard(Construct):
             self._row(custom)
         self._row(
             cloudwatch.AlarmStatusWidget(
-                title="Alarms", alarms=list(alarms), width=12, height=_HEIGHT
+                title="Alarms", alarms=list(alarms), width=12, height=HEIGHT
             ),
             self._circuit(),
         )
         self._text("## Is it draining?", height=1)
-        window = _graph("Window", self._of_each(own.WINDOW, "window"), _COUNT)
+        window = graph("Window", self._of_each(own.WINDOW, "window"), COUNT)
         self._row(self._depths(), self._flow(), self._success(), window)
         if failing := list(self._of_functions()):
-            self._row(_graph("Functions", failing, cloudwatch.YAxisProps(min=0), width=_WIDTH))
+            self._row(graph("Functions", failing, cloudwatch.YAxisProps(min=0), width=WIDTH))
         self._text("## What is stuck?", height=1)
         least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
         self._row(
-            self._age(), _graph("Time to expiry", [least], _SECONDS), self._parked(), self._held()
+            self._age(), graph("Time to expiry", [least], SECONDS), self._parked(), self._held()
         )
         self._text("## Is the re-driver well?", height=1)
         duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
-        self._row(_graph("Pass duration", [duration], _SECONDS, width=12), self._failures())
+        self._row(graph("Pass duration", [duration], SECONDS, width=12), self._failures())
 
     def _text(self, markdown: str, height: int = 2) -> None:
-        self._row(cloudwatch.TextWidget(markdown=markdown, width=_WIDTH, height=height))
+        self._row(cloudwatch.TextWidget(markdown=markdown, width=WIDTH, height=height))
 
     def _row(self, *widgets: cloudwatch.IWidget) -> None:
         self._dashboard.add_widgets(*widgets)
@@ -100,28 +100,11 @@ class QueueDashboard(Construct):
         return label if len(self._sources) == 1 else f"{label} {source.queue_name}"
 
     def _circuit(self) -> cloudwatch.GraphWidget:
-        bands = [
-            cloudwatch.HorizontalAnnotation(
-                value=low,
-                label=state,
-                color=color,
-                fill=cloudwatch.Shading.ABOVE if low else cloudwatch.Shading.NONE,
-            )
-            for low, _, state, color in _BANDS
-        ]
-        return cloudwatch.GraphWidget(
-            title="Circuit: 0 CLOSED, 0.5 HALF_OPEN, 1 OPEN",
-            left=self._of_each(own.CIRCUIT_STATE, "circuit"),
-            left_y_axis=cloudwatch.YAxisProps(min=0, max=1, show_units=False),
-            left_annotations=bands,
-            stacked=len(self._sources) == 1,
-            width=12,
-            height=_HEIGHT,
-        )
+        return bands(self._of_each(own.CIRCUIT_STATE, "circuit"))
 
     def _depths(self) -> cloudwatch.GraphWidget:
         """Our own count includes letters that are hidden, SQS's goes on when the re-driver does not."""
-        return _graph(
+        return graph(
             "Waiting",
             [
                 self._own(own.DEAD_LETTERS, "Maximum", "dead letters"),
@@ -133,7 +116,7 @@ class QueueDashboard(Construct):
                 ),
                 self._own(own.PARKED_LETTERS, "Maximum", "parking lot"),
             ],
-            _COUNT,
+            COUNT,
         )
 
     def _flow(self) -> cloudwatch.GraphWidget:
@@ -142,7 +125,7 @@ class QueueDashboard(Construct):
             (own.LETTERS_REDRIVEN, "redriven"),
             (own.LETTERS_RETURNED, "returned"),
         )
-        return _graph("Flow", [self._own(m, "Sum", label) for m, label in flow], _COUNT)
+        return graph("Flow", [self._own(m, "Sum", label) for m, label in flow], COUNT)
 
     def _of_functions(self) -> Iterator[cloudwatch.Metric]:
         """What Lambda counts of the functions whose invocations failed, each once."""
@@ -168,26 +151,26 @@ class QueueDashboard(Construct):
             left_y_axis=_PERCENT,
             right=[none],
             width=6,
-            height=_HEIGHT,
+            height=HEIGHT,
         )
 
     def _age(self) -> cloudwatch.GraphWidget:
         seen = self._own(own.OLDEST_LETTER_AGE, "Maximum", "since its first send")
         waiting = self._own(own.OLDEST_WAITING_AGE, "Maximum", "waiting for no known moment")
-        return _graph("Age of the oldest letter", [seen, waiting], _SECONDS)
+        return graph("Age of the oldest letter", [seen, waiting], SECONDS)
 
     def _parked(self) -> cloudwatch.GraphWidget:
         by_reason = [
             self._own(own.LETTERS_PARKED, "Sum", reason.value, **{own.REASON: reason.value})
             for reason in ParkReason
         ]
-        return _graph("Parked, by reason", by_reason, _COUNT, stacked=True)
+        return graph("Parked, by reason", by_reason, COUNT, stacked=True)
 
     def _held(self) -> cloudwatch.GraphWidget:
         held = self._own(own.LETTERS_HELD, "Sum", "held")
         suspects = self._own(own.SUSPECTS_WAITING, "Maximum", "waiting for their last chance")
         failed = self._own(own.LETTERS_FAILED, "Sum", "failed")
-        return _graph("Held and failed", [held, suspects, failed], _COUNT)
+        return graph("Held and failed", [held, suspects, failed], COUNT)
 
     def _failures(self) -> cloudwatch.GraphWidget:
         function = [
@@ -195,10 +178,32 @@ class QueueDashboard(Construct):
             for name in ("Invocations", "Errors", "Throttles")
         ]
         failed = self._own(own.PASSES_FAILED, "Sum", "Failed passes")
-        return _graph("Passes", [*function, failed], cloudwatch.YAxisProps(min=0), width=12)
+        return graph("Passes", [*function, failed], cloudwatch.YAxisProps(min=0), width=12)
 
 
-def _graph(
+def bands(circuits: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
+    """The states of circuits, over the bands that they mean."""
+    annotations = [
+        cloudwatch.HorizontalAnnotation(
+            value=low,
+            label=state,
+            color=color,
+            fill=cloudwatch.Shading.ABOVE if low else cloudwatch.Shading.NONE,
+        )
+        for low, _, state, color in _BANDS
+    ]
+    return cloudwatch.GraphWidget(
+        title="Circuit: 0 CLOSED, 0.5 HALF_OPEN, 1 OPEN",
+        left=list(circuits),
+        left_y_axis=cloudwatch.YAxisProps(min=0, max=1, show_units=False),
+        left_annotations=annotations,
+        stacked=len(circuits) == 1,
+        width=12,
+        height=HEIGHT,
+    )
+
+
+def graph(
     title: str,
     left: Sequence[cloudwatch.IMetric],
     axis: cloudwatch.YAxisProps,
@@ -206,11 +211,12 @@ def _graph(
     stacked: bool = False,
     width: int = 6,
 ) -> cloudwatch.GraphWidget:
+    """Some lines over time."""
     return cloudwatch.GraphWidget(
         title=title,
         left=list(left),
         left_y_axis=axis,
         stacked=stacked,
         width=width,
-        height=_HEIGHT,
+        height=HEIGHT,
     )

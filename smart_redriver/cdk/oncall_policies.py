@@ -4,11 +4,22 @@ from collections.abc import Iterator, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, together, via_service
+from smart_redriver.cdk.jobs_policies import operating_jobs, viewing_jobs
+from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, together
+from smart_redriver.cdk.policy_parts import (
+    ASK_NETWORK,
+    CHECK_TABLE,
+    READ_TABLE,
+    WRITE_TABLE,
+    allow,
+    key_arns,
+    through,
+    unique,
+)
+from smart_redriver.cdk.postgres_redriver import PostgresRedriver
 from smart_redriver.cdk.redriver import SmartRedriver
 from smart_redriver.cdk.target_access import (
     asked_of_targets,
@@ -19,30 +30,17 @@ from smart_redriver.cdk.target_access import (
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 _QUEUES_PER_POLICY = 3
 _TARGETS_PER_QUEUE = 3
+_JOBS_PER_POLICY = 4
 
 _MEASURE = ("sqs:GetQueueAttributes",)
 #: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
 _LOOK = (*_MEASURE, "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
-_READ_TABLE = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan")
-_CHECK_TABLE = ("dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive")
-_WRITE_TABLE = (
-    "dynamodb:PutItem",
-    "dynamodb:UpdateItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:BatchWriteItem",
-)
 #: Calls that AWS can't restrict to a resource, or that ask where a resource is.
 _ASK_AROUND = (
     "cloudwatch:DescribeAlarms",
     "cloudwatch:GetMetricData",
     "lambda:ListEventSourceMappings",
     "scheduler:ListSchedules",
-)
-#: How a function in a VPC reaches AWS. Nor these can be restricted.
-_ASK_NETWORK = (
-    "ec2:DescribeRouteTables",
-    "ec2:DescribeSecurityGroups",
-    "ec2:DescribeVpcEndpoints",
 )
 _NO_RESOURCE = (
     "Lists and metrics, which AWS can't restrict to a resource; nothing of a message is in them."
@@ -53,21 +51,40 @@ class OnCallPolicies(Construct):
     """Managed policies ``RedriveViewer`` and ``RedriveOperator`` for people to have; nobody has them yet.
 
     Whoever changes also looks, and so needs both. A policy holds three queues: the fourth begins a second
-    pair, ``RedriveViewer2`` and ``RedriveOperator2``.
+    pair, ``RedriveViewer2`` and ``RedriveOperator2``. Worker queues in Postgres have pairs of their own for each four,
+    ``RedriveViewerJobs`` and ``RedriveOperatorJobs``.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, redrivers: Sequence[SmartRedriver]
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        redrivers: Sequence[SmartRedriver],
+        jobs: Sequence[PostgresRedriver] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        self.policies: list[iam.ManagedPolicy] = []
         for index, some in enumerate(_shares(redrivers)):
-            suffix = str(index + 1) if index else ""
-            viewer = self._policy(f"RedriveViewer{suffix}", "Looks", _viewing(self, some))
-            self._policy(f"RedriveOperator{suffix}", "Changes", _operating(self, some))
-            acknowledged = cdk.Acknowledgment(
-                id="AwsSolutions-IAM5[Resource::*]", reason=_NO_RESOURCE
-            )
-            cdk.Validations.of(viewer).acknowledge(acknowledged)
+            self._pair("", index, _viewing(self, some), _operating(self, some))
+        for index in range(0, len(jobs), _JOBS_PER_POLICY):
+            few = jobs[index : index + _JOBS_PER_POLICY]
+            number = index // _JOBS_PER_POLICY
+            self._pair("Jobs", number, viewing_jobs(self, few), operating_jobs(self, few))
+
+    def _pair(
+        self,
+        of: str,
+        index: int,
+        viewing: Iterator[iam.PolicyStatement],
+        operating: Iterator[iam.PolicyStatement],
+    ) -> None:
+        suffix = of + (str(index + 1) if index else "")
+        viewer = self._policy(f"RedriveViewer{suffix}", "Looks", viewing)
+        operator = self._policy(f"RedriveOperator{suffix}", "Changes", operating)
+        acknowledged = cdk.Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason=_NO_RESOURCE)
+        cdk.Validations.of(viewer).acknowledge(acknowledged)
+        self.policies += [viewer, operator]
 
     def _policy(
         self, name: str, does: str, statements: Iterator[iam.PolicyStatement]
@@ -98,83 +115,68 @@ def _shares(redrivers: Sequence[SmartRedriver]) -> Iterator[list[SmartRedriver]]
 
 
 def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[iam.PolicyStatement]:
-    yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
-    yield _allow(_ASK_AROUND, ["*"])
+    yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield allow(_ASK_AROUND, ["*"])
     if sources := _source_arns(redrivers):
-        yield _allow(_MEASURE, sources)
+        yield allow(_MEASURE, sources)
     for calls, places in asked_of_targets(one.filling for one in redrivers):
-        yield _allow(calls, places)
-    yield _allow(_LOOK, _letter_arns(redrivers) + _outcome_arns(redrivers))
-    dead_letter_arns = _unique(one.dead_letter_queue.queue_arn for one in redrivers)
-    yield _allow(["sqs:ListMessageMoveTasks"], dead_letter_arns)  # a dry run stands aside, too
-    yield _allow([*_READ_TABLE, *_CHECK_TABLE], _table_arns(redrivers))
+        yield allow(calls, places)
+    yield allow(_LOOK, _letter_arns(redrivers) + _outcome_arns(redrivers))
+    dead_letter_arns = unique(one.dead_letter_queue.queue_arn for one in redrivers)
+    yield allow(["sqs:ListMessageMoveTasks"], dead_letter_arns)  # a dry run stands aside, too
+    yield allow([*READ_TABLE, *CHECK_TABLE], _table_arns(redrivers))
     functions = [one.function for one in redrivers]
-    yield _allow(["lambda:GetFunctionConfiguration"], [one.function_arn for one in functions])
-    yield _allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
+    yield allow(["lambda:GetFunctionConfiguration"], [one.function_arn for one in functions])
+    yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
     roles = [one.role.role_arn for one in functions if one.role]
-    yield _allow(["iam:SimulatePrincipalPolicy"], roles)
+    yield allow(["iam:SimulatePrincipalPolicy"], roles)
     topics = [topic for one in redrivers for topic in (one.topics.warning, one.topics.paging)]
-    yield _allow(["sns:GetTopicAttributes"], _unique(topic.topic_arn for topic in topics))
-    if topic_keys := _key_arns(topic.master_key for topic in topics):
-        yield _allow(["kms:GetKeyPolicy"], topic_keys)
+    yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
+    if topic_keys := key_arns(topic.master_key for topic in topics):
+        yield allow(["kms:GetKeyPolicy"], topic_keys)
     looked_at = [*_letters(redrivers), *(one.outcome_queue for one in redrivers)]
-    letters = _key_arns(queue.encryption_master_key for queue in looked_at)
-    yield from _through(scope, "sqs", DECRYPT, letters)
-    yield from _through(scope, "dynamodb", DECRYPT, _table_keys(redrivers))
-    yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
-    keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    targets = _key_arns(key for one in redrivers for key in one.target_keys)
-    if described := _unique(iter([*letters, *keys, *targets, *_table_keys(redrivers)])):
-        yield _allow(["kms:DescribeKey"], described)
+    letters = key_arns(queue.encryption_master_key for queue in looked_at)
+    yield from through(scope, "sqs", DECRYPT, letters)
+    yield from through(scope, "dynamodb", DECRYPT, _table_keys(redrivers))
+    yield from through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
+    keys = key_arns(queue.encryption_master_key for queue in _queues(redrivers))
+    targets = key_arns(key for one in redrivers for key in one.target_keys)
+    if described := unique(iter([*letters, *keys, *targets, *_table_keys(redrivers)])):
+        yield allow(["kms:DescribeKey"], described)
     if widgets := [one.widget.function.function_arn for one in redrivers if one.widget]:
-        yield _allow(["lambda:InvokeFunction"], widgets)
+        yield allow(["lambda:InvokeFunction"], widgets)
     if any(one.is_in_vpc for one in redrivers):
-        yield _allow(_ASK_NETWORK, ["*"])
+        yield allow(ASK_NETWORK, ["*"])
 
 
 def _operating(
     scope: Construct, redrivers: Sequence[SmartRedriver]
 ) -> Iterator[iam.PolicyStatement]:
-    yield _allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
     if sources := _source_arns(redrivers):
-        yield _allow([*_MEASURE, "sqs:SendMessage"], sources)
+        yield allow([*_MEASURE, "sqs:SendMessage"], sources)
     for calls, places in delivered_to_targets(one.filling for one in redrivers):
-        yield _allow(calls, places)
-    yield _allow([*_LOOK, "sqs:DeleteMessage"], _letter_arns(redrivers))
-    lots = _unique(one.parking_lot.queue_arn for one in redrivers)
-    yield _allow(["sqs:SendMessage"], lots)
-    yield _allow([*_READ_TABLE, *_WRITE_TABLE], _table_arns(redrivers))
+        yield allow(calls, places)
+    yield allow([*_LOOK, "sqs:DeleteMessage"], _letter_arns(redrivers))
+    lots = unique(one.parking_lot.queue_arn for one in redrivers)
+    yield allow(["sqs:SendMessage"], lots)
+    yield allow([*READ_TABLE, *WRITE_TABLE], _table_arns(redrivers))
     functions = [one.function.function_arn for one in redrivers]
-    yield _allow(["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"], functions)
-    keys = _key_arns(queue.encryption_master_key for queue in _queues(redrivers))
-    yield from _through(scope, "sqs", ENCRYPT, keys)
+    yield allow(["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"], functions)
+    keys = key_arns(queue.encryption_master_key for queue in _queues(redrivers))
+    yield from through(scope, "sqs", ENCRYPT, keys)
     for use in together(use for one in redrivers for use in one.target_key_uses()):
         yield use.statement(scope)
-    yield from _through(scope, "dynamodb", KEEP_ITEMS, _table_keys(redrivers))
-    yield from _through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
-
-
-def _allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=sorted(actions), resources=list(resources))
-
-
-def _through(
-    scope: Construct, service: str, actions: Sequence[str], keys: Sequence[str]
-) -> Iterator[iam.PolicyStatement]:
-    """What is done with keys through one service and no other way; nothing without keys."""
-    if keys:
-        via = {"kms:ViaService": via_service(scope, service)}
-        yield iam.PolicyStatement(
-            actions=sorted(actions), resources=list(keys), conditions={"StringEquals": via}
-        )
+    yield from through(scope, "dynamodb", KEEP_ITEMS, _table_keys(redrivers))
+    yield from through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
 
 
 def _table_keys(redrivers: Sequence[SmartRedriver]) -> list[str]:
-    return _key_arns(one.table.encryption_key for one in redrivers)
+    return key_arns(one.table.encryption_key for one in redrivers)
 
 
 def _environment_keys(redrivers: Sequence[SmartRedriver]) -> list[str]:
-    return _key_arns(one.encryption_key for one in redrivers)
+    return key_arns(one.encryption_key for one in redrivers)
 
 
 def _letters(redrivers: Sequence[SmartRedriver]) -> list[sqs.IQueue]:
@@ -186,11 +188,11 @@ def _queues(redrivers: Sequence[SmartRedriver]) -> list[sqs.IQueue]:
 
 
 def _source_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
-    return _unique(queue.queue_arn for one in redrivers for queue in one.source_queues)
+    return unique(queue.queue_arn for one in redrivers for queue in one.source_queues)
 
 
 def _letter_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
-    return _unique(queue.queue_arn for queue in _letters(redrivers))
+    return unique(queue.queue_arn for queue in _letters(redrivers))
 
 
 def _outcome_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
@@ -198,12 +200,4 @@ def _outcome_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
 
 
 def _table_arns(redrivers: Sequence[SmartRedriver]) -> list[str]:
-    return _unique(one.table.table_arn for one in redrivers)
-
-
-def _key_arns(keys: Iterator[kms.IKey | None]) -> list[str]:
-    return _unique(key.key_arn for key in keys if key)
-
-
-def _unique(values: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(values))
+    return unique(one.table.table_arn for one in redrivers)

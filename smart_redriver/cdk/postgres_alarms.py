@@ -21,6 +21,11 @@ _RUNBOOK, _OURS = "runbook.md", "postgres.md"
 _PERIOD = 300
 
 
+def runbook_of(monitoring: MonitoringSettings) -> str:
+    """Where a person reads what to do."""
+    return monitoring.runbook_url.replace(_RUNBOOK, _OURS)
+
+
 def make_postgres_alarms(
     scope: Construct,
     *,
@@ -34,7 +39,7 @@ def make_postgres_alarms(
         scope,
         queue_name=name,
         known_as=name,
-        runbook_url=monitoring.runbook_url.replace(_RUNBOOK, _OURS),
+        runbook_url=runbook_of(monitoring),
     )
 
     def metric(metric_name: str, statistic: str) -> cloudwatch.Metric:
@@ -54,7 +59,7 @@ def make_postgres_alarms(
         Evaluation(seconds=_PERIOD),
         Advice(
             meaning=f"{TOO_MANY} jobs or more have died within five minutes.",
-            first="how letters are grouped, as docs/postgres.md shows.",
+            first="`redrive causes`.",
             section=_SECTION,
         ),
         topic=topics.paging,
@@ -67,7 +72,7 @@ def make_postgres_alarms(
         Evaluation(seconds=_PERIOD, periods=6, breaching=6),
         Advice(
             meaning="The workers have failed with what was redriven for half an hour.",
-            first="the function's log: it names the causes.",
+            first="`redrive status` and `redrive causes`: what fails, and since when.",
             section=_SECTION,
         ),
         topic=topics.warning,
@@ -80,7 +85,7 @@ def make_postgres_alarms(
         Evaluation(seconds=_PERIOD, periods=3, breaching=3),
         Advice(
             meaning="No pass has got through for a quarter of an hour: nothing goes back.",
-            first="the function's log; it names the call that failed.",
+            first="`redrive doctor`; `redrive logs` names the call that failed.",
             section=_SECTION,
         ),
         missing=Missing.IGNORE,  # an idle table is looked at more rarely
@@ -94,7 +99,7 @@ def make_postgres_alarms(
         Evaluation(seconds=_PERIOD, periods=3, breaching=3),
         Advice(
             meaning="The function ends with an error, or can't start.",
-            first="its log.",
+            first="`redrive logs`.",
             section=_SECTION,
         ),
         topic=topics.paging,
@@ -107,7 +112,7 @@ def make_postgres_alarms(
         Evaluation(seconds=_PERIOD),
         Advice(
             meaning="Letters were set aside, for a person to see to.",
-            first="select from the table of parked letters.",
+            first="`redrive parked`, then `redrive show ID`.",
             section=_SECTION,
         ),
         topic=topics.warning,

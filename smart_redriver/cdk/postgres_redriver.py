@@ -1,5 +1,6 @@
 """The re-driver of a worker queue in Postgres: function in the database's network, schedule, alarms."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,9 @@ from redrive.queue_names import PLAIN, is_plain
 from redrive.settings import Deployment, Settings
 from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.postgres_alarms import make_postgres_alarms
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
+from smart_redriver.cdk.postgres_alarms import make_postgres_alarms, runbook_of
+from smart_redriver.cdk.postgres_dashboard import make_postgres_dashboard
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.redriver import LONGEST_PASS, REDRIVE
 from smart_redriver.cdk.safeguards import Safeguards
@@ -37,7 +39,8 @@ class PostgresRedriver(Construct):
     sign for it (for RDS AWS's global bundle), if the machine's own are not enough. ``safeguards`` have to name the
     network: subnets from which the database and AWS can be reached, and a security group that the database lets in.
     ``name`` is what circuit, alarms and people call the queue. The tables of the re-driver's own, and its role, are made
-    by whoever owns the database: `python -m redrive.postgres.migration` prints the SQL. Raises SettingsError.
+    by whoever owns the database: `python -m redrive.postgres.migration` prints the SQL. An output of the stack tells the
+    `redrive` command where all of it is. Raises SettingsError.
     """
 
     def __init__(
@@ -58,12 +61,14 @@ class PostgresRedriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         settings = settings or Settings()
-        if faults := _faults(name, database, safeguards):
+        if faults := jobs_faults(name, database, safeguards):
             raise SettingsError(faults)
+        self.name = name
         if authorities is not None:
             database = replace(database, sslrootcert=f"/var/task/{_AUTHORITIES}")
         key = safeguards.key(self)
         self.database = database
+        self.encryption_key = key
         self.settings = settings
         self.table = table or shared_state_table(self, removal_policy=removal_policy, key=key)
         deployment = Deployment.of_database(
@@ -82,7 +87,8 @@ class PostgresRedriver(Construct):
             lock_file=POSTGRES_LOCK_FILE,
         )
         self.table.grant(self.function, *KEEP_STATE)
-        self._let_connect(database_resource_id)
+        self._resource_id = database_resource_id
+        self._let_connect()
         if table_key := self.table.encryption_key:
             use = KeyUse(key=table_key, service="dynamodb", actions=KEEP_ITEMS)
             self.function.add_to_role_policy(use.statement(self))
@@ -91,32 +97,71 @@ class PostgresRedriver(Construct):
             self.function.add_to_role_policy(use.statement(self))
         schedule_ticks(self, self.function)
         self.topics = topics or shared_topics(self, key)
+        monitoring = monitoring or MonitoringSettings()
         self.alarms = make_postgres_alarms(
             self,
             name=name,
             function=self.function,
-            monitoring=monitoring or MonitoringSettings(),
+            monitoring=monitoring,
             topics=self.topics,
         )
-
-    def _let_connect(self, resource_id: str) -> None:
-        """The secret, or a token for one role of the database; nothing where neither is asked for."""
-        if self.database.secret:
-            actions, resource = "secretsmanager:GetSecretValue", self.database.secret
-        else:
-            actions = "rds-db:connect"
-            resource = cdk.Stack.of(self).format_arn(
-                service="rds-db",
-                resource="dbuser",
-                resource_name=f"{resource_id}/{self.database.user}",
-                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        if monitoring.alarms is Alarms.ALL:
+            make_postgres_dashboard(
+                self,
+                name=name,
+                function=self.function,
+                alarms=self.alarms,
+                runbook_url=runbook_of(monitoring),
             )
-        self.function.add_to_role_policy(
-            iam.PolicyStatement(actions=[actions], resources=[resource])
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell the command where all of it is, as a stack of adopted queues does: an output for each queue, of JSON."""
+        places = {
+            "RedriveDatabase": self.database.encode(),
+            "RedriveQueue": self.name,
+            "RedriveFunctionName": self.function.function_name,
+            "RedriveLogGroupName": self.function.log_group.log_group_name,
+            "RedriveMode": self.settings.mode.value,
+            "StateTableName": self.table.table_name,
+            "WarningTopicArn": self.topics.warning.topic_arn,
+            "PagingTopicArn": self.topics.paging.topic_arn,
+        }
+        value = cdk.Stack.of(self).to_json_string(places)
+        output = cdk.CfnOutput(self, "Places", value=value)
+        output.override_logical_id(f"{output_prefix(self.name)}Redriver")
+
+    @property
+    def credentials(self) -> tuple[str, str]:
+        """The action by which a pass gets into the database, and what it is allowed on."""
+        if self.database.secret:
+            return "secretsmanager:GetSecretValue", self.database.secret
+        resource = cdk.Stack.of(self).format_arn(
+            service="rds-db",
+            resource="dbuser",
+            resource_name=f"{self._resource_id}/{self.database.user}",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
         )
+        return "rds-db:connect", resource
+
+    @property
+    def may_connect_anywhere(self) -> bool:
+        """Whether its token is good for every database that has such a role."""
+        return not self.database.secret and self._resource_id == "*"
+
+    def _let_connect(self) -> None:
+        action, resource = self.credentials
+        allowed = iam.PolicyStatement(actions=[action], resources=[resource])
+        self.function.add_to_role_policy(allowed)
 
 
-def _faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> list[Fault]:
+def output_prefix(name: str) -> str:
+    """What the output of a queue begins with: `my-orders` is MyOrders."""
+    return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", name) if word)
+
+
+def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> list[Fault]:
+    """What keeps a re-driver of a worker queue from working, or from being safe."""
     faults = []
     if not is_plain(name):
         faults.append(Fault(setting="name", seen=name, accepted=PLAIN))

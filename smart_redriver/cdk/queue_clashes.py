@@ -13,6 +13,7 @@ _PLACE = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
 #: A FIFO queue's suffix counts towards the 80 characters of a name.
 _NAME = r"(?:[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
 QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}{_NAME}")
+_SECRET_ARN = re.compile(rf"arn:aws[a-z-]*:secretsmanager{_PLACE}secret:")
 KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{_PLACE}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
 
 _QUEUES = ("dead_letter_arn", "source_arn")
@@ -54,6 +55,8 @@ def clashes(
     accepted = "a target that is listed once (let what fails to it share a DLQ)"
     yield from _twice((one for one, _ in targets), _same_target, accepted)
     yield from _into_a_dlq(targets, queues)
+    yield from _twice(_tables(list_name, entries), _same_queue, "tables of one entry alone")
+    yield from _one_circuit_twice(list_name, entries)
     yield from _elsewhere(queues, keys)
     for index, entry in enumerate(entries):
         yield from _of_two_kinds(f"{list_name}[{index}]", entry)
@@ -63,7 +66,20 @@ def clashes(
 def _home(entry: Mapping[str, Any]) -> tuple[str, str]:
     """Region and account of its DLQ; nothing where that can't be read, which is told elsewhere."""
     match = QUEUE_ARN.fullmatch(str(entry.get("dead_letter_arn")))
-    return (match["region"], match["account"]) if match else ("", "")
+    return (match["region"], match["account"]) if match else jobs_home(entry)
+
+
+def jobs_home(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Region and account of a worker queue in a database: those of its secret, or else as it says."""
+    match = _SECRET_ARN.match(str(_database(entry).get("secret")))
+    if match:
+        return match["region"], match["account"]
+    return str(entry.get("region", "")), str(entry.get("account", ""))
+
+
+def _database(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = entry.get("database")
+    return given if isinstance(given, Mapping) else {}
 
 
 def _values(list_name: str, entries: Sequence[Mapping[str, Any]], key: str) -> Iterator[_Named]:
@@ -79,6 +95,30 @@ def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator
         for number, one in enumerate(value):
             if isinstance(one, str):
                 yield _Named(f"{place}[{number}]", one, home)
+
+
+def _tables(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[_Named]:
+    """Where the dead letters of worker queues are."""
+    for index, entry in enumerate(entries):
+        if (database := _database(entry)).get("host"):
+            port, table = database.get("port", 5432), database.get("dead_letters", "jobs_dlq")
+            value = f"{database['host']}:{port}/{database.get('dbname')}/{table}"
+            yield _Named(f"{list_name}[{index}].database", value, _home(entry))
+
+
+def _one_circuit_twice(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+    """A worker queue called as a source queue of another entry is: circuits, metrics and alarms go by that name."""
+    sources = {
+        (one.value.rpartition(":")[2], one.home): one.place
+        for index, entry in enumerate(entries)
+        if not _database(entry)
+        for one in _values_of(f"{list_name}[{index}]", entry, "source_arn")
+    }
+    for index, entry in enumerate(entries):
+        if _database(entry) and (other := sources.get((str(entry.get("name")), _home(entry)))):
+            accepted = f"a name that no source queue has, see {other}"
+            place = f"{list_name}[{index}].name"
+            yield Fault(setting=place, seen=entry["name"], accepted=accepted)
 
 
 def _targets(

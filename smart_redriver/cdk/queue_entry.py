@@ -47,7 +47,8 @@ _SETTINGS = tuple(name for name in Settings.names() if name not in _FOR_MADE_QUE
 #: What has a key that whoever sends to it must be allowed to use.
 _WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
 
-_NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
+NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
+ANY_NAME = "a name of letters and digits, with single hyphens between"
 STACK_NAME = re.compile(r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,39}")
 ANY_STACK = (
     "letters and digits, with single hyphens between, which follow SmartRedriver- in its name"
@@ -79,9 +80,10 @@ class AdoptedQueue:
         return "".join(word[0].upper() + word[1:] for word in self.name.split("-"))
 
     @property
-    def circuits(self) -> tuple[str, ...]:
+    def places(self) -> tuple[str, ...]:
         """What may be there once in an account and Region, as circuits, metrics and alarms go by it."""
-        return (*self.source_arns, *(one.name for one in self.filling.targets))
+        targets = (one.name for one in self.filling.targets)
+        return (self.dead_letter_arn, *self.source_arns, *targets)
 
     @property
     def account(self) -> str:
@@ -97,6 +99,9 @@ class AdoptedQueue:
 class QueueEntry:
     """One entry while it is read; ``faults`` fills meanwhile."""
 
+    #: What may be in it beside settings.
+    places: tuple[str, ...] = _PLACES
+
     def __init__(self, place: str, entry: Mapping[str, Any]) -> None:
         self.faults: list[Fault] = []
         self._place = place
@@ -105,7 +110,7 @@ class QueueEntry:
     def read(self, global_values: Mapping[str, Any]) -> AdoptedQueue | None:
         """The queue; None where something is wrong with it. Its settings go over the global ones."""
         self._refuse_unknown_keys()
-        name = self._one("name", _NAME, "a name of letters and digits, with single hyphens between")
+        name = self._one("name", NAME, ANY_NAME)
         stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
         queue_arn = "the ARN of an SQS queue"
         key_arn = "the ARN of a KMS key (not of an alias)"
@@ -143,7 +148,7 @@ class QueueEntry:
             self._add(
                 "origin",
                 given,
-                " or ".join(f'"{one.value}"' for one in Origin if one is not Origin.POSTGRES),
+                " or ".join(f'"{one.value}"' for one in Origin),
             )
             return None
         if origin is Origin.SQS:
@@ -188,7 +193,7 @@ class QueueEntry:
             self._add(key, self._entry[key], accepted)
 
     def _refuse_unknown_keys(self) -> None:
-        known = (*_PLACES, *_SETTINGS)
+        known = (*self.places, *_SETTINGS)
         near = misspelt(self._entry, known)
         for key, value in self._entry.items():
             if key in _FOR_MADE_QUEUES:
@@ -196,7 +201,7 @@ class QueueEntry:
             elif key in near:
                 self._add(key, value, f"the name {near[key]} (nothing is called {key})")
             elif key not in known:
-                self._add(key, value, f"one of {', '.join(_PLACES)}, or the name of a setting")
+                self._add(key, value, f"one of {', '.join(self.places)}, or the name of a setting")
 
     def _one(
         self, key: str, pattern: re.Pattern[str], accepted: str, *, is_needed: bool = True

@@ -51,3 +51,24 @@ def origin_entry(name: str, origin: str, *targets: str, **more: Any) -> dict[str
         "targets": [*targets],
         **more,
     }
+
+
+def secret_arn(name: str) -> str:
+    return f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:{name}-AbCdEf"
+
+
+def jobs_entry(name: str, **more: Any) -> dict[str, Any]:
+    """A worker queue in Postgres."""
+    database = {"host": f"{name}.example.com", "dbname": "app", "secret": secret_arn(name)}
+    network = {
+        "vpc_id": "vpc-0123456789abcdef0",
+        "vpc_subnet_ids": ["subnet-0123456789abcdef0"],
+        "vpc_security_group_ids": ["sg-0123456789abcdef0"],
+    }
+    return {"name": name, "origin": "postgres", "database": database, **network, **more}
+
+
+def by_iam(name: str, **more: Any) -> dict[str, Any]:
+    """The same, with IAM authentication."""
+    database = {"host": f"{name}.example.com", "dbname": "app", "user": "redriver"}
+    return jobs_entry(name, database=database, region=REGION, account=ACCOUNT, **more)

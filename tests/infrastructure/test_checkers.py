@@ -1,6 +1,6 @@
 """What a reviewer's checkers say of the templates: nothing that is not accepted with a reason, and nothing accepted for nothing.
 
-cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of six kinds.
+cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of seven kinds.
 """
 
 import json
@@ -16,7 +16,14 @@ import pytest
 from stacks.nag import add_checks
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
-from tests.infrastructure.adopted import entry, fifo_entry, key_arn, shared_entry
+from tests.infrastructure.adopted import (
+    by_iam,
+    entry,
+    fifo_entry,
+    jobs_entry,
+    key_arn,
+    shared_entry,
+)
 from tests.infrastructure.app_process import findings
 from tests.infrastructure.conftest import FLAGS, ROOT, STRICT
 from tests.infrastructure.test_origins import EVERY
@@ -40,6 +47,7 @@ KINDS: dict[str, dict[str, Any]] = {
         ],
     },
     "origins": STRICT | {"oncall_policies": "true", "dashboard_widget": "true", "queues": EVERY},
+    "jobs": {"oncall_policies": "true", "queues": [jobs_entry("jobs"), by_iam("mails-late")]},
     "strict": STRICT
     | {"with_sample_consumer": "true", "oncall_policies": "true", "dashboard_widget": "true"},
 }

@@ -11,7 +11,10 @@ from redrive.errors import SettingsError
 from redrive.postgres.growth import DEAD_LETTERS_ADDED
 from redrive.settings import Deployment, Settings
 from smart_redriver.cdk import PostgresRedriver, Safeguards
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.postgres_alarms import ADDED
+from smart_redriver.oncall.stack.deployment import read_places
+from smart_redriver.oncall.stack.outputs import read_outputs
 
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
 NETWORK = Safeguards(
@@ -135,3 +138,29 @@ def test_what_would_not_work_or_not_be_safe_is_refused(given, named):
         synthesized(**given)
 
     assert [one.setting for one in refused.value.faults] == [named]
+
+
+def test_its_dashboard_draws_what_passes_write_and_alarms_alone_have_none(template):
+    (dashboard,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
+    drawn = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
+
+    for one in (ADDED, "DeadLetters", "ParkedLetters", "CircuitState", "PassesFailed"):
+        assert f'"{one}"' in drawn
+    paging = synthesized(monitoring=MonitoringSettings(alarms=Alarms.PAGING))
+    paging.resource_count_is("AWS::CloudWatch::Dashboard", 0)
+
+
+def test_its_output_tells_the_command_where_all_of_it_is(template):
+    outputs = template.to_json()["Outputs"]
+    (value,) = (one["Value"] for name, one in outputs.items() if name == "OrdersRedriver")
+    told = "".join(part if isinstance(part, str) else part["Ref"] for part in value["Fn::Join"][1])
+
+    (place,) = read_places("Jobs", read_outputs({"OrdersRedriver": told}))
+
+    assert (place.queue, place.deployment.database, place.mode) == (
+        "orders",
+        database(),
+        "automatic",
+    )
+    assert all((place.function, place.log_group, place.warning_topic, place.paging_topic))
+    assert place.alarms_known_as == ("orders",)

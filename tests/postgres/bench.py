@@ -100,7 +100,7 @@ class Bench:
         self._databases.append(made)
         return made
 
-    def _wired(self, wire: Wire) -> Database:
+    def wired(self, wire: Wire) -> Database:
         if wire not in self._by_wire:
             for one in self._by_wire.values():
                 one.close()
@@ -166,7 +166,7 @@ class Bench:
             rng=Random(1),
             owner=more.pop("owner", "me"),
             pause=lambda _: None,
-            database=self._wired(wire) if wire else self.database,
+            database=self.wired(wire) if wire else self.database,
             **more,
         )
 

@@ -10,6 +10,7 @@ from redrive.errors import CallFailed
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
 from redrive.postgres.outcomes import REMEMBERED, Outcomes
 from redrive.postgres.pages import PAGE
+from redrive.postgres.people import PeoplesLetters, PeoplesLot
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 
@@ -63,7 +64,7 @@ def test_a_letter_says_of_what_and_when_it_died_and_not_what_is_in_it(bench, dlq
 
 def test_a_person_is_shown_payload_and_stack_trace(bench):
     bench.die({"order": 7})
-    look = DeadLetters(bench.database, bench.clock.now, reads=True)
+    look = PeoplesLetters(bench.database, bench.clock.now)
 
     (letter,) = look.receive(10, hidden_for=A_MINUTE)
 
@@ -266,13 +267,13 @@ def test_a_pass_deletes_no_row_that_is_still_there(bench, dlq):
 
 def test_a_person_may_delete_letters_of_either_table(bench, dlq, lot):
     bench.die("a", "b")
-    theirs = DeadLetters(bench.database, bench.clock.now, deletes=True)
-    parked = ParkingLot(bench.database, bench.clock.now, deletes=True)
+    theirs = PeoplesLetters(bench.database, bench.clock.now)
+    parked = PeoplesLot(bench.database, bench.clock.now)
     first, second = theirs.receive(10, hidden_for=A_MINUTE)
     lot.park(bench.outgoing([second]))
 
-    assert theirs.delete([first]) == []
-    assert parked.delete(parked.receive(10, hidden_for=A_MINUTE)) == []
+    assert theirs.remove([first]) == []
+    assert parked.remove(parked.receive(10, hidden_for=A_MINUTE)) == []
 
     assert not bench.everywhere()
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.people import PeoplesLetters
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 
@@ -73,9 +74,7 @@ def test_a_payload_is_parked_unchanged_and_comes_back_so(bench, payload):
 def test_a_person_is_shown_a_payload_or_that_it_is_too_large(bench, payload):
     died(bench, payload)
 
-    (letter,) = DeadLetters(bench.database, bench.clock.now, reads=True).receive(
-        10, hidden_for=A_MINUTE
-    )
+    (letter,) = PeoplesLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
 
     assert 0 < len(letter.body) <= MIB
 

@@ -41,44 +41,31 @@ class MoveCheck:
 
 
 class DeadLetters:
-    """A table of letters.
+    """A table of letters, without their payloads: a pass moves what it does not read.
 
-    `deletes`: whether `delete` may, as a person wants it to. A pass needs no delete, for a redrive has taken the row with it:
-    one that is still there was put back from a backup that the ledger knows nothing of, and is a letter.
-    `reads`: with payloads, as far as a person may want to see them; a pass moves what it does not read.
+    A redrive has taken its row with it. One that is still there was put back from a backup that the ledger knows nothing
+    of, and is a letter: `delete` tells of it, and removes nothing.
     """
 
     is_fifo = False
     _is_parked = False
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Callable[[], datetime],
-        *,
-        deletes: bool = False,
-        reads: bool = False,
-    ) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         place, known = database.place, database.statements
         self._database = database
         self._clock = clock
-        self._deletes = deletes
         self._in_hand: dict[str, Letter] = {}
         self.name = place.parked if self._is_parked else place.dead_letters
         self.url = place.url(self.name)
         if self._is_parked:
             self._count, self._there = known.count_parked, known.are_parked
-            self._delete = known.delete_parked
-            read = known.look_parked if reads else known.read_parked
         else:
             self._count, self._there = known.count_dead, known.are_dead
-            self._delete = known.delete_dead
-            read = known.look_dead if reads else known.read_dead
-        self._pages = Pages(database, read, is_parked=self._is_parked)
+        self._pages = self._make_pages()
 
-    def facts(self) -> QueueFacts:
-        """How many letters there are: exact up to some thousands, an estimate beyond. Raises CallFailed."""
-        parameters = {"now": self._clock(), "most": COUNTED}
+    def facts(self, *, counted: int = COUNTED) -> QueueFacts:
+        """How many letters there are: exact up to so many, an estimate beyond. Raises CallFailed."""
+        parameters = {"now": self._clock(), "most": counted}
         ((free, held),) = self._database.run("CountLetters", self._count, parameters)
         return QueueFacts(
             arn=self.url,
@@ -96,10 +83,6 @@ class DeadLetters:
         self._in_hand |= {one.message_id: one for one in few if one.trail is None}
         return few
 
-    def at(self, row: int) -> Letter | None:
-        """The letter of one row, wherever it is in the table, held or not. Raises CallFailed."""
-        return self._pages.at(row, self._clock())
-
     def in_hand(self, message_id: str) -> Letter | None:
         """A letter of this id that was handed out; it is told once."""
         return self._in_hand.pop(message_id, None)
@@ -109,8 +92,6 @@ class DeadLetters:
         letters = list(letters)
         rows = [Handle.of(one).row for one in letters]
         try:
-            if self._deletes:
-                self._database.run("DeleteLetters", self._delete, {"rows": rows})
             left = self._database.run("FindLetters", self._there, {"rows": rows})
         except CallFailed as failed:
             return [_fault("DeleteLetters", one, failed.code, failed.detail) for one in letters]
@@ -146,6 +127,11 @@ class DeadLetters:
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
         """Nobody else moves them."""
         return MoveCheck()
+
+    def _make_pages(self) -> Pages:
+        known = self._database.statements
+        read = known.read_parked if self._is_parked else known.read_dead
+        return Pages(self._database, read, is_parked=self._is_parked)
 
 
 class ParkingLot(DeadLetters):

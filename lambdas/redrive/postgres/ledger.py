@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from typing import Any
 
 from redrive.core.ledger import Entry, Status
@@ -36,11 +37,11 @@ class WordsOfWorkers:
         for one in ids:
             letter = self._dead_letters.in_hand(one)
             if letter is not None and one not in known.entries:
-                known.entries[one] = _entry(letter, self._queue, self._permanent)
+                known.entries[one] = entry_of(letter, self._queue, self._permanent)
         return known
 
 
-def _entry(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
+def entry_of(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
     """What a report of its last failure would have made of it."""
     error_class, message = error_of(letter)
     cause = cause_of(error_class, message)
@@ -55,3 +56,18 @@ def _entry(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
     return entry.failed(
         tries=1, is_last=True, cause=cause, error=error, permanent=error_class in permanent
     )
+
+
+class PeoplesLedger(WordsOfWorkers):
+    """The same for people, to whom a row that is there is a letter, whatever the ledger says was sent before.
+
+    Send and delete are one transaction, so that no copy is left over by a crash: what is there again a person has put
+    back, from a backup or a file.
+    """
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Any:
+        """What the ledger knows, in which nothing has been replaced. Raises CallFailed."""
+        known = super().read_ledger(message_ids)
+        for one, entry in known.entries.items():
+            known.entries[one] = replace(entry, replaced_ids=())
+        return known

@@ -7,10 +7,11 @@ that was let go brings the reading back to its place, and what else is in hand t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from threading import Lock
+from typing import Any
 
 from psycopg import sql
 
@@ -26,12 +27,25 @@ _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Pages:
-    """One reading of a table by the statement `read`. Safe for threads."""
+    """One reading of a table by the statement `read`. Safe for threads.
 
-    def __init__(self, database: Database, read: sql.Composed, *, is_parked: bool) -> None:
+    `size`: of its pages; None for as much as is asked for, of which nothing waits here and grows old. `among`: of these rows alone, held ones among them; then `read` takes `rows`, too.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        read: sql.Composed,
+        *,
+        is_parked: bool,
+        size: int | None = PAGE,
+        among: Sequence[int] | None = None,
+    ) -> None:
         self._database = database
         self._read = read
         self._is_parked = is_parked
+        self._size = size
+        self._among = None if among is None else list(among)
         self._after = 0
         self._page: deque[Letter] = deque()
         self._hidden: dict[int, datetime] = {}
@@ -43,7 +57,7 @@ class Pages:
         with self._lock:
             self._show_again(now)
             few: list[Letter] = []
-            while len(few) < limit and (self._page or self._turn(now)):
+            while len(few) < limit and (self._page or self._turn(limit - len(few), now)):
                 letter = self._page.popleft()
                 row = Handle.of(letter).row
                 if row not in self._hidden:
@@ -51,21 +65,21 @@ class Pages:
                     self._hide(row, now + hidden_for)
             return few
 
-    def at(self, row: int, now: datetime) -> Letter | None:
-        """The letter of one row, held or not. Raises CallFailed."""
-        parameters = {"after": row - 1, "limit": 1, "now": _END_OF_TIME}
-        letters = self._letters(self._database.run("ReadLetters", self._read, parameters), now)
-        return next((one for one in letters if Handle.of(one).row == row), None)
-
     def hide(self, until: Mapping[int, datetime]) -> None:
         """Hand rows out again from other moments on; those that are over let them go at once."""
         with self._lock:
             for row, moment in until.items():
                 self._hide(row, moment)
 
-    def _turn(self, now: datetime) -> bool:
+    def _turn(self, wanted: int, now: datetime) -> bool:
         """Read the letters behind those that were read last; whether there are any."""
-        parameters = {"after": self._after, "limit": PAGE, "now": now}
+        parameters: dict[str, Any] = {
+            "after": self._after,
+            "limit": self._size or wanted,
+            "now": now,
+        }
+        if self._among is not None:
+            parameters |= {"rows": self._among, "now": _END_OF_TIME}
         rows = self._database.run("ReadLetters", self._read, parameters)
         self._page.extend(self._letters(rows, now))
         self._after = rows[-1][0] if rows else self._after

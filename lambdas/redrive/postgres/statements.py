@@ -8,12 +8,13 @@ from typing import LiteralString
 from psycopg import sql
 
 from redrive.databases import DEAD_COLUMNS, JOBS_COLUMNS, JobsDatabase
+from redrive.postgres.people_texts import PEOPLES_TEXTS
 from redrive.postgres.texts import TEXTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """The statements for one database; `texts` says what each takes and gives."""
+    """The statements for one database; `texts` and `people_texts` say what each takes and gives."""
 
     count_dead: sql.Composed
     count_parked: sql.Composed
@@ -23,6 +24,19 @@ class Statements:
     read_parked: sql.Composed
     look_dead: sql.Composed
     look_parked: sql.Composed
+    find_dead: sql.Composed
+    find_parked: sql.Composed
+    take_dead: sql.Composed
+    take_parked: sql.Composed
+    pick_dead: sql.Composed
+    pick_parked: sql.Composed
+    rows_of_jobs: sql.Composed
+    whole_dead: sql.Composed
+    whole_parked: sql.Composed
+    restore: sql.Composed
+    group_dead: sql.Composed
+    group_parked: sql.Composed
+    oldest: sql.Composed
     hold: sql.Composed
     forget_holds: sql.Composed
     redrive_dead: sql.Composed
@@ -39,8 +53,8 @@ class Statements:
     @classmethod
     def of(cls, database: JobsDatabase) -> Statements:
         """The statements with the names of this database."""
-        names = names_of(database)
-        return cls(**{one.name: composed(TEXTS[one.name], names) for one in fields(cls)})
+        names, texts = names_of(database), TEXTS | PEOPLES_TEXTS
+        return cls(**{one.name: composed(texts[one.name], names) for one in fields(cls)})
 
 
 def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
@@ -60,6 +74,7 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
             names[f"{prefix}_{one}"] = sql.Identifier(database.column(f"{table}.{one}"))
     names |= {f"{name}_text": sql.Literal(_quoted(table)) for name, table in tables.items()}
     names["j_id_text"] = sql.Literal(database.column("jobs.id"))
+    names["d_id_text"] = sql.Literal(database.column("jobs_dlq.id"))
     for prefix in ("", "d.", "g."):
         columns_of = [sql.SQL(", " + prefix) + sql.Identifier(one) for one in database.carried]
         names[f"{prefix.strip('.')}carried"] = sql.Composed(columns_of)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import LiteralString
 
 
-def _of(table: LiteralString, text: LiteralString) -> LiteralString:
+def of_table(table: LiteralString, text: LiteralString) -> LiteralString:
     """A text that is the same for the DLQ and the parking lot, for one of them."""
     is_parked: LiteralString = "true" if table == "parked" else "false"
     return (
@@ -47,7 +47,7 @@ where failed_at > %(since)s
 
 #: `after`, `limit`, `now` -> a page of letters by id, those left out that are held: see `letters.letter_of`. The return of a
 #: job of ours is the first row that names it; whatever else names it is a letter of its own.
-_READ_DEAD = """
+READ_DEAD = """
 select d.{d_id}, r.job_id, r.trail, d.{d_failed_at}, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
        left(d.{d_failed_by}, 200), <content>
 from {dead} d
@@ -63,7 +63,7 @@ limit %(limit)s
 """
 
 #: The same of the parking lot; what counts as the time of death is when it was parked.
-_READ_PARKED = """
+READ_PARKED = """
 select d.{d_id}, null, d.redrive_trail, d.parked_at, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
        left(d.{d_failed_by}, 200), <content>
 from {parked} d
@@ -73,10 +73,8 @@ order by d.{d_id}
 limit %(limit)s
 """
 
-#: A pass moves payloads without reading them; a person reads them, as far as they are worth it.
+#: A pass moves payloads without reading them.
 _UNREAD = "null, null"
-_READ = """case when pg_column_size(d.{d_payload}) <= 1048576 then left(d.{d_payload}::text, 1048576)
-            else '(a payload of more than 1 MiB)' end, left(d.{d_stacktrace}, 65536)"""
 
 #: `rows`, `until`, `is_parked`.
 _HOLD = """
@@ -194,23 +192,21 @@ where r.job_id = a.job and r.settled_at is null
 _FORGET_SETTLED = "delete from {redriven} where settled_at < %(before)s and returned_as is null"
 
 TEXTS: dict[str, LiteralString] = {
-    "count_dead": _of("dead", _COUNT_LETTERS),
-    "count_parked": _of("parked", _COUNT_LETTERS),
+    "count_dead": of_table("dead", _COUNT_LETTERS),
+    "count_parked": of_table("parked", _COUNT_LETTERS),
     "count_jobs": _COUNT_JOBS,
     "count_new": _COUNT_NEW,
-    "read_dead": _READ_DEAD.replace("<content>", _UNREAD),
-    "read_parked": _READ_PARKED.replace("<content>", _UNREAD),
-    "look_dead": _READ_DEAD.replace("<content>", _READ),
-    "look_parked": _READ_PARKED.replace("<content>", _READ),
+    "read_dead": READ_DEAD.replace("<content>", _UNREAD),
+    "read_parked": READ_PARKED.replace("<content>", _UNREAD),
     "hold": _HOLD,
     "forget_holds": _FORGET_HOLDS,
-    "redrive_dead": _of("dead", _REDRIVE),
-    "redrive_parked": _of("parked", _REDRIVE),
+    "redrive_dead": of_table("dead", _REDRIVE),
+    "redrive_parked": of_table("parked", _REDRIVE),
     "park": _PARK,
-    "delete_dead": _of("dead", _DELETE),
-    "delete_parked": _of("parked", _DELETE),
-    "are_dead": _of("dead", _ARE_THERE),
-    "are_parked": _of("parked", _ARE_THERE),
+    "delete_dead": of_table("dead", _DELETE),
+    "delete_parked": of_table("parked", _DELETE),
+    "are_dead": of_table("dead", _ARE_THERE),
+    "are_parked": of_table("parked", _ARE_THERE),
     "read_outcomes": _READ_OUTCOMES,
     "settle": _SETTLE,
     "forget_settled": _FORGET_SETTLED,

@@ -140,7 +140,10 @@ class Looking(TyperCommand):
         ctx.obj = (ctx.obj or open_session)(asked)
         ctx.meta[FULL_NAMES] = asked.full_names
         ctx.meta[_FILTERS] = {one.name: ctx.params.pop(one.name) for one in self.filters}
-        raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
+        try:
+            raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
+        finally:
+            ctx.obj.databases.close()
 
 
 class Changing(Looking):

@@ -30,14 +30,14 @@ _TONES = {
 def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
     """All of it, and why, where something could not be read. Raises CallFailed and Refused where the stack can't."""
     now = session.clock()
-    start = now - timedelta(hours=hours)
+    start, deployment = now - timedelta(hours=hours), session.place.deployment
     for service in ("logs", "cloudwatch", "dynamodb", "lambda"):
         session.aws.client(service)  # one after another, see `take_snapshot`
     with Asking() as ask:
         asked: dict[str, Callable[[], Answer[Any]]] = {
             "passes": ask(lambda: passes_between(session, start, now)),
             "changes": ask(lambda: _changes(session, start, now)),
-            "courses": ask(lambda: courses(session, start, now, _period(hours))),
+            "courses": ask(lambda: courses(session.aws, deployment, start, now, _period(hours))),
         }
         answers = {what: wait() for what, wait in asked.items()}
     passes: list[EndedPass] = sorted(answers["passes"].value or [], key=lambda one: one.at)
@@ -61,7 +61,8 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
 def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
     """How the depth of DLQ and parking lot went, for a sparkline. Raises CallFailed."""
     now = session.clock()
-    found = courses(session, now - timedelta(hours=hours), now, timedelta(minutes=5))
+    start, deployment = now - timedelta(hours=hours), session.place.deployment
+    found = courses(session.aws, deployment, start, now, timedelta(minutes=5))
     return {
         name: [[int(at.timestamp()), value] for at, value in found.get(name, ())]
         for name in ("dead_letters", "parked")

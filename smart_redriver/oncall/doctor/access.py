@@ -22,6 +22,7 @@ _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
 _TAKE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 _TAKE_DEAD = (*_TAKE, "sqs:ChangeMessageVisibility", "sqs:ListMessageMoveTasks")
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
+_READ_SECRET = ("secretsmanager:GetSecretValue",)
 _WITNESS = ("cloudwatch:GetMetricData",)
 _KEEP = (
     "dynamodb:GetItem",
@@ -56,6 +57,20 @@ def check_access(session: Session) -> Iterator[Finding]:
     if table_key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
         keys.add(table_key)
     for key in sorted(keys):
+        yield check_key(session, key)
+
+
+def check_access_of_tables(session: Session) -> Iterator[Finding]:
+    """The same for a table of Postgres: what the database lets it do is told by `check_database`. Raises CallFailed."""
+    deployment = session.place.deployment
+    table = session.aws.dynamodb.describe_table(TableName=deployment.table_name)["Table"]
+    needs: list[tuple[str, tuple[str, ...]]] = [(table["TableArn"], _KEEP)]
+    if deployment.database and deployment.database.secret:
+        needs.append((deployment.database.secret, _READ_SECRET))
+    role = session.function_configuration["Role"]
+    for arn, actions in needs:
+        yield _ask(session, role, arn, actions)
+    if key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
         yield check_key(session, key)
 
 

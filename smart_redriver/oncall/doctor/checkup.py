@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from redrive.targets import Origin
-from smart_redriver.oncall.doctor.access import check_access
+from smart_redriver.oncall.doctor.access import check_access, check_access_of_tables
 from smart_redriver.oncall.doctor.alarms import check_alarms
+from smart_redriver.oncall.doctor.database import check_database
 from smart_redriver.oncall.doctor.findings import Finding, unknown
 from smart_redriver.oncall.doctor.network import check_network
 from smart_redriver.oncall.doctor.origins import check_origin
@@ -24,18 +25,8 @@ Check = Callable[[Session], Iterable[Finding]]
 
 def examine(session: Session) -> list[Finding]:
     """All findings about one queue, in the order of the checks."""
-    checks: dict[str, Check] = {
-        "queues": check_queues,
-        "origin": check_origin,
-        "targets": check_targets,
-        "state table": check_state,
-        "passes": check_passes,
-        "reports": check_reports,
-        "access": check_access,
-        "network": check_network,
-        "alarms": check_alarms,
-    }
-    _ = session.place, session.store
+    checks = _OF_TABLES if session.place.deployment.database else _OF_QUEUES
+    _ = session.lodging, session.store
     is_of_rules = session.place.origin is Origin.EVENTBRIDGE
     for service in (
         *_SERVICES,
@@ -50,6 +41,25 @@ def examine(session: Session) -> list[Finding]:
         return [one for name, wait in answers.items() for one in _findings(name, wait())]
 
 
+_OF_QUEUES: dict[str, Check] = {
+    "queues": check_queues,
+    "origin": check_origin,
+    "targets": check_targets,
+    "state table": check_state,
+    "passes": check_passes,
+    "reports": check_reports,
+    "access": check_access,
+    "network": check_network,
+    "alarms": check_alarms,
+}
+_OF_TABLES: dict[str, Check] = {
+    "database": check_database,
+    "state table": check_state,
+    "passes": check_passes,
+    "access": check_access_of_tables,
+    "network": check_network,
+    "alarms": check_alarms,
+}
 _SERVICES = ("sqs", "dynamodb", "lambda", "logs", "scheduler", "iam", "kms", "cloudwatch", "sns")
 
 

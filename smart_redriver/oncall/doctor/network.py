@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from redrive.settings import Deployment
 from redrive.targets import TargetKind
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown
 from smart_redriver.oncall.doctor.target_calls import endpoints_of
 from smart_redriver.oncall.stack.session import Session
 
-#: What a pass calls, by the last word of the endpoint's name. CloudWatch's metrics are `monitoring`.
+#: Those of a DLQ in SQS. CloudWatch's metrics are `monitoring`.
 SERVICES = ("sqs", "dynamodb", "monitoring")
 _HTTPS = 443
 
@@ -45,7 +46,7 @@ def check_network(session: Session) -> Iterator[Finding]:
             f"No subnet of the function has a way out of {vpc}, which web targets outside of it need.",
             "Give its subnets a NAT gateway, unless every web target is inside of the network.",
         )
-    for service in (*SERVICES, *endpoints_of(deployment)):
+    for service in services_of(deployment):
         yield judge_endpoint(
             service,
             vpc,
@@ -53,6 +54,13 @@ def check_network(session: Session) -> Iterator[Finding]:
             tables=[one["RouteTableId"] for one in tables],
             open_doors=_open_to(groups, place.get("SecurityGroupIds") or ()),
         )
+
+
+def services_of(deployment: Deployment) -> tuple[str, ...]:
+    """What a pass calls, by the last words of the endpoints' names."""
+    if deployment.database is None:
+        return (*SERVICES, *endpoints_of(deployment))
+    return ("dynamodb", *(("secretsmanager",) if deployment.database.secret else ()))
 
 
 def tables_of(tables: Sequence[Resource], subnets: Iterable[str]) -> list[Resource]:

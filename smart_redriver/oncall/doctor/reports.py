@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from redrive.errors import CallFailed
 from smart_redriver.oncall.doctor.findings import Finding, check, good, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
-from smart_redriver.oncall.stack.metrics import age_of_oldest_in
+from smart_redriver.oncall.stack.metrics import age_of_oldest
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.words import ago, span
 
@@ -40,7 +40,7 @@ def check_reports(session: Session) -> Iterator[Finding]:
         f"The function does not read it: its variable {_VARIABLE} is {told or 'not set'}.",
         "Deploy the stack anew.",
     )
-    oldest = age_of_oldest_in(session, url, session.clock())
+    oldest = age_of_oldest(session.aws, url, session.clock())
     yield judge_unread(oldest, session.settings.schedule_minutes)
     if session.place.deployment.targets:
         return  # what a target was given carries nothing that its consumer could report on

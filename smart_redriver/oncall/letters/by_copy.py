@@ -24,7 +24,8 @@ from smart_redriver.oncall.stack.session import Session
 
 def ledger_for(session: Session, out_of: DeadLetters) -> Ledger:
     """The ledger by which letters of a queue are known; only the parking lot's need to be known by their copies."""
-    return ByCopy(session) if out_of is session.parking_lot else session.store
+    ledger = ByCopy(session) if out_of is session.parking_lot else session.store
+    return session.lodging.ledger(out_of, ledger)
 
 
 class ByCopy:

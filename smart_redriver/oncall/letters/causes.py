@@ -11,6 +11,7 @@ from redrive.core.causes import CauseCircuit
 from redrive.core.circuit import Circuit, State
 from redrive.core.ledger import Entry, Status
 from smart_redriver.oncall.stack.causes import cause_to_json, held_in_words, since_when
+from smart_redriver.oncall.stack.lodging import Stuck
 from smart_redriver.oncall.terminal.words import letters, stamp
 
 #: How a group of letters is called whose consumer reported no cause.
@@ -42,6 +43,19 @@ class CauseGroup:
     example: Entry | None = None
     circuit: CauseCircuit | None = None
     waits_with_all: State | None = None
+
+    @classmethod
+    def of(cls, queue: str, counted: Stuck) -> CauseGroup:
+        """Letters that were counted where they are; what the ledger knows of them is not asked."""
+        return cls(
+            queue=queue,
+            cause=counted.cause,
+            in_dlq=counted.in_dlq,
+            parked=counted.parked,
+            since=counted.since,
+            parked_since=counted.parked_since,
+            example=counted.example,
+        )
 
     @property
     def letters(self) -> int:
@@ -157,6 +171,15 @@ class ByCause:
 
     def _group(self, queue: str | None, cause: str | None) -> CauseGroup:
         return self.groups.setdefault((queue, cause), CauseGroup(queue=queue, cause=cause))
+
+
+def as_counted(queue: str, stuck: Iterable[Stuck]) -> ByCause:
+    """Letters by their cause as they were counted where they are."""
+    groups: dict[tuple[str | None, str | None], CauseGroup] = {
+        (queue, one.cause): CauseGroup.of(queue, one) for one in stuck
+    }
+    in_dlq = sum(one.in_dlq for one in groups.values())
+    return ByCause(groups=groups, in_dlq=in_dlq, parked=sum(one.parked for one in groups.values()))
 
 
 def by_cause(entries: Iterable[Entry]) -> ByCause:

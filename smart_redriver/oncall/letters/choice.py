@@ -164,7 +164,7 @@ class Choice:
 
     def takes(self, case: Case) -> bool:
         """Whether a letter in hand is meant, by its current or original id."""
-        if self.ids and not self.ids & {case.message_id, case.original_id}:
+        if self.ids and not self.ids & case.goes_by:
             return False
         return self.filter.lets_through(case)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import IO
 
 from redrive.core.case import Case
 from smart_redriver.oncall.letters.jsonlines import letter_to_json
+from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
 
 
@@ -67,3 +69,14 @@ class ExportFile:
     def told(self) -> list[str]:
         """Where letters are kept now, in words; nothing where none was written."""
         return [f"kept in {self._path}"] if self._written else []
+
+
+def to_be_kept(session: Session, cases: Sequence[Case], *, dlq: bool) -> list[Case]:
+    """Letters with all that brings them back; those that have gone meanwhile are left out. Raises CallFailed and Refused."""
+    kept = {
+        one.message_id: one
+        for one in session.lodging.keep([case.letter for case in cases], dlq=dlq)
+    }
+    return [
+        replace(case, letter=kept[case.message_id]) for case in cases if case.message_id in kept
+    ]

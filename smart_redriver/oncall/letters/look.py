@@ -19,7 +19,6 @@ from redrive.passes.read import LETTERS_A_RECEIVE, read_letters
 from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.reach import COPY, is_cut, out_of_reach
 from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.words import letters
 
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
@@ -95,10 +94,7 @@ class Look:
 
     def cost(self) -> str:
         """What the look cost, in words."""
-        receives = f"This look cost {self.receives} receive{'' if self.receives == 1 else 's'}"
-        if not self.seen:
-            return f"{receives} and met no letter."
-        return f"{receives}; the receive count of {letters(self.seen)} rose by one. All are visible again."
+        return self.session.lodging.cost(self.receives, self.seen)
 
 
 def look_through(

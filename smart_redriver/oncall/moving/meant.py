@@ -101,7 +101,7 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: boo
 
     `is_sent`: whether they are to go to their source queues.
     """
-    facts = facts_of(session, from_dlq=from_dlq)
+    facts = facts_of(session, from_dlq=from_dlq, exactly=choice.is_all)
     # A count is a minute old: where it shows nothing, there may be something.
     meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
     if not from_dlq:
@@ -117,9 +117,9 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: boo
     return meant
 
 
-def facts_of(session: Session, *, from_dlq: bool) -> QueueFacts:
-    """The facts of a queue that has letters. Raises Refused for an empty one, and CallFailed."""
-    facts = session.letters_in(dlq=from_dlq).facts()
+def facts_of(session: Session, *, from_dlq: bool, exactly: bool = False) -> QueueFacts:
+    """The facts of a queue that has letters, counted where that can be. Raises Refused for an empty one, and CallFailed."""
+    facts = session.lodging.facts(dlq=from_dlq, exactly=exactly)
     if not facts.depth:
         where = "The DLQ" if from_dlq else "The parking lot"
         raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")
@@ -170,7 +170,8 @@ def _add_samples(session: Session, choice: Choice, meant: Meant, *, from_dlq: bo
     if not meant.count:
         return
     limit = SAMPLES if choice.is_all else _LOOKED_AT_FOR_SAMPLES
-    look = Look(session=session, out_of=session.letters_in(dlq=from_dlq), limit=limit)
+    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
+    look = Look(session=session, out_of=out_of, limit=limit)
     with look:
         for case in look:
             if choice.takes(case):
@@ -184,7 +185,8 @@ def _as_they_are(
     session: Session, choice: Choice, depth: int, *, from_dlq: bool, is_sent: bool
 ) -> Meant:
     meant, overtaking = Meant(), Overtaking()
-    look = look_through(session, session.letters_in(dlq=from_dlq), depth, is_sent=is_sent)
+    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
+    look = look_through(session, out_of, depth, is_sent=is_sent)
     with look, session.terminal.progress("Counting", depth) as advance:
         for case in look:
             advance(1)

@@ -197,7 +197,7 @@ class Work:
         tally.failed.update(f"{fault.call}: {fault.code}" for fault in refused)
         if self._choice.ids:
             for case in (*acted.done, *replaced, *(case for case, _ in acted.skipped)):
-                tally.ids_done |= {case.message_id, case.original_id}
+                tally.ids_done |= case.goes_by
         has_all_ids = bool(self._choice.ids) and self._choice.ids <= tally.ids_done
         if has_all_ids or (self._limit is not None and tally.done >= self._limit):
             self._is_over = True
@@ -207,7 +207,7 @@ class Work:
         refused = {fault.key for fault in acted.faults} if self._choice.ids else set()
         for case in chosen:
             if case.message_id in refused:
-                self._tally.ids_done |= {case.message_id, case.original_id}
+                self._tally.ids_done |= case.goes_by
 
     def _release(self) -> None:
         if self._left:

@@ -10,25 +10,19 @@ from typing import Any
 from redrive.settings import Deployment
 from redrive.targets import Origin, Target
 from smart_redriver.oncall.stack.asking import Asking
+from smart_redriver.oncall.stack.deployed import SOURCE, deployment_of
 from smart_redriver.oncall.stack.outputs import (
+    DATABASE,
     TARGETS,
     beside,
     find_outputs,
     read_outputs,
-    told_targets,
 )
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.names import shortened
 
 #: A sentence with two hundred names in it is read by nobody.
 _NAMES_TOLD = 20
-_SOURCE = "SourceQueueUrl"
-#: Other sources of the same DLQ, separated by spaces; most DLQs have none.
-_FURTHER_SOURCES = "FurtherSourceQueueUrls"
-#: Hosts of targets at addresses that are not public.
-_PRIVATE_HOSTS = "RedrivePrivateHosts"
-#: Where consumers report; a stack of the first edition has none.
-_OUTCOMES = "OutcomeQueueUrl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +94,13 @@ def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
     outputs = read_outputs(outputs)
     prefixes = sorted(
         key.removesuffix(ends)
-        for ends in (_SOURCE, TARGETS)
+        for ends in (SOURCE, TARGETS, DATABASE)
         for key in outputs
         if key.endswith(ends)
     )
     if not prefixes:
         raise Refused(
-            f"Stack {stack!r} has no output {_SOURCE}: it is no smart re-driver. Name yours with --stack."
+            f"Stack {stack!r} has no output {SOURCE}: it is no smart re-driver. Name yours with --stack."
         )
     return tuple(_place(stack, outputs, prefix) for prefix in prefixes)
 
@@ -180,22 +174,9 @@ def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
             return value
         raise Refused(f"Stack {stack!r} has no output {prefix}{name}. Deploy it anew.")
 
-    origin, targets = told_targets(stack, prefix, outputs)
-    source = "" if targets else needed(_SOURCE)
     return Place(
         stack=stack,
-        deployment=Deployment(
-            queue_name=targets[0].name if targets else source.rpartition("/")[2],
-            table_name=needed("StateTableName"),
-            dlq_url=needed("DeadLetterQueueUrl"),
-            source_queue_url=source,
-            parking_lot_url=needed("ParkingLotQueueUrl"),
-            further_source_urls=tuple(outputs.get(prefix + _FURTHER_SOURCES, "").split()),
-            outcome_queue_url=outputs.get(prefix + _OUTCOMES, ""),
-            origin=origin,
-            targets=targets,
-            private_hosts=tuple(outputs.get(prefix + _PRIVATE_HOSTS, "").split()),
-        ),
+        deployment=deployment_of(stack, outputs, prefix, needed),
         prefix=prefix,
         function=output("RedriveFunctionName"),
         log_group=output("RedriveLogGroupName"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from redrive.core import breaker
@@ -18,7 +19,6 @@ from smart_redriver.oncall.stack.alarms import ringing_alarms
 from smart_redriver.oncall.stack.asking import Answer, Asking
 from smart_redriver.oncall.stack.changes import Change, changes_of
 from smart_redriver.oncall.stack.links import console_links
-from smart_redriver.oncall.stack.metrics import age_of_oldest
 from smart_redriver.oncall.stack.outlook import looks_every, next_step
 from smart_redriver.oncall.stack.passes import last_pass
 from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
@@ -42,9 +42,9 @@ def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
 
 def take_snapshot(session: Session) -> Snapshot:
     """Ask for everything at once. Raises CallFailed and Refused only where the stack itself can't be read."""
-    _ = session.dead_letters, session.parking_lot, session.store
+    _ = session.lodging, session.store
     # One client after another: botocore builds them slowly, and not at the same time.
-    for service in ("dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
+    for service in ("sqs", "dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
         session.aws.client(service)
     now = session.clock()
     answers = _ask(_of_queues_and_table(session, now) | _of_all_else(session, now))
@@ -94,21 +94,30 @@ def _ask(questions: dict[str, Callable[[], Any]]) -> dict[str, Answer[Any]]:
 
 def _of_queues_and_table(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
     questions: dict[str, Callable[[], Any]] = {
-        "DLQ": session.dead_letters.facts,
-        "parking lot": session.parking_lot.facts,
+        "DLQ": partial(_depth, session, dlq=True),
+        "parking lot": partial(_depth, session, dlq=False),
         "last change": lambda: _last_change(session, now),
     }
     for name in session.place.sources:
         questions[_circuit_of(name)] = session.store.of(name).load_circuit
-    if session.place.deployment.source_urls:
-        questions |= {_queue_of(source.name): source.facts for source in session.sources}
+    if not session.place.deployment.targets:
+        for number, name in enumerate(session.place.sources):
+            questions[_queue_of(name)] = partial(_source_facts, session, number)
     return questions
+
+
+def _depth(session: Session, *, dlq: bool) -> QueueFacts:
+    return (session.dead_letters if dlq else session.parking_lot).facts()
+
+
+def _source_facts(session: Session, number: int) -> QueueFacts:
+    return session.sources[number].facts()
 
 
 def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
     return {
         "settings": lambda: session.settings,
-        "oldest letter": lambda: age_of_oldest(session, now),
+        "oldest letter": lambda: session.lodging.age_of_oldest(now),
         "last pass": lambda: last_pass(session),
         "alarms": lambda: ringing_alarms(session),
         "schedule": lambda: schedule_state(session),

@@ -93,13 +93,20 @@ def take_glances(sessions: Sequence[Session]) -> list[Glance]:
     with Asking(_WIDTH) as ask:
         ringing = ask(partial(_ringing, first))
         circuits = [ask(partial(_circuits, *one)) for one in _by_table(sessions)]
-        depths = [(ask(one.dead_letters.facts), ask(one.parking_lot.facts)) for one in sessions]
+        depths = [
+            (ask(partial(_depth, one, dlq=True)), ask(partial(_depth, one, dlq=False)))
+            for one in sessions
+        ]
         known = _Known(ringing(), [wait() for wait in circuits])
         now = first.clock()
         return [
             known.glance(one, now, dlq(), lot())
             for one, (dlq, lot) in zip(sessions, depths, strict=True)
         ]
+
+
+def _depth(session: Session, *, dlq: bool) -> QueueFacts:
+    return (session.dead_letters if dlq else session.parking_lot).facts()
 
 
 def _by_table(sessions: Iterable[Session]) -> Iterable[tuple[Session, str, list[str]]]:

@@ -1,25 +1,21 @@
-"""What CloudWatch alone knows of the queues."""
+"""What CloudWatch alone knows of the queues. A table of Postgres has the figures that each pass writes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from smart_redriver.oncall.stack.session import Session
+from redrive.settings import Deployment
+from smart_redriver.oncall.stack.aws import Aws
 
 _AGE = "ApproximateAgeOfOldestMessage"
 
 
-def age_of_oldest(session: Session, now: datetime) -> timedelta | None:
-    """The age of the DLQ's oldest letter, since it came there; None while there is no figure. Raises CallFailed."""
-    return age_of_oldest_in(session, session.place.deployment.dlq_url, now)
-
-
-def age_of_oldest_in(session: Session, queue_url: str, now: datetime) -> timedelta | None:
-    """The age of a queue's oldest message; None while there is no figure. Raises CallFailed."""
-    query = _query("oldest", queue_url, _AGE, "Maximum", timedelta(minutes=1))
-    answer = session.aws.client("cloudwatch").get_metric_data(
+def age_of_oldest(aws: Aws, queue_url: str, now: datetime) -> timedelta | None:
+    """The age of a queue's oldest message, since it came there; None while there is no figure. Raises CallFailed."""
+    query = _query("oldest", "AWS/SQS", _name(queue_url), _AGE, "Maximum", timedelta(minutes=1))
+    answer = aws.client("cloudwatch").get_metric_data(
         StartTime=now - timedelta(minutes=15),
         EndTime=now + timedelta(minutes=1),
         ScanBy="TimestampDescending",
@@ -40,32 +36,27 @@ _DELIVERIES = {
     "deleted": ("source", "NumberOfMessagesDeleted", "Sum"),
 }
 
+#: The same as each pass counts them. The namespace is `redrive.aws.metrics`'s, which needs Powertools.
+_OWN = "SmartRedriver"
+_OWN_DEPTHS = {"dead_letters": "DeadLetters", "parked": "ParkedLetters"}
+
 #: Figures by the moments from which they are, the oldest first.
 Course = list[tuple[datetime, float]]
 
 
 def courses(
-    session: Session, start: datetime, end: datetime, each: timedelta
+    aws: Aws, deployment: Deployment, start: datetime, end: datetime, each: timedelta
 ) -> Mapping[str, Course]:
     """How depths and deliveries of a queue went, as CloudWatch has it, by name. Raises CallFailed.
 
-    A target has no deliveries that could be asked for.
+    Neither a target nor a table has deliveries that could be asked for.
     """
-    deployment = session.place.deployment
-    urls = {
-        "dlq": deployment.dlq_url,
-        "lot": deployment.parking_lot_url,
-        "source": deployment.source_queue_url,
-    }
-    wanted = _DEPTHS | (_DELIVERIES if deployment.source_urls else {})
-    answer = session.aws.client("cloudwatch").get_metric_data(
+    queries = _of_tables if deployment.database else _of_queues
+    answer = aws.client("cloudwatch").get_metric_data(
         StartTime=start,
         EndTime=end,
         ScanBy="TimestampAscending",
-        MetricDataQueries=[
-            _query(name, urls[place], metric, statistic, each)
-            for name, (place, metric, statistic) in wanted.items()
-        ],
+        MetricDataQueries=list(queries(deployment, each)),
     )
     return {
         one["Id"]: list(zip(one["Timestamps"], one["Values"], strict=True))
@@ -73,16 +64,36 @@ def courses(
     }
 
 
+def _of_queues(deployment: Deployment, each: timedelta) -> Iterator[dict[str, Any]]:
+    urls = {
+        "dlq": deployment.dlq_url,
+        "lot": deployment.parking_lot_url,
+        "source": deployment.source_queue_url,
+    }
+    wanted = _DEPTHS | (_DELIVERIES if deployment.source_urls else {})
+    for name, (place, metric, statistic) in wanted.items():
+        yield _query(name, "AWS/SQS", _name(urls[place]), metric, statistic, each)
+
+
+def _of_tables(deployment: Deployment, each: timedelta) -> Iterator[dict[str, Any]]:
+    for name, metric in _OWN_DEPTHS.items():
+        yield _query(name, _OWN, deployment.queue_name, metric, "Maximum", each)
+
+
+def _name(queue_url: str) -> str:
+    return queue_url.rpartition("/")[2]
+
+
 def _query(
-    name: str, queue_url: str, metric: str, statistic: str, each: timedelta
+    query_id: str, namespace: str, queue: str, metric: str, statistic: str, each: timedelta
 ) -> dict[str, Any]:
     return {
-        "Id": name,
+        "Id": query_id,
         "MetricStat": {
             "Metric": {
-                "Namespace": "AWS/SQS",
+                "Namespace": namespace,
                 "MetricName": metric,
-                "Dimensions": [{"Name": "QueueName", "Value": queue_url.rpartition("/")[2]}],
+                "Dimensions": [{"Name": "QueueName", "Value": queue}],
             },
             "Period": int(each.total_seconds()),
             "Stat": statistic,

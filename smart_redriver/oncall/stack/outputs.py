@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from redrive.errors import CallFailed
-from redrive.targets import Origin, Target, read_targets
 from smart_redriver.oncall.terminal.exits import Refused
 
 #: How the output of an adopted queue ends; its name is before it.
 _OF_A_QUEUE = "Redriver"
 #: Names all stacks of an app in this account and Region, separated by spaces; of the first one, where there are several.
 _STACKS = "RedriverStacks"
-#: Of a DLQ that SQS does not fill: what does, and what its letters go back to.
-_ORIGIN, TARGETS = "RedriveOrigin", "RedriveTargets"
+#: Of a DLQ that SQS does not fill: what its letters go back to.
+TARGETS = "RedriveTargets"
+#: Of a worker queue in Postgres: where it is, as `JobsDatabase.encode` writes it.
+DATABASE = "RedriveDatabase"
 
 
 def find_outputs(cloudformation: Any, stack: str, where: Callable[[], str]) -> dict[str, str]:
@@ -63,24 +64,3 @@ def _object(text: str) -> dict[str, str] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def told_targets(
-    stack: str, prefix: str, outputs: Mapping[str, str]
-) -> tuple[Origin, tuple[Target, ...]]:
-    """What fills a DLQ, and its targets; none where that is SQS. Raises Refused for what this version does not know."""
-    told = outputs.get(prefix + TARGETS)
-    if told is None:
-        return Origin.SQS, ()
-    given = outputs.get(prefix + _ORIGIN, "")
-    try:
-        origin = Origin(given)
-    except ValueError:
-        known = ", ".join(one.value for one in Origin)
-        raise Refused(
-            f"Stack {stack!r} says that {given or 'nothing'} fills a DLQ; this version knows {known}."
-        ) from None
-    targets, faults = read_targets(origin, tuple(told.split()))
-    if faults or not targets:
-        raise Refused(f"Stack {stack!r}, output {prefix}{TARGETS}: {'; '.join(map(str, faults))}")
-    return origin, targets

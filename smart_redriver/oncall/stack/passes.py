@@ -14,6 +14,8 @@ from smart_redriver.oncall.stack.session import Session
 #: A day holds the last pass of the rarest schedule.
 _SEARCHED = timedelta(days=1)
 _FINISHED = "pass.finished"
+#: SQS keeps nothing longer than 14 days; of a table a pass reports a century.
+_NOTHING_EXPIRES = 366 * 86_400
 #: A day has fewer passes, and a line is some KB.
 _MOST_LINES = 5_000
 
@@ -27,9 +29,11 @@ class EndedPass:
 
     @property
     def least_to_expiry(self) -> timedelta | None:
-        """The time that the letter nearest to its expiry had left then; None where the pass saw none."""
+        """The time that the letter nearest to its expiry had left then; None where the pass saw none, or none expires."""
         seconds = self.report.get("least_seconds_to_expiry")
-        return None if seconds is None else timedelta(seconds=int(seconds))
+        if seconds is None or int(seconds) > _NOTHING_EXPIRES:
+            return None
+        return timedelta(seconds=int(seconds))
 
 
 def last_pass(session: Session) -> EndedPass | None:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from smart_redriver.oncall.stack.aws import Aws
+from smart_redriver.oncall.stack.databases import Databases
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
-    from redrive.aws.dead_letters import DeadLetters, ParkingLot
     from redrive.aws.state_table import StateStore
     from redrive.aws.targets import Reach
     from redrive.core.case import Case
-    from redrive.passes.ports import Source
+    from redrive.passes.ports import DeadLetters, ParkingLot, Source
     from redrive.settings import Settings
     from smart_redriver.oncall.stack.audit import AuditTrail
     from smart_redriver.oncall.stack.deployment import Place
+    from smart_redriver.oncall.stack.lodging import Lodging
 
 
 def wall_clock() -> datetime:
@@ -44,6 +45,7 @@ class Session:
     clock: Callable[[], datetime] = wall_clock
     sleep: Callable[[float], None] = time.sleep
     known_place: Place | None = None
+    databases: Databases = field(default_factory=Databases)
 
     @cached_property
     def place(self) -> Place:
@@ -80,29 +82,38 @@ class Session:
         return f"{done} by {self.who}" + (f": {reason}" if reason else "")
 
     @cached_property
+    def lodging(self) -> Lodging:
+        """Where the letters are: queues, or tables. Raises as `place` does."""
+        deployment = self.place.deployment
+        if deployment.database is not None:
+            from smart_redriver.oncall.stack.tables import Tables
+
+            opened = partial(self.databases.of, deployment.database, self.aws.client)
+            return Tables(deployment, opened, self.clock, lambda: self.store)
+        from smart_redriver.oncall.stack.queues import Queues
+
+        return Queues(deployment, self.aws, lambda: self.reach)
+
+    @property
     def dead_letters(self) -> DeadLetters:
-        """The DLQ. Raises as `place` does."""
-        from redrive.wiring import dead_letters_of
+        """The DLQ. Raises as `place` does, and Refused where it can't be reached."""
+        return self.lodging.dead_letters
 
-        return dead_letters_of(self.place.deployment, self.aws.sqs)
-
-    @cached_property
+    @property
     def parking_lot(self) -> ParkingLot:
-        """The parking lot. Raises as `place` does."""
-        from redrive.wiring import parking_lot_of
+        """The parking lot. Raises as `dead_letters` does."""
+        return self.lodging.parking_lot
 
-        return parking_lot_of(self.place.deployment, self.aws.sqs)
+    def letters_in(
+        self, *, dlq: bool, ids: Collection[str] = (), whole: bool = True
+    ) -> DeadLetters:
+        """What a command takes letters out of: the DLQ, or the parking lot; see `Lodging`."""
+        return self.lodging.letters_in(dlq=dlq, ids=ids, whole=whole)
 
-    def letters_in(self, *, dlq: bool) -> DeadLetters:
-        """The queue that a command takes letters out of: the DLQ, or the parking lot."""
-        return self.dead_letters if dlq else self.parking_lot
-
-    @cached_property
+    @property
     def sources(self) -> tuple[Source, ...]:
-        """The source queues that share the DLQ, the first one first. Raises as `place` does."""
-        from redrive.wiring import sources_of
-
-        return sources_of(self.place.deployment, self.aws.sqs, self.reach)
+        """The source queues that share the DLQ, the first one first. Raises as `dead_letters` does."""
+        return self.lodging.sources
 
     @property
     def reach(self) -> Reach:

@@ -14,6 +14,7 @@ ORIGINS: Mapping[Origin, str] = {
     Origin.LAMBDA: "Lambda, with events whose asynchronous invocation failed",
     Origin.EVENTBRIDGE: "EventBridge, with events that a rule's target did not take",
     Origin.SCHEDULER: "EventBridge Scheduler, with calls that a schedule's target did not take",
+    Origin.POSTGRES: "workers of a queue in Postgres, with jobs that failed too often",
 }
 KINDS: Mapping[TargetKind, str] = {
     TargetKind.QUEUE: "an SQS queue",

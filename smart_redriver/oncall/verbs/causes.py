@@ -9,7 +9,13 @@ from typing import Any
 
 from redrive.core.ledger import Entry
 from redrive.core.queue_facts import QueueFacts
-from smart_redriver.oncall.letters.causes import ByCause, CauseGroup, by_cause, first_line
+from smart_redriver.oncall.letters.causes import (
+    ByCause,
+    CauseGroup,
+    as_counted,
+    by_cause,
+    first_line,
+)
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
@@ -30,6 +36,7 @@ class Page:
     has_neighbours: bool
     dlq: QueueFacts
     known: ByCause
+    is_of_ledger: bool
     groups: list[CauseGroup]
 
     def to_json(self) -> dict[str, Any]:
@@ -53,16 +60,19 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     """One DLQ's stuck letters by their cause. `stuck` is what the ledger has of them. Raises CallFailed and Refused."""
     now = session.clock()
     dlq, lot = session.dead_letters.facts(), session.parking_lot.facts()
-    known = by_cause(stuck)
+    counted = session.lodging.stuck()
+    known = by_cause(stuck) if counted is None else as_counted(session.place.queue, counted)
     names = session.place.sources
     known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
-    known.add_unlisted(dead=dlq.depth, parked=lot.depth)
+    if counted is None:
+        known.add_unlisted(dead=dlq.depth, parked=lot.depth)
     return Page(
         queue=session.place.queue,
         at=now,
         has_neighbours=len(names) > 1,
         dlq=dlq,
         known=known,
+        is_of_ledger=counted is None,
         groups=known.ranked(),
     )
 
@@ -79,7 +89,7 @@ def _lines(page: Page) -> Iterator[str]:
     if len(page.groups) > MOST_SHOWN:
         yield ""
         yield f"... and {len(page.groups) - MOST_SHOWN:,} more: --json has them all."
-    if page.known.in_dlq > page.dlq.depth:
+    if page.is_of_ledger and page.known.in_dlq > page.dlq.depth:
         yield ""
         yield (
             f"The ledger knows {letters(page.known.in_dlq)} of the DLQ, which holds {page.dlq.depth:,}: "
@@ -103,5 +113,5 @@ def _group_lines(group: CauseGroup, page: Page) -> Iterator[str]:
         said = first_line(group.example)
         told = group.example.original_id + (f": {said}" if said else "")
         yield f"  such as {printable(told)}"
-    if group.cause is None:
+    if group.cause is None and page.is_of_ledger:
         yield f"  {_HINT}"

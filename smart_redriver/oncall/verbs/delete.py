@@ -8,10 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from redrive.core.case import Case
-from redrive.passes import send_back
-from redrive.passes.ports import DeadLetters
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
 from smart_redriver.oncall.moving.group_order import tell_gap
 from smart_redriver.oncall.moving.meant import CUT, find_meant, tell_meant
@@ -36,7 +34,7 @@ class DeleteRequest:
 
 def delete(session: Session, request: DeleteRequest) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
-    out_of = session.letters_in(dlq=request.from_dlq)
+    out_of = session.letters_in(dlq=request.from_dlq, ids=request.choice.ids)
     meant = find_meant(session, request.choice, from_dlq=request.from_dlq)
     if not meant.is_exact:
         few = (
@@ -63,7 +61,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
             session,
             out_of,
             request.choice,
-            WriteAndDelete(session, out_of, file, request.reason),
+            WriteAndDelete(session, file, request.reason, from_dlq=request.from_dlq),
             limit=count,  # what arrives meanwhile was not agreed to
         )
         with (
@@ -82,16 +80,15 @@ class WriteAndDelete:
     discards it, and the file holds it.
     """
 
-    def __init__(
-        self, session: Session, out_of: DeadLetters, file: ExportFile, reason: str
-    ) -> None:
+    def __init__(self, session: Session, file: ExportFile, reason: str, *, from_dlq: bool) -> None:
         self._session = session
-        self._out_of = out_of
         self._file = file
+        self._from_dlq = from_dlq
         self._note = session.signed("deleted", reason)
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
         now = self._session.clock()
+        few = to_be_kept(self._session, few, dlq=self._from_dlq)
         self._file.write(few)
         entries = [
             case.known(self._session.name_of(case)).deleted(
@@ -100,7 +97,7 @@ class WriteAndDelete:
             for case in few
         ]
         self._session.store.write_ledger(entries, [], now)
-        faults = send_back.delete([case.letter for case in few], self._out_of).not_deleted
+        faults = self._session.lodging.remove([case.letter for case in few], dlq=self._from_dlq)
         refused = {fault.key for fault in faults}
         done = [case for case in few if case.message_id not in refused]
         return Acted(done=done, faults=faults)

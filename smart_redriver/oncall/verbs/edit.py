@@ -19,6 +19,7 @@ from smart_redriver.oncall.moving.group_order import tell_order
 from smart_redriver.oncall.moving.sending import Destinations, SendBack, why_not_served
 from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
+from smart_redriver.oncall.stack.lodging import Deed, refuse_unless
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
@@ -50,6 +51,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     meanwhile stands.
     """
     check = validator(request.validate) if request.validate else None
+    refuse_unless(session.lodging, Deed.REWRITE)
     hand = ready()
     out_of = session.letters_in(dlq=request.from_dlq)
     before = _find(session, out_of, request.message_id)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.reach import COPY
 from smart_redriver.oncall.moving.meant import CUT, facts_of, nothing_matches
@@ -21,7 +21,7 @@ LONGEST_EXPORT = timedelta(minutes=9)
 
 def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
     """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
-    out_of = session.letters_in(dlq=from_dlq)
+    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
     facts = facts_of(session, from_dlq=from_dlq)
     depth, count = facts.depth, 0
     with ExportFile(file, session.name_of) as export_file:
@@ -37,7 +37,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
                 advance(1)
                 is_copy = look.out_of_reach.get(case.message_id) == COPY
                 if choice.takes(case) and not is_copy:
-                    count += export_file.write([case])
+                    count += export_file.write(to_be_kept(session, [case], dlq=from_dlq))
     if not count and not look.is_cut_short:
         session.terminal.warn(look.cost())
         raise nothing_matches(session, choice, facts, from_dlq=from_dlq)

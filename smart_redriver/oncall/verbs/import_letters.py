@@ -13,6 +13,7 @@ from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.group_order import tell_import_order
 from smart_redriver.oncall.moving.importing import ToParkingLot, ToSource
 from smart_redriver.oncall.moving.meant import SAMPLES, sample
+from smart_redriver.oncall.stack.lodging import Deed, refuse_unless
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
@@ -33,6 +34,8 @@ class ImportRequest:
 
 def import_letters(session: Session, request: ImportRequest) -> Exit:
     """Send the letters of a file; those that are still about are skipped. Raises CallFailed and Refused."""
+    if request.to_source:
+        refuse_unless(session.lodging, Deed.IMPORT_TO_SOURCE)
     file = KeptFile(session, request.file, request.others)
     total = file.check()  # before the first letter is sent
     where = listed(session.place.sources) if request.to_source else "the parking lot"

@@ -39,7 +39,7 @@ def park(session: Session, request: ParkRequest) -> Exit:
     if request.is_dry_run:
         return end_dry_run(session, meant.to_json())
     session.terminal.confirm("Park them?")
-    out_of = session.dead_letters
+    out_of = session.letters_in(dlq=True, ids=request.choice.ids)
     note = session.signed(f"parked {BY_HAND}", request.reason)
     work = Work(session, out_of, request.choice, Park(session, out_of, note=note), once_each=True)
     with (

@@ -50,7 +50,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     if request.is_dry_run:
         return end_dry_run(session, {**meant.to_json(), "rate": rate})
     confirm_sending(session, "Send them back?", standing, insists=request.insists)
-    out_of = session.letters_in(dlq=request.from_dlq)
+    out_of = session.letters_in(dlq=request.from_dlq, ids=request.choice.ids)
     note = session.signed("replayed", request.reason)
     throttle = Throttle(rate, session.clock, session.sleep)
     work = Work(

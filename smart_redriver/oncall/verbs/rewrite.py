@@ -22,6 +22,7 @@ from smart_redriver.oncall.moving.sending import SendBack
 from smart_redriver.oncall.moving.transform import Transformation
 from smart_redriver.oncall.moving.validate import validator
 from smart_redriver.oncall.moving.work import Work
+from smart_redriver.oncall.stack.lodging import Deed, refuse_unless
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
@@ -85,6 +86,7 @@ def rewrite(session: Session, request: RewriteRequest) -> Exit:
     """Try the command on all, show differences and counts, ask, keep the originals, send. Raises CallFailed and Refused."""
     check = validator(request.validate) if request.validate else None
     transformation = Transformation(request.command, check)
+    refuse_unless(session.lodging, Deed.REWRITE)
     out_of = session.letters_in(dlq=request.from_dlq)
     trial = _try(session, request, out_of, transformation)
     _tell_plan(session, request, trial)

@@ -62,6 +62,7 @@ def dry_run(session: Session) -> dict[str, Any]:
         owner=f"oncall-{uuid.uuid4()}",
         pause=session.sleep,
         reach=session.reach,
+        database=session.lodging.database,
     )
     settings = replace(session.settings, mode=Mode.DRY_RUN)
     return run_pass(tools, settings, deadline=session.clock() + LONGEST_DRY_RUN).to_json()

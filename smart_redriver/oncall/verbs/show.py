@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,7 +76,12 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     entry = find_entry(session, message_id)
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
     ids |= {entry.kept_id} if entry and entry.kept_id else set()
-    found, hidden = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
+    found, hidden, there = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
+    if entry is None and found is None and session.lodging.finds_by_id:
+        raise Refused(
+            f"Nobody knows {message_id}: it is in neither table, nor in the ledger. An id is a row's number with dlq- or "
+            "parked- before it, or a job's with job-."
+        )
     if entry is None and found is None:
         raise Refused(
             f"Nobody knows {message_id}: it is not in the ledger, and not among the first {wanted.look} letters of the "
@@ -88,7 +94,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     if not (wanted.log_group or failure):
         wanted = replace(wanted, log_group=log_group_of(target))
     log = _log_of(session, entry, failure, letter, wanted)
-    where = _where(session, entry, hidden)
+    where = there or _where(session, entry, hidden)
     session.terminal.result(
         {
             "where": where,
@@ -120,25 +126,40 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
 
 def _look_for(
     session: Session, choice: Choice, entry: Entry | None, limit: int
-) -> tuple[Case | None, str | None]:
+) -> tuple[Case | None, str | None, str | None]:
     """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it.
 
-    Beside it how it is hidden, where it is there and was not met although all that can be was looked at.
+    Beside it how it is hidden, where it is there and was not met although all that can be was looked at; and where it
+    is, if looking has told that for sure.
     """
-    if entry is not None and entry.status not in _LOOKED_FOR:
-        return None, None
     in_lot = entry is not None and entry.status is Status.PARKED
+    if session.lodging.finds_by_id:
+        return _find(session, choice, in_lot=in_lot)
+    if entry is not None and entry.status not in _LOOKED_FOR:
+        return None, None, None
     out_of = session.letters_in(dlq=not in_lot)
     facts = out_of.facts()
     if not facts.depth or not limit:
-        return None, None
+        return None, None, None
     found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
     session.terminal.say(look.cost())
     session.terminal.say()
     is_missed = found is None and look.seen < limit and not look.is_cut_short
     if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
-        return None, hidden_in_words(entry, facts, session.clock())
-    return found, None
+        return None, hidden_in_words(entry, facts, session.clock()), None
+    return found, None, None
+
+
+def _find(
+    session: Session, choice: Choice, *, in_lot: bool
+) -> tuple[Case | None, str | None, str | None]:
+    """The letter by its id, where it most likely is first."""
+    for is_parked in (in_lot, not in_lot):
+        out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
+        found, _ = find(session, out_of, choice.takes, sys.maxsize)
+        if found is not None:
+            return found, None, _WHERE[Status.PARKED if is_parked else Status.RETURNED]
+    return None, None, None
 
 
 def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> str:
@@ -184,12 +205,23 @@ def _tell(
         why = "it was not looked for there, or not found. --look N looks further"
         say(f"Its body is not at hand: {'it is hidden' if hidden else why}.")
         return
+    _tell_content(session, letter)
+
+
+def _tell_content(session: Session, letter: Letter) -> None:
+    say, trace = session.terminal.say, session.lodging.stack_trace(letter)
     if letter.group_id is not None:
         say(f"  Message group: {printable(letter.group_id)}")
     say(f"  Attributes ({len(letter.attributes)}):")
     for name, attribute in attributes_to_json(letter.attributes).items():
+        if trace is not None and attribute.get("StringValue") == trace:
+            continue
         value = attribute.get("StringValue", attribute.get("BinaryBase64", ""))
         say(f"    {name} ({attribute['DataType']}): {printable(value)}")
+    if trace is not None:
+        say("  Stack trace:")
+        for line in trace.splitlines():
+            say(f"    {printable_line(line)}")
     say(f"  Body ({letter.size:,} bytes with attributes):")
     say(shown_body(letter))
 

@@ -22,6 +22,7 @@ from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot
 from smart_redriver.oncall.moving.parking import Park
 from smart_redriver.oncall.moving.work import Tally, Work
+from smart_redriver.oncall.stack.lodging import Deed
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import tell_standing
@@ -95,6 +96,10 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
     if originals.unknown:
         tally.skipped[_UNKNOWN] += originals.unknown
     note = session.signed("put back", request.reason)
+    if session.lodging.refusal(Deed.REWRITE):  # then they are as they were, wherever they are
+        tally.skipped.update({_AS_IT_WAS: len(originals.parked), _AWAY: len(originals.away)})
+        tally.skipped = +tally.skipped
+        return tally
     with ExportFile(request.kept, session.name_of) as file:
         for letters_of, is_dlq in ((originals.parked, False), (originals.away, True)):
             if letters_of and not tally.was_interrupted:

@@ -1,0 +1,151 @@
+"""The tables of letters as people have them: payloads shown or whole, letters by their ids, rows kept in files and put back.
+
+Only `remove` deletes, and only a file puts rows back: whatever else people do is what a pass does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from redrive.core.letter import Letter
+from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.queue_facts import QueueFacts
+from redrive.errors import CallFailed, EntryFault
+from redrive.postgres.database import Database
+from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.letters import Handle, job_id
+from redrive.postgres.pages import Pages
+
+#: The attribute that a letter of a file has beside those that it is shown by: its whole row, as JSON.
+ROW = "Row"
+
+#: What a person agrees to is counted, and not estimated.
+_COUNTED = 1 << 40
+
+#: A bigint has fewer digits, or one as many.
+_TOO_LONG = 19
+
+
+class PeoplesLetters(DeadLetters):
+    """The DLQ. `whole`: with whole payloads, and not just as far as anybody reads; `among`: these rows alone, held or not."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        *,
+        whole: bool = False,
+        among: Sequence[int] | None = None,
+    ) -> None:
+        self._whole = whole
+        self._among = among
+        super().__init__(database, clock)
+
+    def exact_facts(self) -> QueueFacts:
+        """How many letters there are, all of them counted: seconds, for ten millions. Raises CallFailed."""
+        return self.facts(counted=_COUNTED)
+
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
+        """Letters that are known by the numbers of their rows, too. Raises CallFailed."""
+        return [_by_row(one) for one in super().receive(limit, hidden_for=hidden_for)]
+
+    def keep(self, letters: Iterable[Letter]) -> list[Letter]:
+        """Letters with their whole rows, for a file; those alone that are there. Raises CallFailed."""
+        known = self._database.statements
+        statement = known.whole_parked if self._is_parked else known.whole_dead
+        by_row = {Handle.of(one).row: one for one in letters}
+        rows = self._database.run("KeepLetters", statement, {"rows": list(by_row)})
+        return [_with_row(by_row[row], content) for row, content in rows]
+
+    def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
+        """Delete letters; what comes back is still there."""
+        letters, known = list(letters), self._database.statements
+        statement = known.delete_parked if self._is_parked else known.delete_dead
+        rows = [Handle.of(one).row for one in letters]
+        try:
+            self._database.run("DeleteLetters", statement, {"rows": rows})
+        except CallFailed as failed:
+            return [_fault("DeleteLetters", one, failed.code, failed.detail) for one in letters]
+        return self.delete(letters)
+
+    def _make_pages(self) -> Pages:
+        known, table = self._database.statements, "parked" if self._is_parked else "dead"
+        if self._among is None:
+            verb = "take" if self._whole else "look"
+        else:
+            verb = "pick" if self._whole else "find"
+        read = getattr(known, f"{verb}_{table}")
+        is_parked = self._is_parked
+        return Pages(self._database, read, is_parked=is_parked, size=None, among=self._among)
+
+
+class PeoplesLot(PeoplesLetters, ParkingLot):
+    """The parking lot. Letters of a file are put into it as their rows were."""
+
+    def park(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Move letters here out of the DLQ, or put them back out of a file. Nothing is raised."""
+        of_file = [one for one in outgoing if not one.letter.receipt_handle]
+        sent = super().park([one for one in outgoing if one.letter.receipt_handle])
+        for one in of_file:
+            try:
+                self._restore(one, sent)
+            except CallFailed as failed:
+                sent.faults.append(_fault(failed.call, one.letter, failed.code, failed.detail))
+        return sent
+
+    def _restore(self, one: Outgoing, sent: Sent) -> None:
+        """Put one row back, whose payload may have many megabytes. Raises CallFailed."""
+        call, key = "RestoreLetters", one.letter.message_id
+        content = one.letter.attributes.get(ROW, {}).get("StringValue")
+        if content is None:
+            sent.faults.append(_fault(call, one.letter, "NoRow", "the file has no row of it"))
+            return
+        parameters = {
+            "contents": [content],
+            "trails": [one.trail.encode()],
+            "now": self._clock(),
+        }
+        rows = self._database.run(call, self._database.statements.restore, parameters)
+        if rows:
+            sent.new_ids[key] = f"parked-{rows[0][0]}"
+        else:
+            detail = "a row of its number is in the DLQ or the parking lot"
+            sent.faults.append(_fault(call, one.letter, "StillThere", detail))
+
+
+def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> list[int]:
+    """The numbers of rows that letters of these ids may be in. Raises CallFailed.
+
+    A row keeps its number where it is parked, so that `dlq-17` is 17 there, too.
+    """
+    numbers = {"dlq": set[int](), "parked": set[int](), "job": set[int]()}
+    for one in ids:
+        table, _, number = one.partition("-")
+        if table in numbers and number.isdecimal() and len(number) < _TOO_LONG:
+            numbers[table].add(int(number))
+    if is_parked:
+        return sorted(numbers["dlq"] | numbers["parked"])
+    rows = numbers["dlq"]
+    if numbers["job"]:
+        parameters = {"jobs": sorted(numbers["job"])}
+        statement = database.statements.rows_of_jobs
+        rows |= {row for (row,) in database.run("FindLetters", statement, parameters)}
+    return sorted(rows)
+
+
+def _by_row(letter: Letter) -> Letter:
+    """The letter; one that goes by its job is known by its row, too, which is what people see in the table."""
+    row = f"dlq-{Handle.of(letter).row}"
+    is_job = (job := Handle.of(letter).job) is not None and letter.message_id == job_id(job)
+    return replace(letter, request_id=row) if is_job else letter
+
+
+def _with_row(letter: Letter, content: str) -> Letter:
+    row = {"DataType": "String", "StringValue": content}
+    return replace(letter, attributes={**letter.attributes, ROW: row})
+
+
+def _fault(call: str, letter: Letter, code: str, detail: str) -> EntryFault:
+    return EntryFault(call=call, key=letter.message_id, code=code, detail=detail)

@@ -1,0 +1,110 @@
+"""Where a deployment's letters are, as people reach them: `queues` of SQS, or `tables` of a database.
+
+What a pass needs of either is the same (`redrive.passes.ports`). This is what people ask for beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any, Protocol
+
+from redrive.core.ledger import Entry
+from redrive.core.letter import Letter
+from redrive.core.queue_facts import QueueFacts
+from redrive.errors import EntryFault
+from redrive.passes.ports import DeadLetters, Ledger, ParkingLot, Source
+from smart_redriver.oncall.terminal.exits import Refused
+
+
+class Deed(Enum):
+    """What can't be done with letters wherever they are."""
+
+    REWRITE = "change letters"
+    IMPORT_TO_SOURCE = "send letters of a file to their source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """Letters that died of one cause; None where nobody said of what. `since`: when the first of them was first seen."""
+
+    cause: str | None
+    in_dlq: int = 0
+    parked: int = 0
+    since: datetime | None = None
+    parked_since: datetime | None = None
+    example: Entry | None = None
+
+
+class Lodging(Protocol):
+    """Where letters are, and what is different there. All of it raises CallFailed, and Refused where nobody gets there.
+
+    Attributes:
+        dead_letters, parking_lot: for looks, with bodies as far as people read them.
+        sources: what letters go back to.
+        database: of tables; None of queues.
+        finds_by_id: a letter is found by its id at once, held or not, and looking for it changes nothing.
+
+    """
+
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+    @property
+    def parking_lot(self) -> ParkingLot: ...
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+    @property
+    def database(self) -> Any: ...
+    @property
+    def finds_by_id(self) -> bool: ...
+
+    def letters_in(self, *, dlq: bool, ids: Collection[str], whole: bool) -> DeadLetters:
+        """The DLQ or the parking lot, or where that can be had of it the letters of these ids alone.
+
+        `whole`: with whole bodies, for whoever does something with them.
+        """
+        ...
+
+    def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:
+        """The ledger, with what else is known of letters out of there."""
+        ...
+
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
+        """How many letters there are; exactly, where that can be known at some cost."""
+        ...
+
+    def keep(self, letters: Sequence[Letter], *, dlq: bool) -> list[Letter]:
+        """Letters with all that a file has to hold to bring them back; those that are gone are left out."""
+        ...
+
+    def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
+        """Delete letters; what comes back is still there."""
+        ...
+
+    def age_of_oldest(self, now: datetime) -> timedelta | None:
+        """How long ago the oldest letter came to the DLQ; None where that is not known."""
+        ...
+
+    def stuck(self) -> list[Stuck] | None:
+        """All letters by their cause; None where only the ledger knows of causes."""
+        ...
+
+    def stack_trace(self, letter: Letter) -> str | None:
+        """Where it failed, as its worker wrote it beside the letter."""
+        ...
+
+    def cost(self, receives: int, seen: int) -> str:
+        """What a look has changed, in words."""
+        ...
+
+    def refusal(self, deed: Deed) -> str | None:
+        """Why that can't be done here, and what can; None where it can."""
+        ...
+
+
+def refuse_unless(lodging: Lodging, deed: Deed) -> None:
+    """Raise Refused, saying what can be done instead, where a deed can't be."""
+    if why := lodging.refusal(deed):
+        raise Refused(why)

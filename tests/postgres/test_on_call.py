@@ -1,0 +1,500 @@
+"""The `redrive` command on a worker queue: each verb as for any queue, on a real database."""
+
+import json
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from redrive.core.report import Outcome
+from redrive.passes.redrive_pass import run_pass
+from redrive.settings import Mode, Settings
+from tests.postgres.desk import PostgresDesk
+
+
+@pytest.fixture
+def desk(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return PostgresDesk(bench)
+
+
+def audited(desk) -> list[str]:
+    """What was begun, as the audit trail has it."""
+    lines = [line["what"] for line in desk("history", "--json").json["changes"]]
+    return [one.removesuffix(": begun") for one in lines if one.endswith(": begun")]
+
+
+# Looking.
+
+
+def test_status_tells_of_tables_as_of_queues(desk, bench):
+    bench.die(1, 2)
+    bench.clock.advance(90)
+    bench.owner.execute("insert into jobs (payload) values ('1')")
+
+    (told,) = desk("status", "--json").json["queues"]
+
+    assert (told["queue"], told["origin"]) == ("orders", "postgres")
+    assert told["depths"] == {"source": 1, "dead_letters": 2, "parked": 0}
+    assert (told["oldest_letter_seconds"], told["unknown"]) == (90, {})
+    assert desk("status", "--overview", "--json").json["homes"][0]["queues"][0]["unknown"] == {}
+
+
+def test_status_speaks_of_no_expiry_where_nothing_expires(desk, bench):
+    bench.die(1)
+    bench.die(2, error="Boom")
+    desk("pause", "--reason", "deploying", "--yes")
+    desk("run", "--yes")
+
+    ran = desk("status")
+
+    assert "deploying" in ran.out
+    assert "expire" not in ran.out
+
+
+def test_causes_are_counted_by_the_database_the_most_frequent_first(desk, bench):
+    bench.die(1, 2, error="Rare")
+    bench.die(*range(5), error="Usual", message="every\nday")
+    bench.die(8, error="RuntimeError", message="row 17 is 'gone'")
+    bench.die(9, error="RuntimeError", message="row 18 is 'lost'")
+    bench.owner.execute("insert into jobs_dlq (payload) values ('1')")
+    desk("park", "dlq-1", "--yes")
+
+    (told,) = desk("causes", "--json").json["queues"]
+
+    assert [(one["cause"], one["in_dlq"], one["parked"]) for one in told["groups"]] == [
+        ("Usual", 5, 0),
+        ("Rare", 1, 1),
+        ("RuntimeError: row # is #", 2, 0),
+        (None, 1, 0),
+    ]
+    assert told["groups"][0]["example"] == {"original_id": "dlq-7", "first_line": "every"}
+    assert told["groups"][0]["since"] == "2026-01-01T00:00:00Z"
+
+
+def test_a_returned_letter_is_known_by_its_first_id_by_its_job_and_by_its_row(desk, bench):
+    bench.die("a")
+    bench.run_pass(base_delay_seconds=0)
+    bench.work(lambda _: "Boom")
+    bench.clock.advance(60)
+    bench.run_pass(mode=Mode.PAUSED)
+
+    (group,) = desk("causes", "--json").json["queues"][0]["groups"]
+    shown = [desk("show", one, "--json") for one in ("dlq-1", "job-2", "dlq-2")]
+
+    assert group["example"]["original_id"] == "dlq-1"
+    assert [one.json["message"]["message_id"] for one in shown] == ["job-2"] * 3
+
+
+def test_letters_are_peeked_at_and_nothing_changes(desk, bench):
+    bench.die(*range(5), error="Usual")
+    before = bench.rows("select * from jobs_dlq")
+
+    told = desk("letters", "--limit", "3", "--body", "--json").json
+
+    assert (told["depth"], told["seen"], told["receives"]) == (5, 3, 0)
+    assert [(one["message_id"], one["cause"], one["body"]) for one in told["letters"]] == [
+        ("dlq-1", "Usual", "0"),
+        ("dlq-2", "Usual", "1"),
+        ("dlq-3", "Usual", "2"),
+    ]
+    assert bench.rows("select * from jobs_dlq") == before
+    assert bench.rows("select * from jobs_held") == []
+
+
+def test_one_letter_is_shown_with_payload_and_stack_trace(desk, bench):
+    bench.die({"order": 7}, error="Boom", message="\x1b[2Jit broke")
+
+    ran = desk("show", "dlq-1")
+
+    assert ran.code == 0
+    assert "dlq-1 is in the DLQ." in ran.out
+    assert '{"order": 7}' in ran.out
+    assert "  Stack trace:\n    a\n    b\n" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_a_letter_that_is_held_is_found_by_its_id(desk, bench):
+    bench.die("a")
+    bench.owner.execute("insert into jobs_held values (false, 1, now() + interval '10 years')")
+
+    assert desk("show", "dlq-1", "--json").json["message"]["body"] == '"a"'
+    assert desk("replay", "dlq-1", "--from-dlq", "--yes").code == 0
+    assert bench.payloads("jobs") == ["a"]
+
+
+@pytest.mark.parametrize(
+    "letter_id", ["dlq-2", "dlq-0", "parked-1", "x", "job-1", "dlq-" + "9" * 30, "1; drop table x"]
+)
+def test_who_names_a_letter_that_is_not_there_is_told_so(desk, bench, letter_id):
+    bench.die("a")
+
+    shown, sent = desk("show", letter_id), desk("replay", letter_id, "--from-dlq", "--yes")
+
+    assert (shown.code, sent.code) == (1, 1)
+    assert "Nobody knows" in shown.err
+    assert "None of these is there" in sent.err
+    assert bench.payloads("jobs_dlq") == ["a"]
+
+
+def test_a_plan_counts_more_letters_than_an_estimate_does(desk, bench):
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, failed_at) select to_jsonb(n), %s from generate_series(1, 10500) n",
+        (bench.clock.now(),),
+    )
+
+    plan = desk("replay", "--all", "--from-dlq", "--dry-run", "--json").json["plan"]
+
+    assert (plan["count"], plan["is_exact"]) == (10_500, True)
+
+
+# Sending back.
+
+
+def test_one_letter_is_sent_back_in_no_batch_and_it_is_recorded(desk, bench):
+    bench.die("a", "b")
+
+    ran = desk("replay", "dlq-2", "--from-dlq", "--reason", "fixed", "--yes")
+
+    assert (ran.code, bench.payloads("jobs"), bench.payloads("jobs_dlq")) == (0, ["b"], ["a"])
+    ((trail,),) = bench.rows("select trail::json from jobs_redriven")
+    assert (trail["id"], trail["n"], trail["batch"]) == ("dlq-2", 1, 0)
+    assert audited(desk) == ["replay named dlq-2 from the DLQ"]
+    assert "dlq-2 is sent back to its source queue by a person" in desk("show", "dlq-2").out
+
+
+def test_a_plan_that_is_declined_changes_nothing(desk, bench):
+    bench.die("a")
+
+    ran = desk("replay", "--all", "--from-dlq", answer="no")
+
+    assert (ran.code, bench.payloads("jobs_dlq"), audited(desk)) == (1, ["a"], [])
+    assert "Plan: replay 1 letter to orders" in ran.said
+
+
+def test_letters_of_one_cause_are_sent_back_and_no_others(desk, bench):
+    bench.die("a", "b", error="payments.Declined")
+    bench.die("c", error="Boom")
+
+    ran = desk("replay", "--cause", "declined", "--from-dlq", "--yes")
+
+    assert (ran.code, bench.payloads("jobs"), bench.payloads("jobs_dlq")) == (0, ["a", "b"], ["c"])
+
+
+def test_a_filter_looks_at_whole_payloads_however_large(desk, bench):
+    bench.die({"blob": "x" * 1_500_000, "wanted": True}, {"wanted": False})
+
+    ran = desk("replay", "--where", "wanted", "--from-dlq", "--yes")
+
+    assert ran.code == 0
+    assert bench.rows("select payload->'wanted' from jobs") == [(True,)]
+
+
+def test_all_letters_are_sent_back_by_several_workers_each_once(desk, bench):
+    bench.die(*range(137))
+
+    ran = desk("replay", "--all", "--from-dlq", "--rate", "0", "--yes", "--json")
+
+    assert (ran.code, ran.json["done"]) == (0, 137)
+    bench.work()
+    assert bench.done == dict.fromkeys(range(137), 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "stays"),
+    [
+        ("import json,sys; assert len(json.load(sys.stdin)['blob']) == 1500000", 0, False),
+        ("import sys; sys.exit('no such order')", 1, True),
+    ],
+    ids=["takes", "refuses"],
+)
+def test_the_teams_own_handle_is_given_the_whole_payload_before_the_insert(
+    desk, bench, program, code, stays
+):
+    bench.die({"blob": "x" * 1_500_000})
+    validate = f'"{sys.executable}" -c "{program}"'
+
+    ran = desk("replay", "dlq-1", "--from-dlq", "--validate", validate, "--yes")
+
+    assert ran.code == code
+    assert ("not valid: no such order" in ran.said) is stays
+    assert len(bench.payloads("jobs_dlq" if stays else "jobs")) == 1
+
+
+def test_a_replayed_letter_and_the_passes_get_along(desk, bench):
+    bench.die("a")
+    desk("replay", "dlq-1", "--from-dlq", "--yes")
+    bench.work(lambda _: "Boom")
+    bench.clock.advance(60)
+
+    first = bench.run_pass(base_delay_seconds=0)
+    bench.work()
+    bench.clock.advance(60)
+    second = bench.run_pass(base_delay_seconds=0)
+
+    assert (first.redriven, first.faults, second.heard) == (1, {}, {"succeeded": 1})
+    assert bench.everywhere() == {"a": 1}
+
+
+def test_a_row_that_a_backup_has_brought_back_is_sent_and_not_taken_for_a_left_over(desk, bench):
+    """A pass reports it and leaves it: only a person knows that the database was restored."""
+    bench.die("a")
+    bench.run_pass()
+    bench.owner.execute("truncate jobs, jobs_redriven")
+    bench.owner.execute("insert into jobs_dlq (id, payload, attempts) values (1, '\"a\"', 3)")
+    bench.clock.advance(60)
+    assert "DeleteLetters:StillThere" in bench.run_pass().faults
+
+    ran = desk("replay", "dlq-1", "--from-dlq", "--yes", "--json")
+
+    assert (ran.json["done"], ran.json["discarded"]) == (1, 0)
+    assert (bench.payloads("jobs"), bench.payloads("jobs_dlq")) == (["a"], [])
+
+
+# Setting aside, deleting, keeping.
+
+
+def test_letters_are_parked_and_sent_back_from_there_by_any_of_their_ids(desk, bench):
+    bench.die("a", "b", "c", error="Boom")
+
+    parked = desk("park", "--cause", "Boom", "--reason", "until 2.4.2 is out", "--yes")
+    groups = desk("parked", "--json").json["groups"]
+    desk("replay", "dlq-1", "parked-2", "--yes")
+
+    assert parked.code == 0
+    assert [(one["reason"], one["cause"], one["count"]) for one in groups] == [
+        ("BY_HAND", "Boom", 3)
+    ]
+    assert (bench.payloads("jobs"), bench.payloads("jobs_parked")) == (["a", "b"], ["c"])
+
+
+COLUMNS = "original_id, payload, attempts, error_class, error_msg, stacktrace, failed_by, failed_at"
+
+
+@pytest.mark.parametrize("table", ["jobs_dlq", "jobs_parked"])
+def test_what_is_deleted_is_in_a_file_first_and_undo_puts_its_rows_back(desk, bench, table):
+    bench.die({"order": "7'; --", "n": 1.50}, error="Boom", message="x" * 3000 + "\ny")
+    if table == "jobs_parked":
+        desk("park", "--all", "--yes")
+    of = ["--from-dlq"] if table == "jobs_dlq" else []
+    before = bench.rows(f"select id, {COLUMNS} from {table}")
+
+    deleted = desk("delete", "--all", *of, "--export", "kept.jsonl", answer="1")
+    assert (deleted.code, bench.everywhere()) == (0, {})
+    undone = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (undone.code, undone.json["done"]) == (0, 1)
+    assert bench.rows(f"select id, {COLUMNS} from jobs_parked") == before
+    desk("replay", "dlq-1", "--yes")
+    assert bench.rows("select payload from jobs") == [({"order": "7'; --", "n": 1.5},)]
+
+
+def test_undo_puts_nothing_back_twice(desk, bench):
+    bench.die("a", "b")
+    desk("delete", "dlq-1", "--from-dlq", "--export", "kept.jsonl", "--yes", answer="1")
+    desk("undo", "kept.jsonl", "--yes")
+
+    again = desk("undo", "kept.jsonl", "--yes", "--json")
+    imported = desk("import", "kept.jsonl", "--yes", "--json")
+
+    assert (again.json["done"], imported.json["done"]) == (0, 0)
+    assert bench.everywhere() == {"a": 1, "b": 1}
+
+
+def test_a_letter_whose_delete_was_lost_is_not_imported_beside_itself(desk, bench):
+    bench.die("a")
+    desk("export", "kept.jsonl", "--from-dlq")
+
+    ran = desk("import", "kept.jsonl", "--yes", "--json")
+
+    assert (ran.code, ran.json["failed"]) == (1, {"RestoreLetters: StillThere": 1})
+    assert (bench.payloads("jobs_dlq"), bench.payloads("jobs_parked")) == (["a"], [])
+
+
+def test_an_export_has_whole_rows_and_leaves_them_where_they_are(desk, bench):
+    bench.die({"blob": "x" * 1_500_000}, "b")
+
+    ran = desk("export", "kept.jsonl", "--from-dlq", "--json")
+
+    lines = [json.loads(one) for one in Path("kept.jsonl").read_text().splitlines()]
+    rows = [json.loads(one["attributes"]["Row"]["StringValue"]) for one in lines]
+    assert (ran.code, ran.json["count"]) == (0, 2)
+    assert [one["payload"] for one in rows] == bench.payloads("jobs_dlq")
+    assert len(json.loads(lines[0]["body"])["blob"]) == 1_500_000
+
+
+def test_a_file_without_rows_is_refused_letter_by_letter(desk, bench):
+    bench.die("a")
+    desk("export", "kept.jsonl", "--from-dlq")
+    bench.begin_anew()
+    desk.clients["dynamodb"].dynamodb = bench.dynamodb
+    line = json.loads(Path("kept.jsonl").read_text())
+    del line["attributes"]["Row"]
+    Path("kept.jsonl").write_text(json.dumps(line))
+
+    ran = desk("import", "kept.jsonl", "--yes", "--json")
+
+    assert (ran.code, ran.json["failed"]) == (1, {"RestoreLetters: NoRow": 1})
+    assert not bench.everywhere()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["edit", "--all", "--with", "cat", "--from-dlq", "--yes"],
+        ["import", "kept.jsonl", "--to", "source", "--yes"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_a_table_does_not_need_is_refused_with_what_to_do_instead(desk, bench, words):
+    bench.die("a")
+    desk("export", "kept.jsonl", "--from-dlq")
+
+    ran = desk(*words)
+
+    assert (ran.code, audited(desk)) == (1, [])
+    assert "`redrive replay`" in ran.err
+    assert bench.everywhere() == {"a": 1}
+
+
+# Orders to passes.
+
+
+def test_a_pause_holds_passes_until_it_is_resumed(desk, bench):
+    bench.die("a")
+    desk("pause", "--reason", "deploying", "--yes")
+    paused = bench.run_pass()
+    desk("resume", "--yes")
+    bench.clock.advance(60)
+
+    assert (paused.redriven, bench.run_pass().redriven) == (0, 1)
+    assert audited(desk) == ["pause until `redrive resume`", "resume"]
+
+
+def test_a_circuit_that_is_forced_open_lets_nothing_through(desk, bench):
+    bench.die("a")
+
+    assert desk("open", "--reason", "look first", "--yes").code == 0
+    assert bench.run_pass().redriven == 0
+
+
+def test_a_drain_is_followed_until_the_table_is_empty(desk, bench):
+    bench.die(*range(30))
+
+    ran = desk("drain", "--yes", "--json")
+
+    assert (ran.code, ran.json["depth"]) == (0, 0)
+    assert len(bench.payloads("jobs")) == 30
+
+
+def test_a_dry_run_tells_what_the_next_pass_would_do_and_does_nothing(desk, bench):
+    bench.die("a", "b")
+
+    report = desk("run", "--dry-run", "--json").json
+
+    assert [one["decision"] for one in report["decisions"]] == ["redrive", "redrive"]
+    assert (bench.payloads("jobs_dlq"), bench.rows("select * from jobs_held")) == (["a", "b"], [])
+
+
+def test_the_functions_log_tells_of_its_passes(desk, bench):
+    bench.die("a")
+    desk("run", "--yes")
+
+    assert "redriven=1" in desk("logs").out
+    assert desk("status", "--json").json["queues"][0]["last_pass"]["outcome"] == "DONE"
+
+
+@pytest.mark.parametrize(
+    ("harm", "code", "told"),
+    [
+        ("select 1", 0, "The database: insert on jobs."),
+        ("revoke insert on jobs from smart_redriver", 1, "Not so in the database: insert on jobs."),
+        ("drop index jobs_dlq_original_id_idx", 0, "though passes work: index on jobs_dlq"),
+    ],
+)
+def test_the_doctor_looks_at_database_table_passes_and_role(desk, bench, harm, code, told):
+    bench.owner.execute(harm)
+    desk.alarms.in_alarm.append("orders CircuitOpen")
+    desk("run", "--yes")
+
+    ran = desk("doctor")
+
+    assert (ran.code, told in ran.out) == (code, True), ran.out
+    assert "The function may do what it needs with" in ran.out
+
+
+# Together with passes, and with each other.
+
+
+def test_a_pass_in_the_middle_of_a_replay_takes_no_letter_twice(desk, bench):
+    """The shift's lease keeps it out; between two shifts it may work, and what it took is not met again."""
+    bench.die(*range(25))
+    other = bench.tools(owner="a pass")
+    reports = []
+
+    def pass_between(call):
+        if call.operation == "RedriveLetters":
+            deadline = bench.clock.now() + timedelta(minutes=3)
+            reports.append(run_pass(other, Settings(initial_window=100), deadline=deadline))
+
+    desk("replay", "--all", "--from-dlq", "--yes", script=pass_between)
+    bench.work()
+
+    assert {one.outcome for one in reports} == {Outcome.LEASE_HELD}
+    assert bench.done == dict.fromkeys(range(25), 1)
+
+
+def test_a_pass_between_plan_and_yes_leaves_the_replay_what_is_left(desk, bench):
+    bench.die(*range(5))
+    worked = []
+
+    def pass_before_the_work(call):
+        # The audit trail's line is what follows the yes.
+        if call.operation == "PutItem" and not worked:
+            worked.append(1)
+            bench.run_pass(initial_window=2, base_delay_seconds=0)
+
+    ran = desk("replay", "--all", "--from-dlq", "--yes", "--json", script=pass_before_the_work)
+    bench.work()
+
+    assert ran.json["done"] == 3
+    assert bench.done == dict.fromkeys(range(5), 1)
+
+
+def test_of_a_replay_and_a_delete_at_once_each_letter_is_one_s(desk, bench):
+    bench.die(*range(5))
+    typed = []
+
+    def replay_in_between(call):
+        if call.operation == "KeepLetters" and not typed:
+            typed.append(1)
+            bench.owner.execute("delete from jobs_dlq where id = 2")  # somebody else's, by SQL
+
+    ran = desk("delete", "--all", "--from-dlq", "--yes", "--json", script=replay_in_between)
+
+    kept = [json.loads(one) for one in next(Path().glob("deleted-*")).read_text().splitlines()]
+    assert (ran.json["done"], [one["message_id"] for one in kept]) == (
+        4,
+        ["dlq-1", "dlq-3", "dlq-4", "dlq-5"],
+    )
+    assert not bench.payloads("jobs_dlq")
+
+
+@pytest.mark.parametrize(
+    ("payload", "stays"), [({"order_id": 7}, False), ({"order": 7}, True)], ids=["good", "bad"]
+)
+def test_the_examples_check_runs_the_workers_handle_and_books_nothing(desk, bench, payload, stays):
+    bench.owner.execute("create table booked (order_id int primary key)")
+    bench.die(payload)
+    place = f"host={bench.server.directory} dbname={bench.name} user=postgres"
+    program = Path(__file__).parents[2] / "examples" / "postgres_worker" / "check.py"
+
+    ran = desk(
+        "replay", "dlq-1", "--from-dlq", "--yes",
+        "--validate", f"{sys.executable} {program} '{place}' orders:handle",
+    )  # fmt: skip
+
+    assert ("PermanentError: an order without an id" in ran.said) is stays
+    assert bench.payloads("jobs_dlq" if stays else "jobs") == [payload]
+    assert bench.rows("select * from booked") == []

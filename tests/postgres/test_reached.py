@@ -1,0 +1,132 @@
+"""A database that the command does not get to, from the machine of whoever types: a sentence, and nothing of the rest fails."""
+
+import json
+import sys
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from redrive.databases import JobsDatabase
+from redrive.errors import CallFailed
+from smart_redriver.oncall.stack import databases
+from smart_redriver.oncall.stack.databases import Databases
+from smart_redriver.oncall.terminal.exits import Refused
+from tests.oncall.fakes import STACK
+from tests.postgres.desk import PostgresDesk
+
+SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
+
+
+@pytest.fixture
+def desk(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    desk = PostgresDesk(bench)
+    desk.databases = Databases()
+    return desk
+
+
+def move(desk, **place) -> None:
+    """Let the stack say that the database is elsewhere."""
+    told = replace(desk.bench.place, **place)
+    outputs = json.loads(desk.outputs()["OrdersRedriver"]) | {"RedriveDatabase": told.encode()}
+    desk.clients["cloudformation"].stacks[STACK] = {"OrdersRedriver": json.dumps(outputs)}
+
+
+def test_the_command_connects_as_the_stack_says_and_leaves_no_connection(desk, bench, monkeypatch):
+    opened, connect = [], psycopg.connect
+
+    def note(**given):
+        opened.append(connect(**given))
+        return opened[-1]
+
+    monkeypatch.setattr(psycopg, "connect", note)
+    move(desk, user="smart_redriver")
+    bench.die("a")
+
+    ran = desk("replay", "dlq-1", "--from-dlq", "--yes")
+
+    assert (ran.code, bench.payloads("jobs")) == (0, ["a"])
+    assert opened
+    assert all(one.closed for one in opened)
+
+
+def test_a_database_that_is_not_there_is_a_sentence_and_no_traceback(desk, tmp_path):
+    move(desk, host=str(tmp_path))
+
+    shown, sent, status = desk("letters"), desk("replay", "--all", "--yes"), desk("status")
+
+    assert (shown.code, sent.code, status.code) == (1, 1, 0)
+    for ran in (shown, sent):
+        assert f"at {tmp_path}:5432 lets nobody in from here: " in ran.err
+        assert "Traceback" not in ran.said
+    assert "Not read:    DLQ (" in status.out
+    assert "Circuit:     CLOSED" in status.out
+
+
+def test_without_psycopg_it_is_said_which_extra_brings_it(desk, monkeypatch):
+    for name in [one for one in sys.modules if one.startswith("redrive.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    shown, overview = desk("letters"), desk("status", "--overview")
+
+    assert shown.code == 1
+    assert "smart-redriver[oncall,postgres]" in shown.err
+    assert overview.code == 0
+    assert "DLQ not read (" in overview.out
+
+
+def test_nobody_is_connected_to_without_the_authorities_that_sign_for_it(tmp_path, monkeypatch):
+    place = JobsDatabase.of(
+        {"host": "db", "dbname": "app", "secret": SECRET, "sslrootcert": "/var/task/ca.pem"}
+    )
+    monkeypatch.delenv(databases.AUTHORITIES, raising=False)
+
+    with pytest.raises(Refused, match=r"PGSSLROOTCERT=global-bundle\.pem"):
+        Databases().of(place, None)
+
+    here = tmp_path / "ca.pem"
+    here.write_text("authorities")
+    monkeypatch.setenv(databases.AUTHORITIES, str(here))
+    assert Databases().of(place, None).place.sslrootcert == str(here)
+
+
+def test_credentials_are_the_callers_own_and_a_refusal_is_told(desk):
+    class NoSecrets:
+        def get_secret_value(self, **_):
+            raise CallFailed("GetSecretValue", "AccessDeniedException")
+
+    desk.clients["secretsmanager"] = NoSecrets()
+    move(desk, secret=SECRET, sslmode="verify-full")
+
+    ran = desk("letters")
+
+    assert ran.code == 1
+    assert "You may not call GetSecretValue" in ran.err
+
+
+def test_a_password_is_asked_for_with_the_latest_login(monkeypatch):
+    """A console outlives a login: what was opened by the first goes on by the next."""
+    asked = []
+
+    class Secrets:
+        def __init__(self, name):
+            self.name = name
+
+        def get_secret_value(self, **_):
+            asked.append(self.name)
+            return {"SecretString": json.dumps({"username": "u", "password": self.name})}
+
+    def refuse(**_):
+        raise psycopg.OperationalError("no")
+
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    place = JobsDatabase.of({"host": "db", "dbname": "app", "secret": SECRET})
+    known = Databases()
+    for name in ("first", "second"):
+        with pytest.raises(Refused):
+            known.of(place, lambda _, name=name: Secrets(name))._connect()
+
+    assert asked[0] == "first"
+    assert asked[-1] == "second"
