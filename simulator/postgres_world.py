@@ -23,6 +23,12 @@ from simulator.world import TABLE, Policy, World
 _TABLES = {SOURCE: "jobs", DLQ: "jobs_dlq", PARKING_LOT: "jobs_parked"}
 _WORLDS = count()
 
+#: What lets autovacuum analyze a table, within a minute.
+#: https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM
+_HAS_CHANGED = """
+select pg_stat_get_mod_since_analyze(oid) > 50 + 0.1 * greatest(reltuples, 0) from pg_class where oid = %s::regclass
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
@@ -50,6 +56,10 @@ class PostgresWorld(World):
         made = migration_of(self._place)
         for part in (TABLES, made.tables, made.grants, made.index):
             self._owner.execute(part)
+        self._analyzed_in = 0
+        for table in _TABLES.values():  # at its time, see `_tell_statistics`
+            keep = sql.SQL("alter table {} set (autovacuum_enabled = false)")
+            self._owner.execute(keep.format(sql.Identifier(table)))
         self._owner.execute(
             sql.SQL("alter table jobs alter max_attempts set default {}").format(
                 sql.Literal(conditions.max_receive_count)
@@ -135,10 +145,23 @@ class PostgresWorld(World):
             self.poison.add(body)
 
     def _tick(self, policy: Policy, elapsed: timedelta) -> None:
+        self._tell_statistics()
         before = self._numbered()
         policy.tick()
         if sent := self._numbered() - before:
             self.redrives.append((elapsed, sent))
+
+    def _tell_statistics(self) -> None:
+        """What Postgres does in its own time: it adds up its counters, and analyzes a table that has changed much."""
+        self._owner.execute("select pg_stat_force_next_flush()")
+        minute = int(self.clock.time()) // 60
+        if minute == self._analyzed_in:
+            return
+        self._analyzed_in = minute
+        for table in _TABLES.values():
+            ((is_due,),) = self._owner.execute(_HAS_CHANGED, (table,)).fetchall()
+            if is_due:
+                self._owner.execute(sql.SQL("vacuum analyze {}").format(sql.Identifier(table)))
 
     def _numbered(self) -> int:
         """Jobs that there ever were."""

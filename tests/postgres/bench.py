@@ -63,7 +63,7 @@ class Bench:
     def begin_anew(self) -> None:
         """The same database with nothing in it, and a state table without a word."""
         self.owner.execute(
-            "truncate jobs, jobs_dlq, jobs_parked, jobs_held, jobs_redriven restart identity"
+            "truncate jobs, jobs_dlq, jobs_parked, jobs_held, jobs_redriven, jobs_redriven_looks restart identity"
         )
         self._make_state_table()
         self.done.clear()

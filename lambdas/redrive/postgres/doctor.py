@@ -9,6 +9,7 @@ from psycopg import sql
 
 from redrive.databases import COLUMNS, VERIFIED, JobsDatabase
 from redrive.postgres.database import Database
+from redrive.postgres.statements import looks_of
 
 #: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
 _NEEDED = {
@@ -17,6 +18,7 @@ _NEEDED = {
     "parked": ("SELECT", "INSERT", "DELETE"),
     "held": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "redriven": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+    "looks": ("SELECT", "INSERT", "UPDATE"),
 }
 #: What it should not have: with it a fault of ours could cost the team a job.
 _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT", "TRUNCATE")}
@@ -63,8 +65,9 @@ def examine(database: Database) -> list[Finding]:
 
 def _tables(database: Database) -> Iterator[Finding]:
     place = database.place
-    ours = (place.parked, place.held, place.redriven)
-    for table in place.tables:
+    looks = looks_of(place)
+    ours = (place.parked, place.held, place.redriven, looks)
+    for table in (*place.tables, looks):
         is_there = _ask(database, _EXISTS, table=quoted(table))
         advice = "run the migration" if table in ours else "name the table in the configuration"
         yield Finding(what=f"table {table}", is_well=is_there, advice=advice)
@@ -91,7 +94,7 @@ def _columns(database: Database, table: str) -> Iterator[Finding]:
 def _rights(database: Database) -> Iterator[Finding]:
     place: JobsDatabase = database.place
     for role, rights in _NEEDED.items():
-        table = getattr(place, role)
+        table = looks_of(place) if role == "looks" else getattr(place, role)
         for right in rights:
             may = _ask(database, _MAY, table=quoted(table), right=right)
             yield Finding(what=f"{right.lower()} on {table}", is_well=may, advice="grant it")
