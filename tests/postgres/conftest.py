@@ -24,7 +24,8 @@ def prepare(running: PostgresServer) -> PostgresServer:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    with running_postgres() as running:
+    # Whether a table was analyzed lately is for each test to say.
+    with running_postgres("autovacuum=off") as running:
         yield prepare(running)
 
 

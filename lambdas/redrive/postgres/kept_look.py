@@ -20,6 +20,7 @@ def encode(look: Look) -> str:
         "latest_ours": look.latest_ours,
         "counters": astuple(look.counters),
         "proved": look.proved,
+        "known_lately": look.known_lately,
         "unburied": look.unburied,
         "minutes": [_told(one) for one in look.minutes],
     }
@@ -37,6 +38,7 @@ def decode(text: str | None) -> Look | None:
             latest_ours=int(told["latest_ours"]),
             counters=_counters(*told["counters"]),
             proved=int(told["proved"]),
+            known_lately=int(told["known_lately"]),
             unburied=int(told["unburied"]),
             minutes=tuple(_minute(*one) for one in told["minutes"]),
         )

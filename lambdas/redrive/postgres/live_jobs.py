@@ -84,6 +84,7 @@ class Look:
         proved: deletes that the counters proved at this look, less all that is known of them otherwise. They count at
             the next: what a worker's session did to the other table may be told a moment later. Below zero it is what
             is known of and not proved yet.
+        known_lately: of that, what this look has shown: a session may tell of it as late as the next.
         unburied: below zero, deaths that were seen and are not in the counters yet.
 
     """
@@ -94,6 +95,7 @@ class Look:
     latest_ours: int
     counters: Counters
     proved: int = 0
+    known_lately: int = 0
     unburied: int = 0
     minutes: tuple[LiveMinute, ...] = ()
 
@@ -119,11 +121,13 @@ class Look:
         """The look after this one; None where there are too many jobs to look for."""
         before = {one.id: one for one in self.jobs}
         jobs = _there(sightings, before)
-        ours = [one.id for one in sightings if one.is_ours and one.id > self.latest_ours]
+        ours = {one.id for one in sightings if one.is_ours and one.id > self.latest_ours}
         if max(len(jobs), len(ours)) > MOST:
             return None
-        seen = sum((_seen(one, before.get(one.id)) for one in sightings), Tally())
-        proved, unburied, unseen, dead = self._unseen(seen, counters)
+        # What of ours is gone and was not looked for is known from before, and its outcome not taken in yet.
+        news = (one for one in sightings if one.job or one.id in before or one.id in ours)
+        seen = sum((_seen(one, before.get(one.id)) for one in news), Tally())
+        proved, known, unburied, unseen, dead = self._unseen(seen, counters)
         minutes = _added(self.minutes, self.previous, _all_new(succeeded=unseen))
         minutes = _added(minutes, self.at, seen + _all_new(failed=dead))
         live = sum(not one.is_ours for one in jobs)
@@ -134,6 +138,7 @@ class Look:
             latest_ours=max(ours, default=self.latest_ours),
             counters=counters,
             proved=proved,
+            known_lately=known,
             unburied=unburied,
             minutes=_until(minutes, self.at, now, jobs, live)[-MINUTES_KEPT:],
         )
@@ -145,18 +150,21 @@ class Look:
             return Books()
         return Books(tuple(one.minute for one in told))
 
-    def _unseen(self, seen: Tally, counters: Counters) -> tuple[int, int, int, int]:
-        """`proved` and `unburied` after this look, and successes and deaths of jobs that nobody saw."""
+    def _unseen(self, seen: Tally, counters: Counters) -> tuple[int, int, int, int, int]:
+        """`proved`, `known_lately`, `unburied` after this look, and successes and deaths of jobs that nobody saw."""
         before = self.counters
         if not counters.goes_on_from(before):
-            return 0, 0, 0, 0
+            return 0, seen.succeeded, 0, 0, 0
         buried = counters.buried - before.buried
-        # What is known of may have been deleted where an ANALYZE forgot it: it is not waited for any longer.
+        known = buried + seen.succeeded
+        # What was known of before may have been deleted where an ANALYZE forgot it: it is not waited for any longer.
         is_forgotten = counters.analyzed != before.analyzed
-        proved = (max(0, self.proved) if is_forgotten else self.proved) - buried - seen.succeeded
+        owed = max(-self.known_lately, self.proved) if is_forgotten else self.proved
+        proved = owed - known
         dead = self.unburied + buried - seen.failed
         return (
             min(0, proved) + deleted_at_least(before, counters),
+            known,
             min(0, dead),
             max(0, proved),
             max(0, dead),
