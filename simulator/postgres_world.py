@@ -8,9 +8,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
+import psycopg
 from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
+from fakes.faults import Wire
 from redrive.postgres.database import Database
 from redrive.postgres.migration import ROLE, migration_of
 from redrive.settings import Deployment
@@ -18,6 +20,7 @@ from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
 from simulator.jobs_worker import JobsWorker, payload_of
 from simulator.queues import SETTLES_IN_SECONDS
 from simulator.sources import Source
+from simulator.wired_database import WiredDatabase
 from simulator.world import TABLE, Policy, World
 
 _TABLES = {SOURCE: "jobs", DLQ: "jobs_dlq", PARKING_LOT: "jobs_parked"}
@@ -25,8 +28,9 @@ _WORLDS = count()
 
 #: What lets autovacuum analyze a table, within a minute.
 #: https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM
-_HAS_CHANGED = """
-select pg_stat_get_mod_since_analyze(oid) > 50 + 0.1 * greatest(reltuples, 0) from pg_class where oid = %s::regclass
+_CHANGED = """
+select relname from pg_class where relname = any(%s) and relkind = 'r'
+and pg_stat_get_mod_since_analyze(oid) > 50 + 0.1 * greatest(reltuples, 0)
 """
 
 
@@ -66,7 +70,13 @@ class PostgresWorld(World):
             )
         )
         super().__init__(**world)
-        self.database = Database(self._place, lambda: server.connect(self._name, user=ROLE))
+        self.database = Database(self._place, self._connect)
+
+    def lay(self, wire: Wire) -> None:
+        """The database's statements go over it, too."""
+        super().lay(wire)
+        self.database.close()
+        self.database = WiredDatabase(self._place, self._connect, wire)
 
     def close(self) -> None:
         """Let go of the database, and drop it."""
@@ -76,6 +86,9 @@ class PostgresWorld(World):
         self._owner.close()
         with self._server.connect("postgres") as connection:
             connection.execute(sql.SQL("drop database {}").format(sql.Identifier(self._name)))
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        return self._server.connect(self._name, user=ROLE)
 
     @property
     def deployment(self) -> Deployment:
@@ -158,10 +171,9 @@ class PostgresWorld(World):
         if minute == self._analyzed_in:
             return
         self._analyzed_in = minute
-        for table in _TABLES.values():
-            ((is_due,),) = self._owner.execute(_HAS_CHANGED, (table,)).fetchall()
-            if is_due:
-                self._owner.execute(sql.SQL("vacuum analyze {}").format(sql.Identifier(table)))
+        changed = self._owner.execute(_CHANGED, (list(_TABLES.values()),)).fetchall()
+        for (table,) in changed:
+            self._owner.execute(sql.SQL("vacuum analyze {}").format(sql.Identifier(table)))
 
     def _numbered(self) -> int:
         """Jobs that there ever were."""
@@ -171,6 +183,10 @@ class PostgresWorld(World):
 
     def _worker(self, source: Source, rng: Random) -> JobsWorker:
         del rng
+
+        def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
+            self._put(body, source.name, is_poison=is_poison, attributes=attributes)
+
         return JobsWorker(
             self._owner,
             self._queues,
@@ -181,6 +197,7 @@ class PostgresWorld(World):
             waits=timedelta(seconds=self.conditions.visibility_timeout),
             max_receive_count=self.conditions.max_receive_count,
             rng=self.rng,
+            send=send,
         )
 
 

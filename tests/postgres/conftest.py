@@ -29,6 +29,13 @@ def server() -> Iterator[PostgresServer]:
         yield prepare(running)
 
 
+@pytest.fixture(scope="session")
+def own() -> Iterator[PostgresServer]:
+    """One without our role, which each world makes and drops."""
+    with running_postgres() as running:
+        yield running
+
+
 @pytest.fixture
 def bench(server: PostgresServer) -> Iterator[Bench]:
     name = f"test_{next(_NUMBERS)}"
