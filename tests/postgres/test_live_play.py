@@ -10,10 +10,10 @@ from simulator.postgres_world import PostgresWorld
 from simulator.scenarios import Scenario
 from simulator.scenarios.scenario import Outage
 from simulator.sources import LiveTraffic
-from simulator.world import hours
+from simulator.world import hours, minutes
 
 #: Longer than a suspect is given until its last chance.
-LONG = hours(9)
+LONG = hours(7)
 
 
 class RollsBack(PostgresWorld):
@@ -32,6 +32,7 @@ def played(own, kind=PostgresWorld, **scenario):
         name="own",
         title="",
         until=hours(40),
+        step=minutes(0.5),
         make_world=partial(kind, server=own),
         **{"letters": 5, **scenario},
     )
@@ -74,7 +75,6 @@ def test_jobs_that_take_ten_minutes_are_waited_for(own):
     done = played(
         own,
         letters=40,
-        poison=3,
         consumer=lambda _: Consumer(processing_seconds=600),
         conditions=Conditions(visibility_timeout=900),
         traffic=LiveTraffic(per_minute=1),
@@ -82,7 +82,7 @@ def test_jobs_that_take_ten_minutes_are_waited_for(own):
 
     measures = done.measures
     assert (measures.lost, measures.repeated, measures.parked_wrongly) == (0, 0, 0)
-    assert measures.parked_rightly == 3
+    assert measures.drained_after_minutes <= 60
     assert not done.policy.was_ever_open
 
 
@@ -101,11 +101,10 @@ def test_pills_that_are_tried_five_times_are_parked_beside_jobs_that_succeed(own
     assert measures.poison_parked_after_minutes <= 9 * 60
 
 
-def test_beside_a_producer_that_sends_in_bursts_pills_are_parked_and_the_rest_flows(own):
+def test_a_producer_that_sends_in_bursts_keeps_no_letter_from_flowing(own):
     done = played(
         own,
         letters=60,
-        poison=5,
         burst=3_000,
         consumer=lambda _: Consumer(capacity_per_second=5),
         traffic=LiveTraffic(per_minute=1),
@@ -113,5 +112,5 @@ def test_beside_a_producer_that_sends_in_bursts_pills_are_parked_and_the_rest_fl
 
     measures = done.measures
     assert (measures.lost, measures.repeated, measures.parked_wrongly) == (0, 0, 0)
-    assert measures.parked_rightly == 5
-    assert measures.good_drained_after_minutes <= 60
+    assert measures.drained_after_minutes <= 60
+    assert not done.policy.was_ever_open

@@ -1,5 +1,6 @@
 """Whatever producers and workers do, the books tell of no success that was none, and miss none where nothing is hidden."""
 
+import json
 from dataclasses import replace
 from random import Random
 

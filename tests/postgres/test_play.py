@@ -38,7 +38,6 @@ from simulator.scenarios import named
         "20",
         "22:copy",
         "23",
-        "24",
         "24:20:0.2",
         "25:live",
     ],

@@ -9,6 +9,7 @@ a whole, within seconds. https://www.postgresql.org/docs/current/monitoring-stat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,23 @@ class Counters:
     buried: int
     can_tell: bool
 
+    @classmethod
+    def of(cls, epoch: str, *numbers: int | bool) -> Self:
+        """The counters in the order of the attributes. Raises TypeError or ValueError for what are none."""
+        *counts, can_tell = numbers
+        changed, inserted, updated, live, analyzed, vacuumed, buried = map(int, counts)
+        return cls(
+            epoch=str(epoch),
+            changed=changed,
+            inserted=inserted,
+            updated=updated,
+            live=live,
+            analyzed=analyzed,
+            vacuumed=vacuumed,
+            buried=buried,
+            can_tell=bool(can_tell),
+        )
+
     def goes_on_from(self, before: Counters) -> bool:
         """Whether both are readings of the same counters, in this order."""
         return (
@@ -62,3 +80,46 @@ def deleted_at_least(before: Counters, now: Counters) -> int:
     if now.vacuumed == before.vacuumed:
         least = max(least, (changed - updated - (now.live - before.live)) // 2)
     return max(0, least)
+
+
+class Unseen(NamedTuple):
+    """Jobs that came to an end with no look to see them."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+
+class Proof(NamedTuple):
+    """What the counters have proved beyond what the looks have seen.
+
+    Attributes:
+        spare: deletes that were proved at the last look, less all that is known of them otherwise. They count at
+            the next: what a worker's session did to the other table may be told a moment later. Below zero it is what
+            is known of and not proved yet.
+        known_lately: of that, what the last look has shown: a session may tell of it as late as the next.
+        unburied: below zero, deaths that were seen and are not in the counters yet.
+
+    """
+
+    spare: int = 0
+    known_lately: int = 0
+    unburied: int = 0
+
+    def then(
+        self, before: Counters, now: Counters, succeeded: int, failed: int
+    ) -> tuple[Proof, Unseen]:
+        """The proof after a look that has seen so many jobs succeed and fail, and how many there were beyond them."""
+        if not now.goes_on_from(before):
+            return Proof(known_lately=succeeded), Unseen()
+        buried = now.buried - before.buried
+        known = buried + succeeded
+        # What was known of before may have been deleted where an ANALYZE forgot it: it is not waited for any longer.
+        is_forgotten = now.analyzed != before.analyzed
+        spare = (max(-self.known_lately, self.spare) if is_forgotten else self.spare) - known
+        unburied = self.unburied + buried - failed
+        after = Proof(
+            spare=min(0, spare) + deleted_at_least(before, now),
+            known_lately=known,
+            unburied=min(0, unburied),
+        )
+        return after, Unseen(succeeded=max(0, spare), failed=max(0, unburied))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from redrive.core.books import Books
 from redrive.errors import CallFailed
@@ -51,7 +50,7 @@ class LiveWitness:
         before = decode(state)
         if at is not None and now <= at:
             return before  # somebody was quicker
-        counters = _counters(*numbers)
+        counters = Counters.of(*numbers)
         latest_ours = before.latest_ours if before else latest_ours or 0
         parameters = {
             "seen": [one.id for one in before.jobs] if before else [],
@@ -85,19 +84,4 @@ def _sighting(
         there = Job(id=job, tries=tries, is_locked=is_locked, is_due=bool(is_due), is_ours=is_ours)
     return Sighting(
         id=job, is_ours=is_ours, job=there, has_died=bool(has_died), died_after=died_after
-    )
-
-
-def _counters(epoch: str, *numbers: Any) -> Counters:
-    changed, inserted, updated, live, analyzed, vacuumed, buried, can_tell = numbers
-    return Counters(
-        epoch=epoch,
-        changed=changed,
-        inserted=inserted,
-        updated=updated,
-        live=live,
-        analyzed=analyzed,
-        vacuumed=vacuumed,
-        buried=buried,
-        can_tell=can_tell,
     )
