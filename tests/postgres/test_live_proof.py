@@ -164,4 +164,34 @@ def test_a_look_is_kept_to_the_last_number(bench):
     "text", [None, "", "x", "7", "[]", "{}", '{"at": "x"}', "null", "[" * 9999]
 )
 def test_what_is_no_look_is_none(text):
-    assert not decode(text)
+    assert decode(text) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"at": 1e300}, {"jobs": [[1]]}, {"counters": ["a", 1]}, {"proof": [None]}, {"minutes": []}],
+)
+def test_a_look_with_something_else_in_it_is_none(bench, changed):
+    Live(bench)
+    ((kept,),) = bench.rows("select state from jobs_redriven_looks")
+
+    assert decode(kept) is not None
+    assert decode(json.dumps(json.loads(kept) | changed)) is None
+
+
+def test_a_job_that_was_seen_to_be_done_is_not_proved_once_more_after_an_analyze(bench):
+    """The session that did it is still to tell its counters when the table is analyzed."""
+    live = Live(bench)
+    jobs = live.add(4)
+    live.look()
+    with bench.server.connect(bench.name) as session:
+        live.owner = session
+        live.done(jobs)
+        bench.clock.advance(60)
+        live.witness.look()
+        bench.owner.execute("analyze jobs")
+        session.execute("select pg_stat_force_next_flush()")
+        live.owner = bench.owner
+        live.work(1)
+
+        assert live.account().deleted == 5
