@@ -7,6 +7,7 @@ from redrive.core.evidence import LiveOutcome
 from redrive.errors import CallFailed
 from redrive.postgres import live_jobs
 from redrive.postgres.witness import LiveWitness
+from redrive.settings import Mode
 from tests.postgres.bench import QUEUE, Bench
 from tests.postgres.live import Live
 
@@ -244,3 +245,14 @@ def test_a_look_that_fails_keeps_nobody_from_hearing_and_is_told(bench):
     witness.look()
     with pytest.raises(CallFailed):
         witness.since(bench.clock.now(), bench.clock.now(), QUEUE)
+
+
+def test_a_dry_run_looks_and_changes_nothing_else(bench):
+    bench.die("a", "b")
+    tables = ("jobs", "jobs_dlq", "jobs_parked", "jobs_held", "jobs_redriven")
+    before = [bench.rows(f"select * from {one}") for one in tables]
+
+    bench.run_pass(mode=Mode.DRY_RUN)
+
+    assert [bench.rows(f"select * from {one}") for one in tables] == before
+    assert bench.rows("select count(*) from jobs_redriven_looks") == [(1,)]
