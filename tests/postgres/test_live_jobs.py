@@ -163,6 +163,20 @@ def test_jobs_for_later_are_nobodys_failure(live):
     assert (account.met, account.deleted, account.left) == (2, 2, 0)
 
 
+def test_a_job_that_says_nothing_of_itself_is_there_all_the_same(live):
+    live.owner.execute(
+        "alter table jobs alter attempts drop not null, alter run_after drop not null"
+    )
+    (job,) = live.add()
+    live.look()
+    live.owner.execute("update jobs set attempts = null, run_after = null")
+
+    account = live.account()
+    assert (account.deleted, account.moved, account.left) == (0, 0, 1)
+    live.done([job])
+    assert live.account().deleted == 1
+
+
 def test_a_worker_that_deletes_what_it_failed_with_passes_for_a_good_one(live):
     """Nobody could tell: docs/postgres.md says so."""
     live.work(2)

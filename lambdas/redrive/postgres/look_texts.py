@@ -34,7 +34,7 @@ with latest as (select j.{j_id} as job from {jobs} j order by j.{j_id} desc limi
      open as (select r.job_id as job from {redriven} r where r.settled_at is null order by r.job_id desc limit %(most)s),
      known as (select unnest(%(seen)s::bigint[]) as job union select job from latest union select job from next
                union select job from news union select job from open)
-select k.job, j.{j_attempts}, j.{j_locked_at} is not null, j.{j_run_after} <= %(now)s,
+select k.job, case when j.{j_id} is not null then coalesce(j.{j_attempts}, 0) end, j.{j_locked_at} is not null, j.{j_run_after} <= %(now)s,
        exists (select 1 from {redriven} r where r.job_id = k.job), d.has_died, d.tries
 from known k
 left join {jobs} j on j.{j_id} = k.job
