@@ -12,7 +12,7 @@ import psycopg
 
 from simulator.consumers import Consumer
 from simulator.register import Register
-from simulator.worker import ATTRIBUTES, BATCH, Invocation, Message, Worker
+from simulator.worker import ATTRIBUTES, BATCH, Invocation, Message, Send, Worker
 from smart_redriver.consumer import Reporter
 
 _TAKE = """
@@ -50,6 +50,7 @@ class JobsWorker(Worker):
         waits: timedelta,
         max_receive_count: int,
         rng: Random,
+        send: Send,
     ) -> None:
         super().__init__(
             idle,
@@ -58,7 +59,7 @@ class JobsWorker(Worker):
             register,
             max_receive_count=max_receive_count,
             rng=rng,
-            send=lambda *_: None,
+            send=send,
             reporter=Reporter(),
         )
         self._connection = connection

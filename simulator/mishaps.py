@@ -40,8 +40,7 @@ class BadWire:
         self._dies_at: int | None = None
         self._calls_last = 1
         self._in_pass = False
-        for client in ("sqs", "dynamodb", "cloudwatch"):
-            setattr(world, client, self._wire.to(getattr(world, client)))
+        world.lay(self._wire)
 
     def under(self, policy: Policy) -> Policy:
         """The policy, as the schedule meets it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from simulator.conditions import FOURTEEN_DAYS
 from simulator.scenarios import Scenario
 from simulator.variation import ImpossibleError, Wishes
 
@@ -30,10 +31,8 @@ def _unfit(scenario: Scenario) -> str | None:
     conditions = scenario.conditions
     about = {
         "two queues that share a DLQ": scenario.neighbour is not None,
-        "letters that expire": scenario.left is not None,
-        "calls to SQS": scenario.mishaps is not None,
-        "a consumer that copies messages with their attributes": scenario.consumer(0).splits
-        is not None,
+        "letters that expire": scenario.left is not None
+        or conditions.dlq_retention != FOURTEEN_DAYS,
         "counts that are wrong": conditions.count_noise > 0,
         "messages in order": conditions.fifo,
     }

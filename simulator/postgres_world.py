@@ -8,9 +8,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
+import psycopg
 from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
+from fakes.faults import Wire
 from redrive.postgres.database import Database
 from redrive.postgres.migration import ROLE, migration_of
 from redrive.settings import Deployment
@@ -18,10 +20,18 @@ from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
 from simulator.jobs_worker import JobsWorker, payload_of
 from simulator.queues import SETTLES_IN_SECONDS
 from simulator.sources import Source
+from simulator.wired_database import WiredDatabase
 from simulator.world import TABLE, Policy, World
 
 _TABLES = {SOURCE: "jobs", DLQ: "jobs_dlq", PARKING_LOT: "jobs_parked"}
 _WORLDS = count()
+
+#: What lets autovacuum analyze a table, within a minute.
+#: https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM
+_CHANGED = """
+select relname from pg_class where relname = any(%s) and relkind = 'r'
+and pg_stat_get_mod_since_analyze(oid) > 50 + 0.1 * greatest(reltuples, 0)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +60,23 @@ class PostgresWorld(World):
         made = migration_of(self._place)
         for part in (TABLES, made.tables, made.grants, made.index):
             self._owner.execute(part)
+        self._analyzed_in = 0
+        for table in _TABLES.values():  # at its time, see `_tell_statistics`
+            keep = sql.SQL("alter table {} set (autovacuum_enabled = false)")
+            self._owner.execute(keep.format(sql.Identifier(table)))
         self._owner.execute(
             sql.SQL("alter table jobs alter max_attempts set default {}").format(
                 sql.Literal(conditions.max_receive_count)
             )
         )
         super().__init__(**world)
-        self.database = Database(self._place, lambda: server.connect(self._name, user=ROLE))
+        self.database = Database(self._place, self._connect)
+
+    def lay(self, wire: Wire) -> None:
+        """The database's statements go over it, too."""
+        super().lay(wire)
+        self.database.close()
+        self.database = WiredDatabase(self._place, self._connect, wire)
 
     def close(self) -> None:
         """Let go of the database, and drop it."""
@@ -66,6 +86,9 @@ class PostgresWorld(World):
         self._owner.close()
         with self._server.connect("postgres") as connection:
             connection.execute(sql.SQL("drop database {}").format(sql.Identifier(self._name)))
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        return self._server.connect(self._name, user=ROLE)
 
     @property
     def deployment(self) -> Deployment:
@@ -135,10 +158,22 @@ class PostgresWorld(World):
             self.poison.add(body)
 
     def _tick(self, policy: Policy, elapsed: timedelta) -> None:
+        self._tell_statistics()
         before = self._numbered()
         policy.tick()
         if sent := self._numbered() - before:
             self.redrives.append((elapsed, sent))
+
+    def _tell_statistics(self) -> None:
+        """What Postgres does in its own time: it adds up its counters, and analyzes a table that has changed much."""
+        self._owner.execute("select pg_stat_force_next_flush()")
+        minute = int(self.clock.time()) // 60
+        if minute == self._analyzed_in:
+            return
+        self._analyzed_in = minute
+        changed = self._owner.execute(_CHANGED, (list(_TABLES.values()),)).fetchall()
+        for (table,) in changed:
+            self._owner.execute(sql.SQL("vacuum analyze {}").format(sql.Identifier(table)))
 
     def _numbered(self) -> int:
         """Jobs that there ever were."""
@@ -148,6 +183,10 @@ class PostgresWorld(World):
 
     def _worker(self, source: Source, rng: Random) -> JobsWorker:
         del rng
+
+        def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
+            self._put(body, source.name, is_poison=is_poison, attributes=attributes)
+
         return JobsWorker(
             self._owner,
             self._queues,
@@ -158,6 +197,7 @@ class PostgresWorld(World):
             waits=timedelta(seconds=self.conditions.visibility_timeout),
             max_receive_count=self.conditions.max_receive_count,
             rng=self.rng,
+            send=send,
         )
 
 

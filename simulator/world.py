@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
+from fakes.faults import Wire
 from redrive.aws.targets import Reach
 from redrive.settings import Deployment
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
@@ -122,6 +123,11 @@ class World(Queues):
     def reach(self) -> Reach | None:
         """How targets are reached, where letters go back to any but queues."""
         return None
+
+    def lay(self, wire: Wire) -> None:
+        """Let all that a policy asks for go over this wire from now on."""
+        for client in ("sqs", "dynamodb", "cloudwatch"):
+            setattr(self, client, wire.to(getattr(self, client)))
 
     def close(self) -> None:
         """Let go of what the world has outside of this process: nothing, as a rule."""

@@ -22,30 +22,17 @@ from redrive.databases import JobsDatabase
 from redrive.errors import CallFailed
 from redrive.passes.ports import Tools
 from redrive.passes.redrive_pass import run_pass
-from redrive.postgres.database import LOST, Database, Row
+from redrive.postgres.database import LOST, Database
 from redrive.postgres.migration import ROLE
 from redrive.settings import Deployment, Settings
 from redrive.wiring import make_tools
+from simulator.wired_database import WiredDatabase
 
 QUEUE = "orders"
 TABLE = "state"
 
 #: Why a worker fails with a payload; None where it does not.
 Failure = Callable[[Any], str | None]
-
-
-class WiredDatabase(Database):
-    """A database whose statements go over a wire, together with the calls to AWS."""
-
-    def __init__(self, place: JobsDatabase, connect: Any, wire: Wire) -> None:
-        super().__init__(place, connect)
-        self._wire = wire
-
-    def _run(self, call: str, statement: Any, parameters: Any) -> list[Row]:
-        def act(**given: Any) -> Any:
-            return Database._run(self, call, statement, given)
-
-        return self._wire.carry(call, parameters, act)  # type: ignore[return-value]
 
 
 class Bench:
@@ -63,7 +50,7 @@ class Bench:
     def begin_anew(self) -> None:
         """The same database with nothing in it, and a state table without a word."""
         self.owner.execute(
-            "truncate jobs, jobs_dlq, jobs_parked, jobs_held, jobs_redriven restart identity"
+            "truncate jobs, jobs_dlq, jobs_parked, jobs_held, jobs_redriven, jobs_redriven_looks restart identity"
         )
         self._make_state_table()
         self.done.clear()

@@ -24,8 +24,16 @@ def prepare(running: PostgresServer) -> PostgresServer:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:
-    with running_postgres() as running:
+    # Whether a table was analyzed lately is for each test to say.
+    with running_postgres("autovacuum=off") as running:
         yield prepare(running)
+
+
+@pytest.fixture(scope="session")
+def own() -> Iterator[PostgresServer]:
+    """One without our role, which each world makes and drops."""
+    with running_postgres() as running:
+        yield running
 
 
 @pytest.fixture

@@ -49,6 +49,17 @@ def test_the_doctor_finds_a_prepared_database_well_but_for_tls(told, capsys):
             "FAIL  the sequence of jobs.id",
         ),
         ("drop index jobs_dlq_original_id_idx", 0, "warn  index on jobs_dlq.original_id"),
+        (
+            "revoke select (run_after) on jobs from smart_redriver",
+            1,
+            "FAIL  select of id, attempts, run_after, locked_at of jobs: grant it: run_after",
+        ),
+        (
+            "drop table jobs_redriven_looks",
+            1,
+            "FAIL  table jobs_redriven_looks: run the migration",
+        ),
+        ("drop index jobs_run_after_idx", 0, "warn  index on jobs.run_after"),
         ("grant delete on jobs to smart_redriver", 0, "warn  no delete on jobs: revoke it"),
     ],
 )

@@ -7,17 +7,9 @@ from functools import partial
 import pytest
 
 from bench import play
-from emulator.postgres import PostgresServer, running_postgres
 from simulator.limits import breaches_of_run
 from simulator.postgres_world import PostgresWorld
 from simulator.scenarios import named
-
-
-@pytest.fixture(scope="module")
-def own() -> PostgresServer:
-    """One without our role, which each world makes and drops."""
-    with running_postgres() as running:
-        yield running
 
 
 @pytest.mark.parametrize(
@@ -28,9 +20,13 @@ def own() -> PostgresServer:
         "3",
         "4",
         "5",
+        "5:live",
         "6",
         "7",
+        "8",
         "9",
+        "11",
+        "12",
         "13",
         "13:60",
         "14",
@@ -40,7 +36,9 @@ def own() -> PostgresServer:
         "16:5400x5:outage",
         "18",
         "20",
+        "22:copy",
         "23",
+        "24:20:0.2",
         "25:live",
     ],
 )
@@ -82,8 +80,7 @@ def test_the_command_plays_on_postgres(capsys):
     [
         (["--scenario", "17"], "two queues that share a DLQ"),
         (["--scenario", "21"], "letters that expire"),
-        (["--scenario", "11"], "calls to SQS"),
-        (["--scenario", "22"], "copies messages"),
+        (["--scenario", "21:4d:open"], "letters that expire"),
         (["--scenario", "15"], "counts that are wrong"),
         (["--scenario", "3:reports"], "the database tells itself"),
         (["--reports"], "the database tells itself"),

@@ -9,6 +9,7 @@ from psycopg import sql
 
 from redrive.databases import COLUMNS, VERIFIED, JobsDatabase
 from redrive.postgres.database import Database
+from redrive.postgres.statements import looks_of
 
 #: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
 _NEEDED = {
@@ -17,6 +18,7 @@ _NEEDED = {
     "parked": ("SELECT", "INSERT", "DELETE"),
     "held": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "redriven": ("SELECT", "INSERT", "UPDATE", "DELETE"),
+    "looks": ("SELECT", "INSERT", "UPDATE"),
 }
 #: What it should not have: with it a fault of ours could cost the team a job.
 _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT", "TRUNCATE")}
@@ -27,6 +29,7 @@ _COLUMN_NAMES = sql.SQL(
 )
 _MAY = sql.SQL("select has_table_privilege(%(table)s, %(right)s)")
 _MAY_ON_A_COLUMN = sql.SQL("select has_any_column_privilege(%(table)s, %(right)s)")
+_MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')")
 _INDEXED = sql.SQL(
     "select exists (select 1 from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]"
     " where i.indrelid = %(table)s::regclass and a.attname = %(column)s and i.indisvalid"
@@ -63,8 +66,9 @@ def examine(database: Database) -> list[Finding]:
 
 def _tables(database: Database) -> Iterator[Finding]:
     place = database.place
-    ours = (place.parked, place.held, place.redriven)
-    for table in place.tables:
+    looks = looks_of(place)
+    ours = (place.parked, place.held, place.redriven, looks)
+    for table in (*place.tables, looks):
         is_there = _ask(database, _EXISTS, table=quoted(table))
         advice = "run the migration" if table in ours else "name the table in the configuration"
         yield Finding(what=f"table {table}", is_well=is_there, advice=advice)
@@ -91,13 +95,14 @@ def _columns(database: Database, table: str) -> Iterator[Finding]:
 def _rights(database: Database) -> Iterator[Finding]:
     place: JobsDatabase = database.place
     for role, rights in _NEEDED.items():
-        table = getattr(place, role)
+        table = looks_of(place) if role == "looks" else getattr(place, role)
         for right in rights:
             may = _ask(database, _MAY, table=quoted(table), right=right)
             yield Finding(what=f"{right.lower()} on {table}", is_well=may, advice="grant it")
-    for table, right in ((place.jobs, "SELECT"), (place.dead_letters, "UPDATE")):
-        may = _ask(database, _MAY_ON_A_COLUMN, table=quoted(table), right=right)
-        yield Finding(what=f"{right.lower()} of the id of {table}", is_well=may, advice="grant it")
+    dead = place.dead_letters
+    may = _ask(database, _MAY_ON_A_COLUMN, table=quoted(dead), right="UPDATE")
+    yield Finding(what=f"update of the id of {dead}", is_well=may, advice="grant it")
+    yield _may_look(database)
     column = place.column("jobs.id")
     yield Finding(
         what=f"the sequence of {place.jobs}.{column}",
@@ -112,12 +117,26 @@ def _rights(database: Database) -> Iterator[Finding]:
             yield Finding(what=what, is_well=not may, advice="revoke it", is_needed=False)
 
 
+def _may_look(database: Database) -> Finding:
+    """Whether it may see of a job what says how it stands."""
+    place = database.place
+    seen = [place.column(f"jobs.{one}") for one in ("id", "attempts", "run_after", "locked_at")]
+    table = quoted(place.jobs)
+    hidden = [one for one in seen if not _ask(database, _MAY_SEE, table=table, column=one)]
+    return Finding(
+        what=f"select of {', '.join(seen)} of {place.jobs}",
+        is_well=not hidden,
+        advice=f"grant it: {', '.join(hidden)}",
+    )
+
+
 def _indexes(database: Database) -> Iterator[Finding]:
     place = database.place
     for table, column, is_unique in (
         (place.jobs, place.column("jobs.id"), True),
         (place.dead_letters, place.column("jobs_dlq.id"), True),
         (place.dead_letters, place.column("jobs_dlq.original_id"), False),
+        (place.jobs, place.column("jobs.run_after"), False),
     ):
         is_there = _ask(database, _INDEXED, table=quoted(table), column=column, unique=is_unique)
         kind = "unique index" if is_unique else "index"

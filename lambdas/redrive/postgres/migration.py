@@ -1,4 +1,4 @@
-"""The SQL that a team runs once: three tables of ours, a role that may do just this, an index for what is asked often.
+"""The SQL that a team runs once: four tables of ours, a role that may do just this, an index for what is asked often.
 
 Nothing here runs it. `python -m redrive.postgres.migration` prints it, and so does the command.
 """
@@ -19,13 +19,14 @@ from redrive.postgres.statements import composed, names_of
 ROLE = "smart_redriver"
 
 _TABLES = """\
--- Three tables of the re-driver's own. Nothing of yours is altered.
+-- Four tables of the re-driver's own. Nothing of yours is altered.
 create table {parked} (
   like {dead},
   redrive_trail text,
   parked_at timestamptz not null,
   primary key ({d_id})
 );
+create index on {parked} ({d_original_id});
 create table {held} (
   is_parked boolean not null,
   row_id bigint not null,
@@ -43,17 +44,24 @@ create table {redriven} (
   died_saying text,
   tries_told int not null default 0,
   settled_at timestamptz,
-  returned_as bigint
+  returned_as bigint,
+  original_id bigint
 );
 create index on {redriven} (job_id) where settled_at is null;
 create index on {redriven} (row_id);
 create index on {redriven} (settled_at) where returned_as is null;
+create index on {redriven} (original_id);
+create table {looks} (
+  is_latest boolean primary key check (is_latest),
+  at timestamptz not null,
+  state text not null
+);
 """
 
 _GRANTS = """\
 -- What the re-driver's role may do: it adds jobs and moves letters. It changes and deletes no job, and reads no payload of one.
 create role {role} login;
-{usages}grant select ({j_id}, {j_attempts}, {j_locked_at}), insert on {jobs} to {role};
+{usages}grant select ({j_id}, {j_attempts}, {j_run_after}, {j_locked_at}), insert on {jobs} to {role};
 do $$ begin
   execute format('grant usage on sequence %s to %I', pg_get_serial_sequence({jobs_text}, {j_id_text}), {role_text});
 end $$;
@@ -61,6 +69,7 @@ end $$;
 grant select, delete, update ({d_id}) on {dead} to {role};
 grant select, insert, delete, update ({d_id}) on {parked} to {role};
 grant select, insert, update, delete on {held}, {redriven} to {role};
+grant select, insert, update on {looks} to {role};
 """
 
 _IAM = """\

@@ -29,16 +29,28 @@ REMEMBERED = timedelta(hours=1)
 
 
 class Outcomes:
-    """Hands out outcomes, and forgets those that were taken in. `queue` is the source's name."""
+    """Hands out outcomes, and forgets those that were taken in.
 
-    def __init__(self, database: Database, queue: str, clock: Callable[[], datetime]) -> None:
+    `queue` is the source's name; `at_each_look` is called when a pass begins to ask, by whoever has to look as often.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queue: str,
+        clock: Callable[[], datetime],
+        at_each_look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._database = database
         self._queue = queue
         self._clock = clock
+        self._at_each_look = at_each_look
         self._after = 0
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
         """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
+        if not self._after:
+            self._at_each_look()
         parameters = {"after": self._after, "limit": AT_ONCE}
         read = self._database.statements.read_outcomes
         rows = self._database.run("ReadOutcomes", read, parameters)

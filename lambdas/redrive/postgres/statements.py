@@ -8,6 +8,7 @@ from typing import LiteralString
 from psycopg import sql
 
 from redrive.databases import DEAD_COLUMNS, JOBS_COLUMNS, JobsDatabase
+from redrive.postgres.look_texts import LOOK_TEXTS
 from redrive.postgres.people_texts import PEOPLES_TEXTS
 from redrive.postgres.texts import TEXTS
 
@@ -49,11 +50,14 @@ class Statements:
     read_outcomes: sql.Composed
     settle: sql.Composed
     forget_settled: sql.Composed
+    read_look: sql.Composed
+    see_jobs: sql.Composed
+    keep_look: sql.Composed
 
     @classmethod
     def of(cls, database: JobsDatabase) -> Statements:
         """The statements with the names of this database."""
-        names, texts = names_of(database), TEXTS | PEOPLES_TEXTS
+        names, texts = names_of(database), TEXTS | PEOPLES_TEXTS | LOOK_TEXTS
         return cls(**{one.name: composed(texts[one.name], names) for one in fields(cls)})
 
 
@@ -65,6 +69,7 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
         "parked": database.parked,
         "held": database.held,
         "redriven": database.redriven,
+        "looks": looks_of(database),
     }
     names: dict[str, sql.Composable] = {
         name: sql.Identifier(*table.split(".")) for name, table in tables.items()
@@ -84,6 +89,11 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     )
     names["and_most"] = sql.SQL("") if most is None else sql.SQL(", ") + sql.Literal(most)
     return names
+
+
+def looks_of(database: JobsDatabase) -> str:
+    """The table that has the latest look; it is beside `redriven`, and named after it."""
+    return f"{database.redriven}_looks"
 
 
 def composed(text: LiteralString, names: dict[str, sql.Composable]) -> sql.Composed:

@@ -97,8 +97,8 @@ with asked as (
   select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
 ), gone as (
   delete from <table> d using locked l where d.{d_id} = l.our_row
-  returning d.{d_id} as our_row, d.{d_payload} as our_payload, d.{d_error_class} as our_class,
-            left(d.{d_error_msg}, 2000) as our_message{dcarried}
+  returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
+            d.{d_error_class} as our_class, left(d.{d_error_msg}, 2000) as our_message{dcarried}
 ), numbered as materialized (
   select nextval(pg_get_serial_sequence({jobs_text}, {j_id_text})) as our_job, g.*
   from (select g.*, a.our_run_after, a.our_trail, a.our_left_job from gone g join asked a using (our_row)
@@ -108,8 +108,8 @@ with asked as (
   overriding system value
   select g.our_job, g.our_payload, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
 ), noted as (
-  insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying)
-  select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message from numbered
+  insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying, original_id)
+  select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message, our_original from numbered
 ), forgotten as (
   delete from {redriven} r using numbered n where r.job_id = n.our_left_job
 ), freed as (

@@ -6,32 +6,24 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from redrive.core.books import Books
 from redrive.postgres.database import Database
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
 from redrive.postgres.ledger import WordsOfWorkers
 from redrive.postgres.outcomes import Outcomes
 from redrive.postgres.source import JobsSource
-
-
-class NoBooks:
-    """A witness that has nothing to add: the database's own outcomes are exact."""
-
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
-        """Nothing."""
-        return Books()
+from redrive.postgres.witness import LiveWitness
 
 
 def parts_of(
     database: Database, queue: str, memory: Any, clock: Callable[[], datetime]
 ) -> dict[str, Any]:
     """What a pass works with besides clock, journal and the like; `memory` is the state table's."""
-    dead_letters = DeadLetters(database, clock)
+    dead_letters, witness = DeadLetters(database, clock), LiveWitness(database, clock)
     return {
         "dead_letters": dead_letters,
         "parking_lot": ParkingLot(database, clock),
         "sources": (JobsSource(database, queue, clock),),
         "memory": WordsOfWorkers(memory, dead_letters, queue, database.place.permanent),
-        "witness": NoBooks(),
-        "reports": Outcomes(database, queue, clock),
+        "witness": witness,
+        "reports": Outcomes(database, queue, clock, at_each_look=witness.look),
     }

@@ -1,0 +1,29 @@
+"""A database whose statements go over a wire, together with the calls to AWS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from fakes.faults import Wire
+from redrive.databases import JobsDatabase
+from redrive.errors import CallFailed
+from redrive.postgres.database import Database, Row
+
+
+class WiredDatabase(Database):
+    """What befalls a statement is for the wire's script to say. A call that AWS would refuse, Postgres cancels."""
+
+    def __init__(self, place: JobsDatabase, connect: Any, wire: Wire) -> None:
+        super().__init__(place, connect)
+        self._wire = wire
+
+    def _run(self, call: str, statement: Any, parameters: Any) -> list[Row]:
+        def act(**given: Any) -> Any:
+            return Database._run(self, call, statement, given)
+
+        try:
+            return self._wire.carry(call, parameters, act)  # type: ignore[return-value]
+        except ClientError as refused:
+            raise CallFailed(call, "QueryCanceled", str(refused)) from refused
