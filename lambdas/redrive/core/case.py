@@ -48,11 +48,6 @@ class Case:
         return self.letter.original_id
 
     @property
-    def goes_by(self) -> frozenset[str]:
-        """All ids that people may name it by."""
-        return frozenset((self.original_id, *self.letter.known_as))
-
-    @property
     def is_presumed(self) -> bool:
         """Whether its copy may have come back where nobody sees it, and nobody told of it."""
         entry = self.entry

@@ -150,6 +150,11 @@ def read_filter(
     return read
 
 
+def ids_of(case: Case) -> frozenset[str]:
+    """All ids that people may name a letter by."""
+    return frozenset((case.original_id, *case.letter.known_as))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """Letters by id, or all that a filter lets through."""
@@ -164,7 +169,7 @@ class Choice:
 
     def takes(self, case: Case) -> bool:
         """Whether a letter in hand is meant, by its current or original id."""
-        if self.ids and not self.ids & case.goes_by:
+        if self.ids and not self.ids & ids_of(case):
             return False
         return self.filter.lets_through(case)
 

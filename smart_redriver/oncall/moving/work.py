@@ -25,7 +25,7 @@ from redrive.passes.ports import DeadLetters
 from redrive.passes.read import read_letters
 from redrive.passes.send_back import Forwarded, delete
 from smart_redriver.oncall.letters.by_copy import ledger_for
-from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.choice import Choice, ids_of
 from smart_redriver.oncall.letters.look import handle_only
 from smart_redriver.oncall.letters.reach import COPY, out_of_reach
 from smart_redriver.oncall.moving.shift import new_owner, shift
@@ -197,7 +197,7 @@ class Work:
         tally.failed.update(f"{fault.call}: {fault.code}" for fault in refused)
         if self._choice.ids:
             for case in (*acted.done, *replaced, *(case for case, _ in acted.skipped)):
-                tally.ids_done |= case.goes_by
+                tally.ids_done |= ids_of(case)
         has_all_ids = bool(self._choice.ids) and self._choice.ids <= tally.ids_done
         if has_all_ids or (self._limit is not None and tally.done >= self._limit):
             self._is_over = True
@@ -207,7 +207,7 @@ class Work:
         refused = {fault.key for fault in acted.faults} if self._choice.ids else set()
         for case in chosen:
             if case.message_id in refused:
-                self._tally.ids_done |= case.goes_by
+                self._tally.ids_done |= ids_of(case)
 
     def _release(self) -> None:
         if self._left:
