@@ -12,6 +12,8 @@ from redrive.postgres import migration
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
 from redrive.postgres.outcomes import Outcomes
 from redrive.postgres.source import JobsSource
+from smart_redriver.oncall.stack.databases import Databases
+from tests.postgres.desk import PostgresDesk
 
 TABLES = """
 create schema work;
@@ -213,3 +215,29 @@ def test_nothing_of_psycopg_is_imported_where_the_origin_is_another():
     source = Path(migration.__file__).parents[1]
     for one in (*source.glob("*.py"), *source.glob("core/*.py"), *source.glob("passes/*.py")):
         assert "import psycopg" not in one.read_text(), one
+
+
+def test_the_command_serves_tables_of_other_names(bench, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bench.place = place
+    desk = PostgresDesk(bench)
+    desk.databases = Databases()
+    columns = 'n, task, body, tries, kind, said, trace, worker, died, tenant, "order"'
+    before = bench.rows(f"select {columns} from work.dead order by n")
+
+    (causes,) = desk("causes", "--json").json["queues"]
+    shown = desk("show", "dlq-1")
+    deleted = desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="2")
+    gone = bench.rows("select 1 from work.dead")
+    undone = desk("undo", "kept.jsonl", "--yes")
+    parked = bench.rows(f"select {columns} from work.parked order by n")
+    replayed = desk("replay", "dlq-1", "parked-2", "--yes")
+
+    assert [(one["cause"], one["in_dlq"]) for one in causes["groups"]] == [("Boom", 2)]
+    assert "no json" in shown.out
+    assert (deleted.code, gone, undone.code, parked) == (0, [], 0, before)
+    assert replayed.code == 0
+    assert bench.rows('select body, tenant, "order" from work."Tasks" order by 1') == [
+        ("b", "red", None),
+        ("no json", "blue", 4),
+    ]

@@ -149,6 +149,19 @@ def test_a_plan_counts_more_letters_than_an_estimate_does(desk, bench):
     assert (plan["count"], plan["is_exact"]) == (10_500, True)
 
 
+def test_a_search_goes_to_the_end_of_a_table_that_is_only_estimated(desk, bench):
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, failed_at) select to_jsonb(n), %s from generate_series(1, 10500) n",
+        (bench.clock.now(),),
+    )
+
+    exported = desk("export", "kept.jsonl", "--from-dlq", "--contains", "10499", "--json")
+    peeked = desk("letters", "--limit", "20000", "--contains", "10499", "--json")
+
+    assert (exported.json["count"], exported.json["is_complete"]) == (1, True)
+    assert (peeked.json["seen"], len(peeked.json["letters"])) == (10_500, 1)
+
+
 # Sending back.
 
 

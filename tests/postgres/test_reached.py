@@ -130,3 +130,20 @@ def test_a_password_is_asked_for_with_the_latest_login(monkeypatch):
 
     assert asked[0] == "first"
     assert asked[-1] == "second"
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"RedriveDatabase": "{}"}, "RedriveDatabase"),
+        ({"RedriveQueue": ""}, "has no output OrdersRedriveQueue. Deploy it anew."),
+    ],
+)
+def test_outputs_that_this_version_does_not_know_are_a_sentence(desk, told, sentence):
+    outputs = json.loads(desk.outputs()["OrdersRedriver"]) | told
+    desk.clients["cloudformation"].stacks[STACK] = {"OrdersRedriver": json.dumps(outputs)}
+
+    ran = desk("status")
+
+    assert ran.code == 1
+    assert sentence in ran.err

@@ -101,7 +101,7 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: boo
 
     `is_sent`: whether they are to go to their source queues.
     """
-    facts = facts_of(session, from_dlq=from_dlq, exactly=choice.is_all)
+    facts = facts_of(session, from_dlq=from_dlq, exactly=not choice.ids)
     # A count is a minute old: where it shows nothing, there may be something.
     meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
     if not from_dlq:

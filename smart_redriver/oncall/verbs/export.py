@@ -22,7 +22,7 @@ LONGEST_EXPORT = timedelta(minutes=9)
 def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
     """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
-    facts = facts_of(session, from_dlq=from_dlq)
+    facts = facts_of(session, from_dlq=from_dlq, exactly=True)
     depth, count = facts.depth, 0
     with ExportFile(file, session.name_of) as export_file:
         look = Look(

@@ -12,7 +12,7 @@ from redrive.settings import Settings
 from smart_redriver.oncall.letters.choice import Filter
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import held_entries
-from smart_redriver.oncall.letters.look import Look
+from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
 from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
@@ -22,7 +22,7 @@ from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Exit:
     """Show at most `limit` letters, grouped by cause. Raises CallFailed and Refused."""
-    depth = session.dead_letters.facts().depth
+    depth = session.lodging.facts(dlq=True, exactly=limit > SHORT_LOOK_LETTERS).depth
     found: list[Case] = []
     look = Look(session=session, out_of=session.dead_letters, limit=min(limit, depth))
     with look:

@@ -97,7 +97,7 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     with Look(
         session=session,
         out_of=session.parking_lot,
-        limit=session.parking_lot.facts().depth,
+        limit=session.lodging.facts(dlq=False, exactly=True).depth,
     ) as look:
         for case in _known(look, left):
             met.add(case.message_id)

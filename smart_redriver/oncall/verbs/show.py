@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
-from redrive.core.case import Case
 from redrive.core.hearing import Told
 from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
@@ -18,10 +16,9 @@ from smart_redriver.oncall.letters.failures import (
     last_failure,
     traceback_lines,
 )
-from smart_redriver.oncall.letters.hiding import belongs, hidden_in_words
+from smart_redriver.oncall.letters.finding import look_for
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
-from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.letters.of_target import (
     given_back,
     log_group_of,
@@ -53,8 +50,6 @@ _WHERE = {
 #: Of a FIFO queue.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, what became of it is not known yet"
 
-_LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -76,7 +71,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     entry = find_entry(session, message_id)
     ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
     ids |= {entry.kept_id} if entry and entry.kept_id else set()
-    found, hidden, there = _look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
+    found, hidden, seen = look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
     if entry is None and found is None and session.lodging.finds_by_id:
         raise Refused(
             f"Nobody knows {message_id}: it is in neither table, nor in the ledger. An id is a row's number with dlq- or "
@@ -94,7 +89,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     if not (wanted.log_group or failure):
         wanted = replace(wanted, log_group=log_group_of(target))
     log = _log_of(session, entry, failure, letter, wanted)
-    where = there or _where(session, entry, hidden)
+    where = _WHERE[seen] if seen else _where(session, entry, hidden)
     session.terminal.result(
         {
             "where": where,
@@ -122,44 +117,6 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     if wanted.logs:
         _tell_log(session, log)
     return Exit.DONE
-
-
-def _look_for(
-    session: Session, choice: Choice, entry: Entry | None, limit: int
-) -> tuple[Case | None, str | None, str | None]:
-    """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it.
-
-    Beside it how it is hidden, where it is there and was not met although all that can be was looked at; and where it
-    is, if looking has told that for sure.
-    """
-    in_lot = entry is not None and entry.status is Status.PARKED
-    if session.lodging.finds_by_id:
-        return _find(session, choice, in_lot=in_lot)
-    if entry is not None and entry.status not in _LOOKED_FOR:
-        return None, None, None
-    out_of = session.letters_in(dlq=not in_lot)
-    facts = out_of.facts()
-    if not facts.depth or not limit:
-        return None, None, None
-    found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
-    session.terminal.say(look.cost())
-    session.terminal.say()
-    is_missed = found is None and look.seen < limit and not look.is_cut_short
-    if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
-        return None, hidden_in_words(entry, facts, session.clock()), None
-    return found, None, None
-
-
-def _find(
-    session: Session, choice: Choice, *, in_lot: bool
-) -> tuple[Case | None, str | None, str | None]:
-    """The letter by its id, where it most likely is first."""
-    for is_parked in (in_lot, not in_lot):
-        out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
-        found, _ = find(session, out_of, choice.takes, sys.maxsize)
-        if found is not None:
-            return found, None, _WHERE[Status.PARKED if is_parked else Status.RETURNED]
-    return None, None, None
 
 
 def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> str:

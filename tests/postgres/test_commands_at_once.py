@@ -1,0 +1,64 @@
+"""Two commands at once, one of which stands still in the middle until its lease is over: each letter is one's, and there once."""
+
+from collections import Counter
+
+import pytest
+
+from fakes.faults import Wire
+from tests.postgres.desk import PostgresDesk
+from tests.postgres.test_command_crashes import LETTERS, VERBS, kept, prepare, run
+
+#: By the statement in which each stands still.
+STANDING = {
+    "replay from the DLQ": "RedriveLetters",
+    "park": "ParkLetters",
+    "delete from the DLQ": "DeleteLetters",
+}
+
+
+@pytest.fixture
+def desk(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return PostgresDesk(bench)
+
+
+@pytest.mark.parametrize("second", STANDING)
+@pytest.mark.parametrize("first", STANDING)
+def test_a_command_that_overtakes_another_leaves_each_letter_in_one_place(
+    desk, bench, first, second
+):
+    prepare(desk, first)
+    ended = []
+
+    def stand_still(call):
+        if call.operation == STANDING[first] and not ended:
+            ended.append("begun")
+            # It waits for the lease, which ends while the first stands still.
+            ended.append(run(desk, VERBS[second][0]))
+
+    assert run(desk, VERBS[first][0], Wire(stand_still))
+
+    there = bench.everywhere()
+    assert ended == ["begun", True]
+    assert there + (kept() - there) == Counter(LETTERS)
+    assert not bench.payloads("jobs_dlq")
+
+
+@pytest.mark.parametrize("verb", STANDING)
+def test_a_pass_that_overtakes_a_command_leaves_each_letter_in_one_place(desk, bench, verb):
+    prepare(desk, verb)
+    reports = []
+
+    def stand_still(call):
+        if call.operation == STANDING[verb] and not reports:
+            bench.clock.advance(120)
+            reports.append(bench.run_pass(initial_window=2, base_delay_seconds=0))
+
+    assert run(desk, VERBS[verb][0], Wire(stand_still))
+
+    assert reports[0].redriven > 0
+    there = bench.everywhere()
+    assert there + (kept() - there) == Counter(LETTERS)
+    bench.clock.advance(600)
+    bench.live(steps=20)
+    assert all(count == 1 for count in bench.everywhere().values())
