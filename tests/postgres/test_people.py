@@ -61,6 +61,11 @@ def test_the_doctor_finds_a_prepared_database_well_but_for_tls(told, capsys):
         ),
         ("drop index jobs_run_after_idx", 0, "warn  index on jobs.run_after"),
         ("grant delete on jobs to smart_redriver", 0, "warn  no delete on jobs: revoke it"),
+        (
+            "alter table jobs_dlq add column host text",
+            0,
+            "warn  no further columns of jobs_dlq: not kept of a letter that leaves it: host;",
+        ),
     ],
 )
 def test_the_doctor_names_what_is_not_well_and_what_to_do(bench, told, capsys, harm, code, line):

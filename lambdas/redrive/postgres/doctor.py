@@ -84,12 +84,20 @@ def _columns(database: Database, table: str) -> Iterator[Finding]:
     of_table = [one for one in COLUMNS if one.startswith(f"{known[table]}.")]
     wanted = {*(place.column(one) for one in of_table), *place.carried}
     rows = database.run("Examine", sql.Composed([_COLUMN_NAMES]), {"table": quoted(table)})
-    missing = sorted(wanted - {name for (name,) in rows})
+    there = {name for (name,) in rows}
+    missing, further = sorted(wanted - there), sorted(there - wanted)
     yield Finding(
         what=f"columns of {table}",
         is_well=not missing,
         advice=f"missing: {', '.join(missing)}; name them in `columns`, or add them",
     )
+    if table == place.dead_letters and further:
+        yield Finding(
+            what=f"no further columns of {table}",
+            is_well=False,
+            advice=f"not kept of a letter that leaves it: {', '.join(further)}; name in `carried` what {place.jobs} has too",
+            is_needed=False,
+        )
 
 
 def _rights(database: Database) -> Iterator[Finding]:
