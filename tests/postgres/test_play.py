@@ -27,7 +27,6 @@ from simulator.scenarios import named
         "9",
         "11",
         "12",
-        "13",
         "13:60",
         "14",
         "14:900:50",
@@ -61,6 +60,9 @@ def test_letters_of_a_broken_downstream_wait_together_and_the_others_flow(own):
     played = scenario.played(0)
     played.world.close()
 
+    assert list(breaches_of_run(scenario.limits, played.measures)) == []
+    assert (played.measures.lost, played.measures.repeated) == (0, 0)
+    assert played.measures.parked_wrongly == 0
     assert played.measures.wasted <= 150
     assert played.measures.drained_after_minutes <= 30
 
