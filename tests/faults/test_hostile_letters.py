@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from fakes.faults import Call, Mishap, refuse
 from redrive.targets import Origin, Target
 from tests.faults.stage import DLQ, FUNCTION, LOT, MACHINE, PLACE, QUEUE, TOPIC, WEB, Stage
 from tests.faults.stories import RULE, SCHEDULE, SUBSCRIPTIONS, envelope, record
@@ -38,7 +40,7 @@ def of_schedule(target: str, body: str = EVENT, **more: str) -> tuple[Origin, st
     return Origin.SCHEDULER, body, {"SCHEDULE_ARN": SCHEDULE, "TARGET_ARN": target} | more
 
 
-def universal(call: str, **fields: str) -> tuple[Origin, str, dict[str, str]]:
+def universal(call: str, **fields: Any) -> tuple[Origin, str, dict[str, str]]:
     return of_schedule(f"arn:aws:scheduler:::aws-sdk:{call}", json.dumps(fields | {"was": NAME}))
 
 
@@ -75,6 +77,32 @@ HOSTILE: dict[str, tuple[tuple[Origin, str, dict[str, str]], str]] = {
     "a call of a schedule's that is not served": (
         universal("iam:createUser", UserName="mallory"),
         "UNKNOWN_ORIGIN",
+    ),
+    "a call of a schedule's with an empty message": (
+        universal(
+            "sqs:sendMessage",
+            QueueUrl="https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+            MessageBody="",
+        ),
+        "INCOMPLETE",
+    ),
+    "with an attribute that SQS takes from nobody": (
+        universal(
+            "sqs:sendMessage",
+            QueueUrl="https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+            MessageBody=NAME,
+            MessageAttributes={"a": {"DataType": "String", "StringValue": ""}},
+        ),
+        "UNDELIVERABLE",
+    ),
+    "with an attribute that is named like the topic": (
+        universal(
+            "sns:publish",
+            TopicArn=TOPIC,
+            Message=NAME,
+            MessageAttributes={"TopicArn": {"DataType": "String", "StringValue": ""}},
+        ),
+        "UNDELIVERABLE",
     ),
     "a call of a schedule's for another queue": (
         universal("sqs:sendMessage", QueueUrl=LINK_LOCAL, MessageBody=NAME),
@@ -170,6 +198,31 @@ def test_what_a_letter_says_leads_nobody_elsewhere(links: dict[str, str]) -> Non
         json.loads(one) for one in stage.web.taken
     ]
     assert sum(stage.taken().values()) == 1
+
+
+@pytest.mark.parametrize("code", ["MissingParameter", "SomethingNew"])
+def test_a_letter_that_its_queue_refuses_for_itself_keeps_no_other_back(code: str) -> None:
+    """It is the oldest: were the circuit opened for it, it would be the canary of every trial."""
+    stage = Stage(origin=Origin.SCHEDULER, targets=(Target.parse(QUEUE),))
+    told = {"SCHEDULE_ARN": SCHEDULE, "TARGET_ARN": QUEUE}
+    stage.put("letter-bad-0", "letter-bad-0", **told)
+    refused = ClientError({"Error": {"Code": code, "Message": "no"}}, "SendMessageBatch")
+
+    def script(call: Call) -> Mishap | None:
+        bodies = [one.get("MessageBody") for one in call.request.get("Entries", ())]
+        is_to_queue = str(call.request.get("QueueUrl", "")).endswith("/orders")
+        return refuse(refused) if is_to_queue and "letter-bad-0" in bodies else None
+
+    for number in range(300):
+        if number % 10 == 1 and number < 120:
+            name = f"letter-sqs-{number}"
+            stage.put(name, name, **told)
+        stage.run_pass(script)
+
+    assert sum(stage.taken().values()) == 12
+    assert not any(name.startswith("letter-sqs") for name in stage.resting(DLQ))
+    reason = "UNDELIVERABLE" if code == "MissingParameter" else "GAVE_UP"
+    assert stage.parked_for() == {"letter-bad-0": reason}
 
 
 def test_a_letter_near_its_expiry_is_parked_in_the_pass_whose_target_refuses_it() -> None:

@@ -294,6 +294,12 @@ class TestScheduler:
         "letter",
         [
             universal("sns:publish", TopicArn=TOPIC_ARN),
+            universal("sns:publish", TopicArn=TOPIC_ARN, Message=""),
+            universal(
+                "sqs:sendMessage",
+                QueueUrl="https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+                MessageBody="",
+            ),
             universal("lambda:invoke", FunctionName="orders", Payload={"a": 1}),
         ],
     )

@@ -90,7 +90,23 @@ class TestQueue:
             "image": {"DataType": "Binary", "BinaryValue": b"\x00"}
         }
 
-    @pytest.mark.parametrize("attributes", [7, {"a": 7}, {"a": {"DataType": "String"}}])
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            7,
+            {"a": 7},
+            {"a": {"DataType": "String"}},
+            {"a": {"DataType": "String", "StringValue": ""}},
+            {"a": {"DataType": "Binary", "BinaryValue": ""}},
+            {"a": {"DataType": "Binary", "StringValue": "a"}},
+            {"a": {"DataType": "Text", "StringValue": "a"}},
+            {"a": {"DataType": "String.\ud800", "StringValue": "a"}},
+            {"": {"DataType": "String", "StringValue": "a"}},
+            {"a..b": {"DataType": "String", "StringValue": "a"}},
+            {"Amazon.a": {"DataType": "String", "StringValue": "a"}},
+            {"a" * 257: {"DataType": "String", "StringValue": "a"}},
+        ],
+    )
     def test_attributes_that_are_none_are_the_letters_fault(self, attributes: Any) -> None:
         letter = universal(
             "sqs:sendMessage", **SQS_SEND, MessageBody="b", MessageAttributes=attributes

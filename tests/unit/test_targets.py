@@ -234,6 +234,57 @@ class TestWhatIsAnswered:
 
         assert [(one.code, one.is_refusal) for one in done.faults] == [("InvalidTopic", True)]
 
+    def test_what_sns_says_of_an_attribute_that_is_called_like_the_topic_is_the_letters_fault(
+        self,
+    ) -> None:
+        class Sns:
+            def publish(self, **request: Any) -> Any:
+                detail = "Invalid parameter: The message attribute 'TopicArn' must not be so."
+                raise denial("InvalidParameter", detail)
+
+        done = source(TOPIC, Origin.EVENTBRIDGE, Sns()).deliver(going(of_rule()))
+
+        assert [(one.code, one.is_of_content) for one in done.faults] == [
+            ("InvalidParameter", True)
+        ]
+
+    @pytest.mark.parametrize("is_whole", [False, True])
+    def test_an_answer_of_a_queue_that_nobody_knows_is_a_bounce(self, is_whole: bool) -> None:
+        sqs = Sqs()
+        if is_whole:
+            sqs.fail = lambda entries: denial("SomethingNew")
+        else:
+            sqs.refuse = lambda entry: "SomethingNew" if entry["Id"] == "1" else None
+
+        done = source(QUEUE, Origin.SNS, sqs).deliver(going(*several(sent("b"), 2)))
+
+        letters = ["m0", "m1"] if is_whole else ["m1"]
+        assert done.bounced == dict.fromkeys(letters, "SomethingNew")
+        assert (list(done.new_ids), done.faults) == ([] if is_whole else ["m0"], [])
+
+    @pytest.mark.parametrize("code", ["AccessDenied", "KmsDisabled", "KMS.InvalidStateException"])
+    def test_a_queue_that_is_closed_is_a_refusal(self, code: str) -> None:
+        sqs = Sqs()
+        sqs.fail = lambda entries: denial(code)
+
+        done = source(QUEUE, Origin.SNS, sqs).deliver(going(sent("b")))
+
+        assert (done.refused is not None, done.bounced) == (True, {})
+
+    def test_a_message_that_sqs_finds_empty_keeps_no_other_back(self) -> None:
+        """A whole call is refused for it, as AWS was recorded to do."""
+        sqs = Sqs()
+        sqs.fail = lambda entries: (
+            denial("MissingParameter") if any(not one["MessageBody"] for one in entries) else None
+        )
+
+        done = source(QUEUE, Origin.EVENTBRIDGE, sqs).deliver(
+            going(replace(of_rule(body=""), message_id="bad"), *several(of_rule(), 2))
+        )
+
+        assert [(one.key, one.is_of_content) for one in done.faults] == [("bad", True)]
+        assert list(done.new_ids) == ["m0", "m1"]
+
     def test_a_queue_whose_url_is_not_told_is_a_refusal(self) -> None:
         done = source(QUEUE, Origin.SNS, Sqs("NonExistentQueue")).deliver(
             going(*several(sent("b"), 2))

@@ -55,7 +55,7 @@ class Record:
 class Request:
     """A call that a schedule was to make: of what, as it is named there, with which parameters.
 
-    `content` is what the call hands over; `is_complete` false where that is missing or no text.
+    `content` is what the call hands over; `is_complete` false where that is missing, empty or no text.
     """
 
     kind: TargetKind
@@ -131,7 +131,9 @@ def read_request(target_arn: str, body: str) -> Request | None:
     fields = {name[:1].upper() + name[1:]: value for name, value in fields.items()}
     kind, place, content_field = served
     content = fields.get(content_field)
-    is_complete = isinstance(content, str) or (content is None and content_field in _OPTIONAL)
+    is_complete = (isinstance(content, str) and content != "") or (
+        content in (None, "") and content_field in _OPTIONAL
+    )
     return Request(
         kind=kind,
         resource=_resource(fields, place),

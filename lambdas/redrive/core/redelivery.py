@@ -7,12 +7,12 @@ before, the others are a fault of the letter's content.
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from redrive.core.letter import Attribute, Letter
+from redrive.core.attributes_of_call import attributes_of
+from redrive.core.letter import Letter
 from redrive.core.letter_shapes import (
     Envelope,
     Request,
@@ -53,7 +53,7 @@ def message_for_queue(letter: Letter, origin: Origin) -> Letter:
     return replace(
         letter,
         body=_content(request),
-        attributes=_attributes(request.fields.get("MessageAttributes")),
+        attributes=attributes_of(request.fields.get("MessageAttributes")),
         group_id=group_id if isinstance(group_id, str) else None,
     )
 
@@ -108,7 +108,7 @@ def publication_of(letter: Letter, origin: Origin) -> dict[str, Any]:
     for name in ("Subject", "MessageStructure", "MessageGroupId"):
         if isinstance(value := request.fields.get(name), str):
             publication[name] = value
-    if attributes := _attributes(request.fields.get("MessageAttributes")):
+    if attributes := attributes_of(request.fields.get("MessageAttributes")):
         publication["MessageAttributes"] = attributes
     return publication
 
@@ -170,25 +170,7 @@ def _request(letter: Letter, origin: Origin) -> Request | None:
 
 
 def _content(request: Request) -> str:
-    if request.content is None:
+    """What the call hands over. Raises ValueError where that is nothing: SQS and SNS take no empty message."""
+    if not request.content:
         raise ValueError("the call has no content")
     return request.content
-
-
-def _attributes(given: object) -> dict[str, Attribute]:
-    """Message attributes as they stand in a call's parameters. Raises ValueError for what is none."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise ValueError("message attributes that are none")  # noqa: TRY004 - the letter's fault, not a caller's
-    return {name: _attribute(value) for name, value in given.items()}
-
-
-def _attribute(given: object) -> Attribute:
-    fields = given if isinstance(given, dict) else {}
-    kind, text, binary = (fields.get(one) for one in ("DataType", "StringValue", "BinaryValue"))
-    if isinstance(kind, str) and isinstance(text, str):
-        return {"DataType": kind, "StringValue": text}
-    if isinstance(kind, str) and isinstance(binary, str):
-        return {"DataType": kind, "BinaryValue": base64.b64decode(binary, validate=True)}
-    raise ValueError("a message attribute that is none")
