@@ -116,6 +116,20 @@ HOSTILE: dict[str, tuple[tuple[Origin, str, dict[str, str]], str]] = {
         (Origin.SNS, envelope(NAME, STRANGER), {}),
         "UNKNOWN_ORIGIN",
     ),
+    "an envelope of another topic": (
+        (
+            Origin.SNS,
+            with_fields(
+                envelope(NAME, STRANGER), TopicArn=f"arn:aws:sns:{PLACE}:admin", UnsubscribeURL=None
+            ),
+            {},
+        ),
+        "UNKNOWN_ORIGIN",
+    ),
+    "what wants a subscription confirmed": (
+        (Origin.SNS, with_fields(envelope(NAME, STRANGER), Type="SubscriptionConfirmation"), {}),
+        "UNKNOWN_ORIGIN",
+    ),
     "an envelope whose links lead to a file": (
         (
             Origin.SNS,
@@ -223,6 +237,19 @@ def test_a_letter_that_its_queue_refuses_for_itself_keeps_no_other_back(code: st
     assert not any(name.startswith("letter-sqs") for name in stage.resting(DLQ))
     reason = "UNDELIVERABLE" if code == "MissingParameter" else "GAVE_UP"
     assert stage.parked_for() == {"letter-bad-0": reason}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"TopicArn": f"arn:aws:sns:{PLACE}:admin"}, {"Type": "SubscriptionConfirmation"}]
+)
+def test_an_only_endpoint_is_posted_nothing_of_others(changes: dict[str, str]) -> None:
+    stage = Stage(origin=Origin.SNS, targets=(SUBSCRIBERS[-1],))
+    stage.put(NAME, with_fields(envelope(NAME, SUBSCRIPTIONS[WEB]), **changes))
+
+    stage.run_pass()
+
+    assert stage.web.taken == []
+    assert stage.parked_for() == {NAME: "UNKNOWN_ORIGIN"}
 
 
 def test_a_letter_near_its_expiry_is_parked_in_the_pass_whose_target_refuses_it() -> None:

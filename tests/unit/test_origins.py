@@ -95,6 +95,47 @@ class TestSns:
     def test_where_no_subscription_is_listed_the_only_target_takes_every_envelope(self) -> None:
         assert whose(of_sns(), Origin.SNS, QUEUE) == QUEUE_ARN
 
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"TopicArn": f"{TOPIC_ARN}-of-others"},
+            {"TopicArn": f"{TOPIC_ARN}-of-others", "UnsubscribeURL": None},
+            {"UnsubscribeURL": None, "TopicArn": TOPIC_ARN.replace("123456789012", "2" * 12)},
+            {"UnsubscribeURL": f"https://sns/?SubscriptionArn={OTHER_SUBSCRIPTION}"},
+            {"Message": 7},
+            {"Type": "SubscriptionConfirmation"},
+            {"Type": "UnsubscribeConfirmation"},
+        ],
+    )
+    @pytest.mark.parametrize("place", [QUEUE_ARN, FUNCTION_ARN, ENDPOINT.place])
+    def test_an_envelope_that_is_not_of_the_listed_subscription_is_nobodys(
+        self, place: str, changes: dict[str, Any]
+    ) -> None:
+        assert whose(of_sns(**changes), Origin.SNS, subscribed(place)) is UNKNOWN
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"UnsubscribeURL": f"https://sns/?SubscriptionArn={TOPIC_ARN}-of-others:1"},
+            {"Type": "SubscriptionConfirmation"},
+            {"Type": "SubscriptionConfirmation", "TopicArn": None},
+        ],
+    )
+    def test_what_contradicts_itself_or_wants_a_confirmation_is_nobodys(
+        self, changes: dict[str, Any]
+    ) -> None:
+        assert whose(of_sns(**changes), Origin.SNS, ENDPOINT) is UNKNOWN
+
+    def test_an_envelope_of_the_topic_is_of_its_only_subscription(self) -> None:
+        listed = subscribed(FUNCTION_ARN)
+
+        assert whose(of_sns(UnsubscribeURL=None), Origin.SNS, listed) == FUNCTION_ARN
+
+    def test_an_applications_own_notification_is_a_raw_message(self) -> None:
+        letter = sent('{"Type": "Notification", "Message": "an order"}')
+
+        assert whose(letter, Origin.SNS, subscribed(QUEUE_ARN)) == QUEUE_ARN
+
     def test_a_function_needs_the_envelope(self) -> None:
         assert whose(of_sns(), Origin.SNS, FUNCTION) == FUNCTION_ARN
         assert whose(sent("an order"), Origin.SNS, FUNCTION) is INCOMPLETE
@@ -271,6 +312,30 @@ class TestScheduler:
         self, letter: Letter, place: str
     ) -> None:
         assert whose(letter, Origin.SCHEDULER, *ALL) == place
+
+    @pytest.mark.parametrize(
+        ("place", "name", "is_it"),
+        [
+            ("eu-west-1:123456789012", "orders", True),
+            ("eu-west-1:123456789012", "123456789012:function:orders", True),
+            ("eu-west-1:210987654321", "orders", False),
+            ("eu-west-1:210987654321", "123456789012:function:orders", True),
+            ("us-east-1:123456789012", "orders", False),
+            ("us-east-1:123456789012", "123456789012:function:orders", False),
+            ("us-east-1:210987654321", FUNCTION_ARN, True),
+            ("", "orders", False),
+        ],
+    )
+    def test_a_name_means_the_function_of_the_schedules_own_account_and_region(
+        self, place: str, name: str, is_it: bool
+    ) -> None:
+        letter = of_schedule(
+            "arn:aws:scheduler:::aws-sdk:lambda:invoke",
+            json.dumps({"FunctionName": name}),
+            SCHEDULE_ARN=f"arn:aws:scheduler:{place}:schedule/default/orders",
+        )
+
+        assert whose(letter, Origin.SCHEDULER, FUNCTION) == (FUNCTION_ARN if is_it else UNKNOWN)
 
     @pytest.mark.parametrize(
         "letter",

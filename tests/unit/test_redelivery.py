@@ -28,6 +28,7 @@ from tests.unit.origin_letters import (
     ENDPOINT,
     FUNCTION,
     MACHINE_ARN,
+    QUEUE_ARN,
     SUBSCRIPTION,
     TOPIC_ARN,
     WEB,
@@ -68,6 +69,12 @@ class TestQueue:
         message = message_for_queue(letter, origin)
 
         assert (message.body, message.attributes) == (letter.body, {})
+
+    @pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
+    def test_what_sqs_moved_from_the_queue_keeps_its_attributes(self, origin: Origin) -> None:
+        moved = replace(sent("an order", Tenant="blue"), source_arn=QUEUE_ARN, group_id="g")
+
+        assert message_for_queue(moved, origin) == moved
 
     def test_a_schedules_own_message_has_body_attributes_and_group(self) -> None:
         given_attributes = {
@@ -167,6 +174,10 @@ class TestFunction:
         event = event_for_function(of_sns(Message="\ud83d"), Origin.SNS, FUNCTION)
 
         assert json.loads(event)["Records"][0]["Sns"]["Message"] == "\ud83d"
+
+    def test_what_wants_a_confirmation_makes_no_event(self) -> None:
+        with pytest.raises(ValueError, match="envelope"):
+            event_for_function(of_sns(Type="SubscriptionConfirmation"), Origin.SNS, FUNCTION)
 
     def test_a_raw_letter_makes_no_event(self) -> None:
         with pytest.raises(ValueError, match="envelope"):

@@ -1,4 +1,4 @@
-"""What letters of other origins than SQS look like: SNS's envelope, Lambda's record, Scheduler's request. Pure.
+"""What letters of other origins than SQS look like: Lambda's record, Scheduler's request. Pure.
 
 Whoever may send to a DLQ may write anything into a letter, so that reading never raises, and what it yields is a
 claim: which target it means is for `origins` to look up among those that are listed.
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from redrive.core.letter import Attribute
 from redrive.targets import TargetKind
@@ -31,14 +30,6 @@ _SERVED_CALLS = {
 }
 #: What these calls do without.
 _OPTIONAL = frozenset({"Payload", "Input"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """What SNS puts around a message: `fields` as they are in the body, `subscription` whose delivery it is."""
-
-    fields: Mapping[str, Any]
-    subscription: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,23 +68,9 @@ def well_formed_id(text: object) -> str | None:
     return text if isinstance(text, str) and _ID.fullmatch(text) else None
 
 
-def read_envelope(body: str) -> Envelope | None:
-    """SNS's envelope; None where the body is none."""
-    fields = _read_object(body)
-    if fields is None or fields.get("Type") != "Notification":
-        return None
-    needed = ("MessageId", "TopicArn", "Message", "Timestamp")
-    if not all(isinstance(fields.get(name), str) for name in needed):
-        return None
-    subscription = _subscription(fields.get("UnsubscribeURL"))
-    if subscription is not None and not subscription.startswith(f"{fields['TopicArn']}:"):
-        return None  # SNS names a subscription of the topic
-    return Envelope(fields=fields, subscription=subscription)
-
-
 def read_record(body: str) -> Record | None:
     """The record of an invocation; None where the body is none."""
-    fields = _read_object(body)
+    fields = read_object(body)
     context = fields.get("requestContext") if fields else None
     if fields is None or not isinstance(context, dict) or "version" not in fields:
         return None
@@ -124,7 +101,7 @@ def read_request(target_arn: str, body: str) -> Request | None:
     """The call of a universal target; None for a call that is not served, or whose parameters can't be read."""
     named = _UNIVERSAL.fullmatch(target_arn)
     served = _SERVED_CALLS.get(f"{named[1]}:{named[2].lower()}") if named else None
-    fields = _read_object(body) if served else None
+    fields = read_object(body) if served else None
     if served is None or fields is None:
         return None
     # Scheduler takes QueueUrl as well as queueUrl.
@@ -152,17 +129,6 @@ def _resource(fields: Mapping[str, Any], place: str) -> str:
     return (f"{name}:{qualifier}" if is_apart else name).removesuffix(":$LATEST")
 
 
-def _subscription(unsubscribe_url: object) -> str | None:
-    """The ARN in the query of SNS's link."""
-    if not isinstance(unsubscribe_url, str):
-        return None
-    try:
-        named = parse_qs(urlsplit(unsubscribe_url).query).get("SubscriptionArn", [])
-    except ValueError:
-        return None
-    return named[0] if len(named) == 1 else None
-
-
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no JSON")
 
@@ -171,7 +137,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 _BETWEEN = re.compile(r"[ \t\n\r]*")
 
 
-def _read_object(text: str) -> dict[str, Any] | None:
+def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object that a text is; None where it is anything else."""
     try:
         read = _DECODER.decode(text)

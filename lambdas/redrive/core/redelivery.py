@@ -14,18 +14,20 @@ from typing import Any
 from redrive.core.attributes_of_call import attributes_of
 from redrive.core.letter import Letter
 from redrive.core.letter_shapes import (
-    Envelope,
     Request,
-    read_envelope,
     read_record,
     read_request,
     text_of,
 )
 from redrive.core.outgoing import Outgoing
+from redrive.core.sns_envelope import Envelope, read_envelope
 from redrive.targets import Origin, Target
 
 #: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 _EXECUTION_NAME_LENGTH = 80
+
+#: What each of its letters carries.
+_MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +42,12 @@ class Execution:
 def message_for_queue(letter: Letter, origin: Origin) -> Letter:
     """The message of a queue, as a letter: body and the publisher's attributes as they are.
 
-    Rules and schedules put attributes on the letter that tell of the failure; the queue was to get the body alone.
+    Rules and schedules put attributes on the letter that tell of the failure; the queue was to get the body alone. What
+    SQS moved from the queue is the message that the queue had.
     A schedule's own SendMessage gives body, attributes and group; its delay was before the first try, and is over.
     New: MessageId, time of sending, receive count.
     """
-    if origin not in (Origin.EVENTBRIDGE, Origin.SCHEDULER):
+    if (mark := _MARKS.get(origin)) is None or text_of(letter.attributes, mark) is None:
         return letter
     request = _request(letter, origin)
     if request is None:
@@ -117,7 +120,7 @@ def _sns_event(letter: Letter, target: Target) -> bytes:
     """The event that SNS makes of its envelope for a function, whose names differ a little from the envelope's."""
     envelope = read_envelope(letter.body)
     subscription = (envelope.subscription if envelope else None) or target.subscription
-    if envelope is None or subscription is None:
+    if envelope is None or not envelope.is_notification or subscription is None:
         raise ValueError("no envelope of SNS that names its subscription")
     event = {
         "Records": [
