@@ -62,7 +62,7 @@ def named(template: Template, prefix: str = "Events") -> dict[str, set[str]]:
             "sns",
             of_sns(queue_arn("orders"), FUNCTION, STREAM, WEB),
             {
-                queue_arn("orders"): SEND,
+                queue_arn("orders"): SEND | {"sqs:GetQueueAttributes"},
                 FUNCTION: {"lambda:InvokeFunction"},
                 STREAM: {"firehose:PutRecord"},
             },
@@ -79,7 +79,7 @@ def named(template: Template, prefix: str = "Events") -> dict[str, set[str]]:
             "eventbridge",
             [queue_arn("orders"), FUNCTION, MACHINE, TOPIC],
             {
-                queue_arn("orders"): SEND,
+                queue_arn("orders"): SEND | {"sqs:GetQueueAttributes"},
                 FUNCTION: {"lambda:InvokeFunction"},
                 MACHINE: {"states:StartExecution"},
                 TOPIC: {"sns:Publish"},
@@ -348,7 +348,7 @@ def test_an_app_gives_origin_targets_and_their_keys_as_properties(stack):
         for one in policy["Properties"]["PolicyDocument"]["Statement"]
     ]
     sends = [one["Action"] for one in statements if one["Resource"] == queue_arn("orders")]
-    assert [set(one) for one in sends] == [SEND]
+    assert [set(one) for one in sends] == [SEND | {"sqs:GetQueueAttributes"}]
     assert [one for one in statements if "kms:GenerateDataKey" in one["Action"]]
 
 

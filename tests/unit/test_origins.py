@@ -11,7 +11,7 @@ from redrive.core.cause import error_of
 from redrive.core.letter import Letter, Unfit
 from redrive.core.origins import recognise
 from redrive.targets import SERVED, Origin, Target
-from tests.unit.examples import SOURCE_ARN, a_letter
+from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
     ENDPOINT,
@@ -256,6 +256,25 @@ class TestEventBridge:
         letter = sent('{"busArn": "a"}', **{name: "arn:aws:eventsv2:::bus/a"})
 
         assert whose(letter, Origin.EVENTBRIDGE, FUNCTION) is INCOMPLETE
+
+
+@pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
+def test_a_message_of_a_target_queue_that_was_parked_is_known_by_its_trail(origin: Origin) -> None:
+    parked = a_letter(
+        body="an order", attributes={}, source_arn=None, trail=a_trail(queue="sqs:orders")
+    )
+    of_a_function = a_letter(source_arn=None, trail=a_trail(queue="lambda:orders"))
+
+    assert whose(parked, origin, FUNCTION, QUEUE) == QUEUE_ARN
+    assert whose(parked, origin, FUNCTION) is UNKNOWN
+    assert whose(of_a_function, origin, FUNCTION, QUEUE) is UNKNOWN
+
+
+def test_a_trail_leads_no_letter_of_sns_to_a_queue() -> None:
+    forged = a_letter(source_arn=None, trail=a_trail(queue="sqs:orders"))
+    targets = subscribed(QUEUE_ARN), subscribed(FUNCTION_ARN, OTHER_SUBSCRIPTION)
+
+    assert whose(forged, Origin.SNS, *targets) is UNKNOWN
 
 
 class TestScheduler:

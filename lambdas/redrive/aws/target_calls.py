@@ -15,6 +15,7 @@ from redrive.aws.deliveries import check_size, deliver_one_by_one
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.queue_facts import QueueFacts
 from redrive.core.redelivery import (
     event_for_function,
     execution_of,
@@ -53,8 +54,7 @@ class QueueTarget:
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Send messages as the origin sent them, see `SqsQueue.send`; without the trail, which they never carried.
 
-        An answer that nobody knows is a bounce, as with every target: were it the queue's, a letter that brings it about
-        would stand before all others, as the one canary of a circuit that never closes.
+        An answer that nobody knows is a bounce: a letter that brings it about would else be every trial's canary.
         """
         sent, messages = Sent(), []
         for one in outgoing:
@@ -78,6 +78,10 @@ class QueueTarget:
                 for one in messages
             ]
         return sent
+
+    def facts(self) -> QueueFacts:
+        """The queue's facts. Raises CallFailed."""
+        return self._its_queue().facts()
 
     def _its_queue(self) -> SqsQueue:
         """The queue, whose URL SQS is asked for once. Raises CallFailed."""

@@ -103,15 +103,17 @@ def _of_rule(letter: Letter, targets: Sequence[Target]) -> Found:
     if any(text_of(letter.attributes, name) for name in ("SUBSCRIBER_ARN", "BUS_ARN")):
         return Found(unfit=Unfit.INCOMPLETE)
     arn = text_of(letter.attributes, "TARGET_ARN")
+    if text_of(letter.attributes, "RULE_ARN") is None:
+        return _of_queue(letter, targets)
     target = _only(one for one in targets if arn and _covers(one, arn))
-    if target is None or text_of(letter.attributes, "RULE_ARN") is None:
-        return _NOBODY
-    return Found(target=target)
+    return Found(target=target) if target else _NOBODY
 
 
 def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
     arn = text_of(letter.attributes, "TARGET_ARN")
-    if arn is None or text_of(letter.attributes, "SCHEDULE_ARN") is None:
+    if text_of(letter.attributes, "SCHEDULE_ARN") is None:
+        return _of_queue(letter, targets)
+    if arn is None:
         return _NOBODY
     cut = (text_of(letter.attributes, "IS_PAYLOAD_TRUNCATED") or "").strip().lower() == "true"
     if is_universal(arn):
@@ -122,6 +124,13 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
     if target is None:
         return _NOBODY
     return Found(target=target, unfit=Unfit.INCOMPLETE if cut else None)
+
+
+def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
+    """A message that a target queue's own consumer failed, and that was parked: there its trail is all that tells."""
+    named = letter.trail.queue if letter.trail else None
+    target = _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
+    return Found(target=target) if target else _NOBODY
 
 
 def _of_universal_target(arn: str, letter: Letter, targets: Sequence[Target]) -> Found:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from redrive.aws.target_source import arn_beside
 from redrive.aws.web_addresses import is_public
 from redrive.errors import CallFailed
 from redrive.targets import Target, TargetKind
@@ -99,6 +101,11 @@ def _check_queue(session: Session, target: Target) -> Iterator[Finding]:
         yield _not_there(target, failed)
         return
     yield good(f"{target.name} is there.")
+    fails_to = json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn")
+    if fails_to and fails_to == arn_beside(target.place, session.place.deployment.dlq_url):
+        yield good(
+            f"{target.name} fails to this DLQ, too: what its consumer fails is judged by what comes back, as of a source queue."
+        )
     if key := attributes.get("KmsMasterKeyId"):
         yield check_key(session, key)
 
