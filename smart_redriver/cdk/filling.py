@@ -8,14 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import cycle
 from urllib.parse import urlsplit
 
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 
+from redrive.addresses import Address, hands_out_credentials, is_public
 from redrive.errors import Fault
 from redrive.queue_names import is_fifo
 from redrive.targets import Origin, Target, TargetKind, read_targets
+from smart_redriver.cdk.queue_clashes import KEY_ARN
+
+#: What has a key that whoever sends to it must be allowed to use.
+WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
 
 #: Each has a circuit, and two alarms.
 MAX_TARGETS = 10
@@ -141,19 +147,38 @@ def _unfit_names(targets: Sequence[Target]) -> Iterator[Fault]:
 def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
     """Hosts that no target has, and targets whose address says by itself that it is not public."""
     web = [one for one in targets if one.kind is TargetKind.WEB]
+    named = {host.lower() for host in private_hosts}
     hosts = {host_of(one) for one in web}
     accepted = "the host of one of its web targets" if web else "nothing without a web target"
     for host in private_hosts:
-        if host not in hosts:
+        if host.lower() not in hosts:
             yield Fault(setting="private_hosts", seen=host, accepted=accepted)
     for target in web:
-        host = host_of(target)
-        if _is_link_local(host):
+        address = _address(host_of(target))
+        if address and hands_out_credentials(address):
             accepted = "a URL at an address that is not link-local: what answers there hands out credentials"
             yield Fault(setting="targets", seen=target.place, accepted=accepted)
-        elif _is_private(host) and host not in private_hosts:
+        elif _is_private(host_of(target)) and host_of(target) not in named:
             accepted = "a URL at a public address, or with its host in private_hosts"
             yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def unfit_keys(filling: Filling, key_arns: Sequence[str]) -> Iterator[Fault]:
+    """Keys of target queues and topics that nothing uses, or that are not where their target is, as far as that is known."""
+    targets = [one.place for one in filling.targets if one.kind in WITH_KEYS]
+    if not key_arns:
+        return
+    if not targets or len(key_arns) not in (1, len(targets)):
+        accepted = f"one, or one for each of the {len(targets)} queues and topics among the targets"
+        if not targets:
+            accepted = "nothing without a queue or a topic among the targets"
+        yield Fault(setting="target_keys", seen=" ".join(key_arns), accepted=accepted)
+        return
+    for target, key in zip(targets, cycle(key_arns), strict=False):
+        region = target.split(":")[3]
+        if (match := KEY_ARN.fullmatch(key)) and match["region"] != region:
+            accepted = f"a key of {region}, where its target is"
+            yield Fault(setting="target_keys", seen=key, accepted=accepted)
 
 
 def host_of(target: Target) -> str:
@@ -161,16 +186,15 @@ def host_of(target: Target) -> str:
     return urlsplit(target.place).hostname or ""
 
 
-def _is_link_local(host: str) -> bool:
+def _address(host: str) -> Address | None:
     try:
-        return ip_address(host).is_link_local
+        return ip_address(host)
     except ValueError:
-        return False
+        return None
 
 
 def _is_private(host: str) -> bool:
     """What the name alone says; what it resolves to, the function asks before each call."""
-    try:
-        return not ip_address(host).is_global
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    if address := _address(host):
+        return not is_public(address)
+    return host.removesuffix(".").rpartition(".")[2] == "localhost"

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from redrive.addresses import hands_out_credentials, is_public
 from redrive.aws.target_source import arn_beside
-from redrive.aws.web_addresses import is_public
 from redrive.errors import CallFailed
 from redrive.targets import Target, TargetKind
 from smart_redriver.oncall.doctor.access import check_key
@@ -60,14 +60,14 @@ def judge_web(
 ) -> Finding:
     """Whether letters are posted to a URL: to public addresses, and to others where its host is named."""
     host = urlsplit(target.place).hostname or ""
-    linked = [one for one in addresses if ip_address(one).is_link_local]
+    linked = [one for one in addresses if hands_out_credentials(ip_address(one))]
     hidden = [one for one in addresses if not is_public(ip_address(one))]
     if linked:
         return wrong(
-            f"{target.name} is at {linked[0]}, a link-local address: nothing is ever posted there.",
+            f"{target.name} is at {linked[0]}, a link-local address or another where machines get their credentials: nothing is ever posted there.",
             f"Find out who gave {host} this address.",
         )
-    if host in private_hosts:
+    if host in {one.lower() for one in private_hosts}:
         return good(f"{target.name} may be at an address that is not public: it is named so.")
     if fault:
         return unknown(
