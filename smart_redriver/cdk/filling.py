@@ -12,7 +12,6 @@ from itertools import cycle
 from urllib.parse import urlsplit
 
 import aws_cdk as cdk
-from aws_cdk import aws_sqs as sqs
 
 from redrive.addresses import Address, hands_out_credentials, is_public
 from redrive.errors import Fault
@@ -22,6 +21,9 @@ from smart_redriver.cdk.queue_clashes import KEY_ARN
 
 #: What has a key that whoever sends to it must be allowed to use.
 WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
+
+#: What `origin` may be; a worker queue in Postgres has a construct of its own.
+ORIGINS = " or ".join(f'"{one.value}"' for one in Origin if one is not Origin.POSTGRES)
 
 #: Each has a circuit, and two alarms.
 MAX_TARGETS = 10
@@ -63,38 +65,6 @@ def read_filling(
     faults += _unfit_names(read)
     faults += _unfit_hosts(read, private_hosts)
     return Filling(origin=origin, targets=read, private_hosts=tuple(private_hosts)), faults
-
-
-def filling_of(
-    origin: Origin,
-    targets: Sequence[str],
-    private_hosts: Sequence[str],
-    sources: Mapping[str, sqs.IQueue],
-    others: Mapping[str, sqs.IQueue],
-) -> tuple[Filling, list[Fault]]:
-    """The same for an app's own queues, given by their roles, the DLQ the first of the `others`."""
-    if origin is Origin.SQS:
-        return Filling(), list(_without_targets(targets, private_hosts, sources))
-    filling, faults = read_filling(origin, targets, private_hosts)
-    arns = {role: queue.queue_arn for role, queue in others.items()}
-    in_order = next(iter(others.values())).fifo
-    faults += misplaced(filling, arns, in_order=in_order)
-    accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
-    for role, queue in sources.items():
-        faults.append(Fault(setting=role, seen=queue.node.path, accepted=accepted))
-    return filling, faults
-
-
-def _without_targets(
-    targets: Sequence[str], private_hosts: Sequence[str], sources: Mapping[str, sqs.IQueue]
-) -> Iterator[Fault]:
-    if "source_queue" not in sources:
-        accepted = "the queue that SQS moves letters from, or an origin and its targets"
-        yield Fault(setting="source_queue", seen=None, accepted=accepted)
-    accepted = "nothing with origin sqs, whose letters go back to source_queue"
-    for role, given in {"targets": targets, "private_hosts": private_hosts}.items():
-        if given:
-            yield Fault(setting=role, seen=" ".join(given), accepted=accepted)
 
 
 def misplaced(filling: Filling, queues: Mapping[str, str], *, in_order: bool) -> Iterator[Fault]:

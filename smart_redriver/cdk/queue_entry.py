@@ -10,7 +10,7 @@ from redrive.queue_names import is_fifo
 from redrive.settings import Settings
 from redrive.spelling import misspelt
 from redrive.targets import Origin
-from smart_redriver.cdk.filling import Filling, misplaced, read_filling, unfit_keys
+from smart_redriver.cdk.filling import ORIGINS, Filling, misplaced, read_filling, unfit_keys
 from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN
 
 #: The context key, and a queue's own, that puts its re-driver into a stack beside the first one.
@@ -137,11 +137,7 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            self._add(
-                "origin",
-                given,
-                " or ".join(f'"{one.value}"' for one in Origin if one is not Origin.POSTGRES),
-            )
+            self._add("origin", given, ORIGINS)
             return None
         if origin is Origin.SQS:
             for key in _OF_TARGETS:
