@@ -55,8 +55,8 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     dlq, lot = session.dead_letters.facts(), session.parking_lot.facts()
     known = by_cause(stuck)
     names = session.place.sources
-    known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
     known.add_unlisted(dead=dlq.depth, parked=lot.depth)
+    known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
     return Page(
         queue=session.place.queue,
         at=now,
