@@ -59,6 +59,8 @@ CONTENT_FAULTS = frozenset(
         "InvalidParameterValue",
         "InvalidAttributeValue",
         "InvalidAttributeName",
+        # SQS on an empty body; all else that it can't do without is always sent.
+        "MissingParameter",
         # Of a call with one entry: calls with more are split first.
         "BatchRequestTooLong",
         # Lambda on an event that is no JSON, or too large.
@@ -198,6 +200,19 @@ TARGET_REFUSALS = frozenset(
         "KMSNotFound",
         "KMSNotFoundException",
         "KMSOptInRequired",
+        # SQS, by its own names, and by KMS's.
+        "KmsAccessDenied",
+        "KmsDisabled",
+        "KmsInvalidKeyUsage",
+        "KmsInvalidState",
+        "KmsNotFound",
+        "KmsOptInRequired",
+        "DisabledException",
+        "InvalidStateException",
+        "OptInRequired",
+        "InvalidAddress",
+        "InvalidSecurity",
+        "UnsupportedOperation",
         # Ours, of web targets.
         "HostNotFound",
         "AddressNotPublic",

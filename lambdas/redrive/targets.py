@@ -7,12 +7,14 @@ configuration does: it lists the targets, and nothing that is not listed is ever
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from redrive.errors import Fault
+from redrive.web_urls import check_url
 
 
 class Origin(str, Enum):
@@ -54,13 +56,15 @@ SERVED: dict[Origin, frozenset[TargetKind]] = {
 }
 
 _ARNS = {
-    TargetKind.QUEUE: r"sqs:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,80}",
-    TargetKind.FUNCTION: r"lambda:[a-z0-9-]+:\d{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?",
-    TargetKind.DELIVERY_STREAM: r"firehose:[a-z0-9-]+:\d{12}:deliverystream/[A-Za-z0-9_.-]{1,64}",
-    TargetKind.STATE_MACHINE: r"states:[a-z0-9-]+:\d{12}:stateMachine:[A-Za-z0-9_.-]{1,80}(:[A-Za-z0-9_.-]{1,80})?",
-    TargetKind.TOPIC: r"sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}",
+    TargetKind.QUEUE: r"sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}",
+    TargetKind.FUNCTION: r"lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?",
+    TargetKind.DELIVERY_STREAM: r"firehose:[a-z0-9-]+:[0-9]{12}:deliverystream/[A-Za-z0-9_.-]{1,64}",
+    TargetKind.STATE_MACHINE: r"states:[a-z0-9-]+:[0-9]{12}:stateMachine:[A-Za-z0-9_.-]{1,80}(:[A-Za-z0-9_.-]{1,80})?",
+    TargetKind.TOPIC: r"sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}",
 }
-_SUBSCRIPTION = re.compile(r"(arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+:[0-9a-f-]{36})=")
+_SUBSCRIPTION = re.compile(
+    r"(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+:[0-9a-f-]{36})="
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,29 +109,30 @@ def _kind_of(place: str) -> TargetKind:
     for kind, pattern in _ARNS.items():
         if re.fullmatch(rf"arn:aws[a-z-]*:{pattern}", place):
             return kind
-    parts = urlsplit(place)
-    if parts.scheme not in ("http", "https"):
+    if not re.match(r"https?:", place, re.IGNORECASE):
         raise ValueError(
             "the ARN of a queue, function, delivery stream, state machine or topic, or a URL"
         )
-    if (
-        not parts.hostname
-        or not _has_good_port(parts)
-        or "@" in parts.netloc
-        or parts.fragment
-        or re.search(r"[\s\x00-\x1f]", place)
-    ):
-        raise ValueError(
-            "a URL with a host and maybe a port, without user name, fragment or blanks"
-        )
+    check_url(place)
     return TargetKind.WEB
 
 
-def _has_good_port(parts: SplitResult) -> bool:
-    try:
-        return parts.port is None or parts.port > 0
-    except ValueError:
-        return False
+def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | None:
+    """What is accepted instead of a target that is right by itself and wrong here."""
+    if target.subscription:
+        if origin is not Origin.SNS:
+            return f"with origin {origin.value} the target alone: subscriptions are of SNS"
+        topic, _, _ = target.subscription.rpartition(":")
+        if topic.endswith(".fifo"):
+            return "a subscription of a standard topic: order is kept of SQS's letters alone"
+        if any(one.subscription == target.subscription for one in others):
+            return "each subscription once: it delivers to one endpoint"
+    for one in others:
+        if one.place == target.place:
+            return "each target once"
+        if one.name == target.name:
+            return f"one that is not called {one.name}, as {one.place} is: circuits and alarms go by that"
+    return None
 
 
 def read_targets(origin: Origin, texts: tuple[str, ...]) -> tuple[tuple[Target, ...], list[Fault]]:
@@ -149,11 +154,13 @@ def read_targets(origin: Origin, texts: tuple[str, ...]) -> tuple[tuple[Target, 
             served = ", ".join(sorted(kind.value for kind in SERVED[origin])) or "none"
             faults.append(
                 Fault(
-                    setting="targets", seen=text, accepted=f"with origin {origin.value}: {served}"
+                    setting="targets",
+                    seen=text,
+                    accepted=f"with origin {origin.value}: {served}",
                 )
             )
-        elif target.name in {one.name for one in targets}:
-            faults.append(Fault(setting="targets", seen=text, accepted="each target once"))
+        elif clash := _clash(origin, target, targets):
+            faults.append(Fault(setting="targets", seen=text, accepted=clash))
         else:
             targets.append(target)
     if not texts and SERVED[origin]:

@@ -149,7 +149,7 @@ def sources_of(
 
         by = reach or Reach()
         return tuple(
-            target_source(one, deployment.origin, by, deployment.private_hosts)
+            target_source(one, deployment.origin, by, deployment.private_hosts, deployment.dlq_url)
             for one in deployment.targets
         )
     return tuple(
@@ -170,7 +170,7 @@ def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
 def _witness_of(
     deployment: Deployment, sources: Sequence[Source], cloudwatch: CloudWatchClient
 ) -> Witness:
-    """Who knows what became of letters; of a target that answers itself nobody is asked."""
+    """Who knows what became of letters; of a target whose answer is the outcome nobody is asked."""
     if deployment.origin is Origin.LAMBDA:
         from redrive.aws.function_books import FunctionBooks
 

@@ -53,7 +53,8 @@ class Belongings:
         queues, keys = list(self._queue_actions()), list(together(self._key_uses()))
         for queue, actions in queues:
             queue.grant(function, *actions)
-        calls = list(target_calls(self.filling))
+        home = self.dead_letter_queue.env
+        calls = list(target_calls(self.filling, home.region, home.account))
         for target, actions in calls:
             allowed = iam.PolicyStatement(actions=list(actions), resources=[target.place])
             function.add_to_role_policy(allowed)

@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from itertools import cycle
 from urllib.parse import urlsplit
 
 import aws_cdk as cdk
-from aws_cdk import aws_sqs as sqs
 
+from redrive.addresses import Address, hands_out_credentials, is_public
 from redrive.errors import Fault
 from redrive.queue_names import is_fifo
 from redrive.targets import Origin, Target, TargetKind, read_targets
+from smart_redriver.cdk.queue_clashes import KEY_ARN
+
+#: What has a key that whoever sends to it must be allowed to use.
+WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
+
+#: What `origin` may be; a worker queue in Postgres has a construct of its own.
+ORIGINS = " or ".join(f'"{one.value}"' for one in Origin if one is not Origin.POSTGRES)
 
 #: Each has a circuit, and two alarms.
 MAX_TARGETS = 10
@@ -57,38 +65,6 @@ def read_filling(
     faults += _unfit_names(read)
     faults += _unfit_hosts(read, private_hosts)
     return Filling(origin=origin, targets=read, private_hosts=tuple(private_hosts)), faults
-
-
-def filling_of(
-    origin: Origin,
-    targets: Sequence[str],
-    private_hosts: Sequence[str],
-    sources: Mapping[str, sqs.IQueue],
-    others: Mapping[str, sqs.IQueue],
-) -> tuple[Filling, list[Fault]]:
-    """The same for an app's own queues, given by their roles, the DLQ the first of the `others`."""
-    if origin is Origin.SQS:
-        return Filling(), list(_without_targets(targets, private_hosts, sources))
-    filling, faults = read_filling(origin, targets, private_hosts)
-    arns = {role: queue.queue_arn for role, queue in others.items()}
-    in_order = next(iter(others.values())).fifo
-    faults += misplaced(filling, arns, in_order=in_order)
-    accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
-    for role, queue in sources.items():
-        faults.append(Fault(setting=role, seen=queue.node.path, accepted=accepted))
-    return filling, faults
-
-
-def _without_targets(
-    targets: Sequence[str], private_hosts: Sequence[str], sources: Mapping[str, sqs.IQueue]
-) -> Iterator[Fault]:
-    if "source_queue" not in sources:
-        accepted = "the queue that SQS moves letters from, or an origin and its targets"
-        yield Fault(setting="source_queue", seen=None, accepted=accepted)
-    accepted = "nothing with origin sqs, whose letters go back to source_queue"
-    for role, given in {"targets": targets, "private_hosts": private_hosts}.items():
-        if given:
-            yield Fault(setting=role, seen=" ".join(given), accepted=accepted)
 
 
 def misplaced(filling: Filling, queues: Mapping[str, str], *, in_order: bool) -> Iterator[Fault]:
@@ -141,19 +117,38 @@ def _unfit_names(targets: Sequence[Target]) -> Iterator[Fault]:
 def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
     """Hosts that no target has, and targets whose address says by itself that it is not public."""
     web = [one for one in targets if one.kind is TargetKind.WEB]
+    named = {host.lower() for host in private_hosts}
     hosts = {host_of(one) for one in web}
     accepted = "the host of one of its web targets" if web else "nothing without a web target"
     for host in private_hosts:
-        if host not in hosts:
+        if host.lower() not in hosts:
             yield Fault(setting="private_hosts", seen=host, accepted=accepted)
     for target in web:
-        host = host_of(target)
-        if _is_link_local(host):
+        address = _address(host_of(target))
+        if address and hands_out_credentials(address):
             accepted = "a URL at an address that is not link-local: what answers there hands out credentials"
             yield Fault(setting="targets", seen=target.place, accepted=accepted)
-        elif _is_private(host) and host not in private_hosts:
+        elif _is_private(host_of(target)) and host_of(target) not in named:
             accepted = "a URL at a public address, or with its host in private_hosts"
             yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def unfit_keys(filling: Filling, key_arns: Sequence[str]) -> Iterator[Fault]:
+    """Keys of target queues and topics that nothing uses, or that are not where their target is, as far as that is known."""
+    targets = [one.place for one in filling.targets if one.kind in WITH_KEYS]
+    if not key_arns:
+        return
+    if not targets or len(key_arns) not in (1, len(targets)):
+        accepted = f"one, or one for each of the {len(targets)} queues and topics among the targets"
+        if not targets:
+            accepted = "nothing without a queue or a topic among the targets"
+        yield Fault(setting="target_keys", seen=" ".join(key_arns), accepted=accepted)
+        return
+    for target, key in zip(targets, cycle(key_arns), strict=False):
+        region = target.split(":")[3]
+        if (match := KEY_ARN.fullmatch(key)) and match["region"] != region:
+            accepted = f"a key of {region}, where its target is"
+            yield Fault(setting="target_keys", seen=key, accepted=accepted)
 
 
 def host_of(target: Target) -> str:
@@ -161,16 +156,15 @@ def host_of(target: Target) -> str:
     return urlsplit(target.place).hostname or ""
 
 
-def _is_link_local(host: str) -> bool:
+def _address(host: str) -> Address | None:
     try:
-        return ip_address(host).is_link_local
+        return ip_address(host)
     except ValueError:
-        return False
+        return None
 
 
 def _is_private(host: str) -> bool:
     """What the name alone says; what it resolves to, the function asks before each call."""
-    try:
-        return not ip_address(host).is_global
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    if address := _address(host):
+        return not is_public(address)
+    return host.removesuffix(".").rpartition(".")[2] == "localhost"

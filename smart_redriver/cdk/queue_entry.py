@@ -9,8 +9,8 @@ from redrive.errors import Fault, SettingsError
 from redrive.queue_names import is_fifo
 from redrive.settings import Settings
 from redrive.spelling import misspelt
-from redrive.targets import Origin, TargetKind
-from smart_redriver.cdk.filling import Filling, misplaced, read_filling
+from redrive.targets import Origin
+from smart_redriver.cdk.filling import ORIGINS, Filling, misplaced, read_filling, unfit_keys
 from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN
 
 #: The context key, and a queue's own, that puts its re-driver into a stack beside the first one.
@@ -43,9 +43,6 @@ _PLACES = (
 _OF_SOURCES = ("source_arn", "source_key_arn")
 _OF_TARGETS = ("targets", "private_hosts", "target_key_arn")
 _SETTINGS = tuple(name for name in Settings.names() if name not in _FOR_MADE_QUEUES)
-
-#: What has a key that whoever sends to it must be allowed to use.
-_WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
 
 NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
 ANY_NAME = "a name of letters and digits, with single hyphens between"
@@ -145,11 +142,7 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            self._add(
-                "origin",
-                given,
-                " or ".join(f'"{one.value}"' for one in Origin),
-            )
+            self._add("origin", given, ORIGINS)
             return None
         if origin is Origin.SQS:
             for key in _OF_TARGETS:
@@ -170,13 +163,8 @@ class QueueEntry:
         for fault in faults:
             if fault.seen is not None or not self._entry.get(fault.setting):
                 self._add(fault.setting, fault.seen, fault.accepted)
-        regions = [one.place.split(":")[3] for one in filling.targets if one.kind in _WITH_KEYS]
-        if not regions:
-            self._refuse("target_key_arn", "nothing without a queue or a topic among the targets")
-        for index, key in enumerate(self._texts("target_key_arn") if regions else ()):
-            match, region = KEY_ARN.fullmatch(key), regions[min(index, len(regions) - 1)]
-            if match and match["region"] != region:
-                self._add("target_key_arn", key, f"a key of {region}, where its target is")
+        for fault in unfit_keys(filling, self._texts("target_key_arn")):
+            self._add("target_key_arn", fault.seen, fault.accepted)
         return filling
 
     def _texts(self, key: str) -> list[str]:

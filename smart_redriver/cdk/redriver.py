@@ -17,9 +17,9 @@ import redrive
 from redrive.errors import Fault, SettingsError
 from redrive.settings import Deployment, Settings
 from redrive.targets import Origin
+from smart_redriver.cdk.app_filling import filling_of
 from smart_redriver.cdk.belongings import Belongings
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
-from smart_redriver.cdk.filling import filling_of
 from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
@@ -28,6 +28,7 @@ from smart_redriver.cdk.queue_roles import fit_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.taken import take
 from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics
 from smart_redriver.cdk.watched import watched_sources, watched_targets
@@ -52,7 +53,7 @@ class SmartRedriver(Construct):
     names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
     here: a table, topics or a parking lot that is given stays as it is.
 
-    A DLQ that another ``origin`` than SQS fills has ``targets`` instead of source queues: ARNs and URLs known at synth, of
+    A DLQ that another ``origin`` than SQS fills, such as ``"sns"``, has ``targets`` instead of source queues: ARNs and URLs known at synth, of
     which exactly these are called. ``target_keys`` are those of target queues and topics, in their order;
     ``private_hosts`` are those that a URL may have at an address that is not public.
 
@@ -68,7 +69,7 @@ class SmartRedriver(Construct):
         dead_letter_queue: sqs.IQueue,
         source_queue: sqs.IQueue | None = None,
         further_sources: Sequence[sqs.IQueue] = (),
-        origin: Origin = Origin.SQS,
+        origin: Origin | str = Origin.SQS,
         targets: Sequence[str] = (),
         private_hosts: Sequence[str] = (),
         target_keys: Sequence[kms.IKey] = (),
@@ -92,7 +93,9 @@ class SmartRedriver(Construct):
             "dead_letter_queue": dead_letter_queue,
             **({"parking_lot": parking_lot} if parking_lot else {}),
         }
-        filling, of_targets = filling_of(origin, targets, private_hosts, sources, others)
+        filling, of_targets = filling_of(
+            origin, targets, private_hosts, sources, others, target_keys
+        )
         settings, safeguards = _checked(
             settings or Settings(),
             safeguards or Safeguards(),
@@ -100,6 +103,7 @@ class SmartRedriver(Construct):
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, parking_lot),
                 *of_targets,
+                *take(self, dead_letter_queue, filling),
             ],
         )
         monitoring = monitoring or MonitoringSettings()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 
 from redrive.targets import Origin, Target, TargetKind
@@ -22,6 +23,9 @@ _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
 #: How long a function takes to fail, which verdicts on it wait for: its timeout, and how often Lambda tries.
 _TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig")
 
+#: Whether a queue's own failed messages come to the DLQ that its letters are in.
+_ASK_QUEUE = ("sqs:GetQueueAttributes",)
+
 #: What has a key that a sender has to use, and the service that uses it for them.
 _KEY_SERVICES = {TargetKind.QUEUE: "sqs", TargetKind.TOPIC: "sns"}
 
@@ -32,7 +36,7 @@ _ASK_ORIGIN = {
 }
 #: What tells of a target to people. A function's configuration holds its environment, and is not among it.
 _ASK_TARGET = {
-    TargetKind.QUEUE: ("sqs:GetQueueAttributes",),
+    TargetKind.QUEUE: _ASK_QUEUE,
     TargetKind.FUNCTION: ("lambda:GetFunctionEventInvokeConfig",),
 }
 
@@ -40,14 +44,27 @@ _ASK_TARGET = {
 _Calls = tuple[Sequence[str], list[str]]
 
 
-def target_calls(filling: Filling) -> Iterator[tuple[Target, tuple[str, ...]]]:
-    """Each target with what the function may do with it; none for those that no permission is needed for."""
+def target_calls(
+    filling: Filling, region: str, account: str
+) -> Iterator[tuple[Target, tuple[str, ...]]]:
+    """Each target with what the function may do with it; none for those that no permission is needed for.
+
+    Region and account are the DLQ's; SQS moves messages to a DLQ only within them.
+    """
     for target in filling.targets:
         calls = _DELIVER[target.kind]
         if filling.origin is Origin.LAMBDA:
             calls += _TIMING
+        if target.kind is TargetKind.QUEUE and _may_be_in(target, region, account):
+            calls += _ASK_QUEUE
         if calls:
             yield target, calls
+
+
+def _may_be_in(target: Target, region: str, account: str) -> bool:
+    """What is known only when the stack is deployed can't be compared."""
+    pairs = zip(target.place.split(":")[3:5], (region, account), strict=True)
+    return all(cdk.Token.is_unresolved(home) or one == home for one, home in pairs)
 
 
 def target_key_uses(filling: Filling, keys: Sequence[kms.IKey], home: str) -> Iterator[KeyUse]:

@@ -77,9 +77,9 @@ def _causes(session: Session, now: Snapshot) -> Iterator[str]:
     except CallFailed as failed:
         yield _paragraph(f"Causes were not read ({failed.call}: {failed.code}).")
         return
-    known.know_circuits({one.name: one.circuit for one in now.sources})
     if not patience.is_over and now.dlq and now.parking_lot:
         known.add_unlisted(dead=now.dlq.depth, parked=now.parking_lot.depth)
+    known.know_circuits({one.name: one.circuit for one in now.sources})
     groups = known.ranked()
     if groups:
         titles = ("Letters", "Cause", "In the DLQ", "Parked", "State")

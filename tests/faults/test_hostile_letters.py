@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from fakes.faults import Call, Mishap, refuse
 from redrive.targets import Origin, Target
 from tests.faults.stage import DLQ, FUNCTION, LOT, MACHINE, PLACE, QUEUE, TOPIC, WEB, Stage
 from tests.faults.stories import RULE, SCHEDULE, SUBSCRIPTIONS, envelope, record
@@ -38,7 +40,7 @@ def of_schedule(target: str, body: str = EVENT, **more: str) -> tuple[Origin, st
     return Origin.SCHEDULER, body, {"SCHEDULE_ARN": SCHEDULE, "TARGET_ARN": target} | more
 
 
-def universal(call: str, **fields: str) -> tuple[Origin, str, dict[str, str]]:
+def universal(call: str, **fields: Any) -> tuple[Origin, str, dict[str, str]]:
     return of_schedule(f"arn:aws:scheduler:::aws-sdk:{call}", json.dumps(fields | {"was": NAME}))
 
 
@@ -76,6 +78,32 @@ HOSTILE: dict[str, tuple[tuple[Origin, str, dict[str, str]], str]] = {
         universal("iam:createUser", UserName="mallory"),
         "UNKNOWN_ORIGIN",
     ),
+    "a call of a schedule's with an empty message": (
+        universal(
+            "sqs:sendMessage",
+            QueueUrl="https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+            MessageBody="",
+        ),
+        "INCOMPLETE",
+    ),
+    "with an attribute that SQS takes from nobody": (
+        universal(
+            "sqs:sendMessage",
+            QueueUrl="https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+            MessageBody=NAME,
+            MessageAttributes={"a": {"DataType": "String", "StringValue": ""}},
+        ),
+        "UNDELIVERABLE",
+    ),
+    "with an attribute that is named like the topic": (
+        universal(
+            "sns:publish",
+            TopicArn=TOPIC,
+            Message=NAME,
+            MessageAttributes={"TopicArn": {"DataType": "String", "StringValue": ""}},
+        ),
+        "UNDELIVERABLE",
+    ),
     "a call of a schedule's for another queue": (
         universal("sqs:sendMessage", QueueUrl=LINK_LOCAL, MessageBody=NAME),
         "UNKNOWN_ORIGIN",
@@ -86,6 +114,20 @@ HOSTILE: dict[str, tuple[tuple[Origin, str, dict[str, str]], str]] = {
     ),
     "an envelope of another subscription": (
         (Origin.SNS, envelope(NAME, STRANGER), {}),
+        "UNKNOWN_ORIGIN",
+    ),
+    "an envelope of another topic": (
+        (
+            Origin.SNS,
+            with_fields(
+                envelope(NAME, STRANGER), TopicArn=f"arn:aws:sns:{PLACE}:admin", UnsubscribeURL=None
+            ),
+            {},
+        ),
+        "UNKNOWN_ORIGIN",
+    ),
+    "what wants a subscription confirmed": (
+        (Origin.SNS, with_fields(envelope(NAME, STRANGER), Type="SubscriptionConfirmation"), {}),
         "UNKNOWN_ORIGIN",
     ),
     "an envelope whose links lead to a file": (
@@ -170,6 +212,44 @@ def test_what_a_letter_says_leads_nobody_elsewhere(links: dict[str, str]) -> Non
         json.loads(one) for one in stage.web.taken
     ]
     assert sum(stage.taken().values()) == 1
+
+
+@pytest.mark.parametrize("code", ["MissingParameter", "SomethingNew"])
+def test_a_letter_that_its_queue_refuses_for_itself_keeps_no_other_back(code: str) -> None:
+    """It is the oldest: were the circuit opened for it, it would be the canary of every trial."""
+    stage = Stage(origin=Origin.SCHEDULER, targets=(Target.parse(QUEUE),))
+    told = {"SCHEDULE_ARN": SCHEDULE, "TARGET_ARN": QUEUE}
+    stage.put("letter-bad-0", "letter-bad-0", **told)
+    refused = ClientError({"Error": {"Code": code, "Message": "no"}}, "SendMessageBatch")
+
+    def script(call: Call) -> Mishap | None:
+        bodies = [one.get("MessageBody") for one in call.request.get("Entries", ())]
+        is_to_queue = str(call.request.get("QueueUrl", "")).endswith("/orders")
+        return refuse(refused) if is_to_queue and "letter-bad-0" in bodies else None
+
+    for number in range(300):
+        if number % 10 == 1 and number < 120:
+            name = f"letter-sqs-{number}"
+            stage.put(name, name, **told)
+        stage.run_pass(script)
+
+    assert sum(stage.taken().values()) == 12
+    assert not any(name.startswith("letter-sqs") for name in stage.resting(DLQ))
+    reason = "UNDELIVERABLE" if code == "MissingParameter" else "GAVE_UP"
+    assert stage.parked_for() == {"letter-bad-0": reason}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"TopicArn": f"arn:aws:sns:{PLACE}:admin"}, {"Type": "SubscriptionConfirmation"}]
+)
+def test_an_only_endpoint_is_posted_nothing_of_others(changes: dict[str, str]) -> None:
+    stage = Stage(origin=Origin.SNS, targets=(SUBSCRIBERS[-1],))
+    stage.put(NAME, with_fields(envelope(NAME, SUBSCRIPTIONS[WEB]), **changes))
+
+    stage.run_pass()
+
+    assert stage.web.taken == []
+    assert stage.parked_for() == {NAME: "UNKNOWN_ORIGIN"}
 
 
 def test_a_letter_near_its_expiry_is_parked_in_the_pass_whose_target_refuses_it() -> None:

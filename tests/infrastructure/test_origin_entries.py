@@ -97,6 +97,16 @@ def test_a_private_host_is_let_through_where_it_is_named():
     assert queue.filling.private_hosts == ("hooks.internal",)
 
 
+def test_a_private_host_is_one_however_it_is_written():
+    made = origin_entry(
+        "hooks", "sns", "https://Hooks.internal/a", private_hosts=["HOOKS.internal"]
+    )
+
+    [queue] = read(made)
+
+    assert queue.filling.private_hosts == ("HOOKS.internal",)
+
+
 def test_every_fault_is_told_at_once_with_its_place():
     faults = faults_of(
         {"name": "a", "origin": "kafka", "dead_letter_arn": queue_arn("a-dlq"), "targets": [WEB]},
@@ -155,7 +165,45 @@ def test_every_fault_is_told_at_once_with_its_place():
             origin_entry("o", "sns", "http://169.254.169.254/x", private_hosts=["169.254.169.254"]),
             "not link-local",
         ),
+        (
+            origin_entry(
+                "o", "sns", "http://[::ffff:169.254.1.1]/", private_hosts=["::ffff:169.254.1.1"]
+            ),
+            "not link-local",
+        ),
         (origin_entry("o", "sns", "http://10.0.0.1/"), "a URL at a public address"),
+        (origin_entry("o", "sns", "http://[fec0::1]/"), "a URL at a public address"),
+        (origin_entry("o", "sns", "http://localhost./"), "a URL at a public address"),
+        (origin_entry("o", "sns", "http://a.localhost/"), "a URL at a public address"),
+        (origin_entry("o", "sns", "http://2130706433/"), "an address in full: four numbers"),
+        (origin_entry("o", "sns", "https://[::1"), "a URL with a host and maybe a port"),
+        (
+            origin_entry("o", "lambda", f"{subscription_arn('t')}={FUNCTION}"),
+            "with origin lambda the target alone",
+        ),
+        (
+            origin_entry("o", "sns", f"{subscription_arn('t.fifo')}={FUNCTION}"),
+            "a subscription of a standard topic",
+        ),
+        (
+            origin_entry("o", "eventbridge", FUNCTION, FUNCTION.replace(ACCOUNT, "444455556666")),
+            "one that is not called lambda:",
+        ),
+        (
+            origin_entry(
+                "o",
+                "eventbridge",
+                *map(queue_arn, "abc"),
+                target_key_arn=[key_arn(1), key_arn(2)],
+            ),
+            "one, or one for each of the 3 queues and topics",
+        ),
+        (
+            origin_entry(
+                "o", "eventbridge", queue_arn("a"), target_key_arn=[key_arn(1), key_arn(2)]
+            ),
+            "one, or one for each of the 1 queues and topics",
+        ),
         (origin_entry("o", "sns", "http://[::1]/"), "a URL at a public address"),
         (origin_entry("o", "sns", "http://localhost:8080/"), "a URL at a public address"),
         (

@@ -62,7 +62,7 @@ def named(template: Template, prefix: str = "Events") -> dict[str, set[str]]:
             "sns",
             of_sns(queue_arn("orders"), FUNCTION, STREAM, WEB),
             {
-                queue_arn("orders"): SEND,
+                queue_arn("orders"): SEND | {"sqs:GetQueueAttributes"},
                 FUNCTION: {"lambda:InvokeFunction"},
                 STREAM: {"firehose:PutRecord"},
             },
@@ -79,7 +79,7 @@ def named(template: Template, prefix: str = "Events") -> dict[str, set[str]]:
             "eventbridge",
             [queue_arn("orders"), FUNCTION, MACHINE, TOPIC],
             {
-                queue_arn("orders"): SEND,
+                queue_arn("orders"): SEND | {"sqs:GetQueueAttributes"},
                 FUNCTION: {"lambda:InvokeFunction"},
                 MACHINE: {"states:StartExecution"},
                 TOPIC: {"sns:Publish"},
@@ -348,7 +348,7 @@ def test_an_app_gives_origin_targets_and_their_keys_as_properties(stack):
         for one in policy["Properties"]["PolicyDocument"]["Statement"]
     ]
     sends = [one["Action"] for one in statements if one["Resource"] == queue_arn("orders")]
-    assert [set(one) for one in sends] == [SEND]
+    assert [set(one) for one in sends] == [SEND | {"sqs:GetQueueAttributes"}]
     assert [one for one in statements if "kms:GenerateDataKey" in one["Action"]]
 
 
@@ -358,6 +358,12 @@ def test_an_app_gives_origin_targets_and_their_keys_as_properties(stack):
         ({}, {"source_queue"}),
         ({"targets": [FUNCTION], "private_hosts": ["a"]},
          {"source_queue", "targets", "private_hosts"}),
+        ({"target_keys": [None]}, {"source_queue", "target_keys"}),
+        ({"origin": "kafka", "targets": [FUNCTION]}, {"origin"}),
+        ({"origin": "postgres", "targets": [FUNCTION]}, {"origin"}),
+        ({"origin": "lambda", "targets": FUNCTION}, {"targets"}),
+        ({"origin": "lambda", "targets": [None]}, {"targets"}),
+        ({"origin": "sns", "targets": [WEB], "private_hosts": "a"}, {"private_hosts"}),
         ({"origin": Origin.SNS}, {"targets"}),
         ({"origin": Origin.LAMBDA, "targets": [WEB]}, {"targets"}),
         ({"origin": Origin.SNS, "targets": [queue_arn("events-dlq")]}, {"targets"}),
@@ -381,3 +387,60 @@ def test_a_source_queue_and_a_fifo_dlq_have_no_place_beside_another_origin(stack
 
     assert faults["source_queue"].startswith("nothing with origin eventbridge")
     assert faults["dead_letter_queue"].startswith("a standard queue")
+
+
+def test_a_queue_in_the_place_of_its_arn_is_refused(stack):
+    queue = sqs.Queue.from_queue_arn(stack, "Orders", queue_arn("orders"))
+
+    faults = faults_of(stack, origin="sns", targets=[queue])
+
+    assert faults["targets"].startswith("a text that is known at synth")
+
+
+@pytest.mark.parametrize(
+    ("keys", "accepted"),
+    [
+        ([key_arn(1).replace(REGION, "us-east-1")], f"a key of {REGION}, where its target is"),
+        ([key_arn(1), key_arn(2)], "one, or one for each of the 1 queues and topics"),
+    ],
+)
+def test_keys_that_do_not_fit_their_targets_are_refused(stack, keys, accepted):
+    given = [kms.Key.from_key_arn(stack, f"Key{number}", arn) for number, arn in enumerate(keys)]
+
+    faults = faults_of(stack, origin="sns", targets=[queue_arn("orders")], target_keys=given)
+
+    assert accepted in faults["target_keys"]
+
+
+def test_a_key_that_no_target_uses_is_refused(stack):
+    key = kms.Key.from_key_arn(stack, "Key", key_arn(1))
+
+    faults = faults_of(stack, origin="lambda", targets=[FUNCTION], target_keys=[key])
+
+    assert faults["target_keys"] == "nothing without a queue or a topic among the targets"
+
+
+def test_an_origin_may_be_a_text(stack):
+    dlq = sqs.Queue.from_queue_arn(stack, "Dlq", DLQ)
+
+    made = SmartRedriver(stack, "Made", dead_letter_queue=dlq, origin="lambda", targets=[FUNCTION])
+
+    assert made.filling.origin is Origin.LAMBDA
+
+
+def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
+    other = queue_arn("other-dlq")
+    queues = [
+        sqs.Queue.from_queue_arn(stack, f"Dlq{number}", arn)
+        for number, arn in enumerate((DLQ, DLQ, other))
+    ]
+    SmartRedriver(stack, "One", dead_letter_queue=queues[0], origin="lambda", targets=[FUNCTION])
+
+    with pytest.raises(SettingsError) as same_dlq:
+        SmartRedriver(stack, "Two", dead_letter_queue=queues[1], origin="sns", targets=[WEB])
+    with pytest.raises(SettingsError) as same_target:
+        SmartRedriver(stack, "Three", dead_letter_queue=queues[2], origin="sns", targets=[FUNCTION])
+
+    [dlq], [target] = same_dlq.value.faults, same_target.value.faults
+    assert (dlq.setting, "/One does not have" in dlq.accepted) == ("dead_letter_queue", True)
+    assert (target.setting, "/One does not have" in target.accepted) == ("targets", True)

@@ -116,6 +116,19 @@ def test_what_the_whole_circuit_stops_does_not_flow(desk: Desk) -> None:
     assert "  waiting with all others: the circuit is OPEN" in desk("causes").out
 
 
+def test_letters_without_a_cause_do_not_flow_either_while_the_circuit_is_open(desk: Desk) -> None:
+    desk.dead_letters("a")
+    now = desk.world.clock.now()
+    desk.store.save_circuit(
+        force(new_circuit(SOURCE, desk.redriver.settings, now), State.OPEN, "x", now)
+    )
+
+    ran = desk("causes")
+
+    assert "  waiting with all others: the circuit is OPEN" in ran.out
+    assert "flowing" not in ran.out
+
+
 def test_a_letter_that_failed_for_good_is_stuck_before_a_pass_meets_it(desk: Desk) -> None:
     now = desk.world.clock.now()
     out = desk.suspect("x").redriven(

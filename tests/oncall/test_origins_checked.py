@@ -341,20 +341,22 @@ def test_what_schedules_there_are_can_not_be_asked(
     assert "Target.DeadLetterConfig" in one["remedy"]
 
 
+@pytest.mark.parametrize("account", ["123456789012", "111122223333"])
 @pytest.mark.parametrize("origin", OF_EACH)
-def test_doctor_asks_for_what_the_stack_grants(origin: str) -> None:
+def test_doctor_asks_for_what_the_stack_grants(origin: str, account: str) -> None:
     targets = tuple(map(Target.parse, OF_EACH[origin]))
     deployment = Deployment(
         queue_name="a",
         table_name="b",
-        dlq_url="c",
+        dlq_url=f"https://sqs.eu-west-1.amazonaws.com/{account}/dlq",
         source_queue_url="",
         parking_lot_url="d",
         origin=Origin(origin),
         targets=targets,
     )
 
-    granted = dict(target_calls(Filling(origin=Origin(origin), targets=targets)))
+    filling = Filling(origin=Origin(origin), targets=targets)
+    granted = dict(target_calls(filling, "eu-west-1", account))
 
     assert dict(calls_of(deployment)) == granted
 
@@ -445,6 +447,20 @@ def test_a_subscription_on_moto_is_looked_at_and_one_that_is_gone_is_told() -> N
     assert there["sns.amazonaws.com may not send to dlq: what fails is lost."] == "wrong"
     assert gone["The subscription of sqs:news can't be found: it is gone."] == "wrong"
     assert gone["sqs:news is gone: its letters are held back."] == "wrong"
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize("fails_to", ["dlq", "another"])
+def test_a_target_queue_that_fails_to_the_same_dlq_is_told(fails_to: str) -> None:
+    sqs = boto3.client("sqs")
+    urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("dlq", "another", "news")]
+    policy = {"deadLetterTargetArn": DLQ.replace(":dlq", f":{fails_to}"), "maxReceiveCount": "3"}
+    sqs.set_queue_attributes(QueueUrl=urls[2], Attributes={"RedrivePolicy": json.dumps(policy)})
+
+    found = words(check_targets(session_of(Origin.SNS, urls[0], DLQ.replace(":dlq", ":news"))))
+
+    is_told = [one for one in found if one.startswith("sqs:news fails to this DLQ, too")]
+    assert bool(is_told) is (fails_to == "dlq")
 
 
 @pytest.mark.usefixtures("aws")

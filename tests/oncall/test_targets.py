@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fakes.faults import Wire, nothing
+from redrive.core.batch import Batch, Heard
+from redrive.core.breaker import new_circuit
 from redrive.core.ledger import Status
 from redrive.core.letter import Unfit
 from redrive.settings import Deployment
@@ -247,6 +250,34 @@ def test_what_was_edited_goes_to_the_same_target(desk: TargetDesk) -> None:
 
     assert ran.code == 0, ran.out + ran.err
     assert desk.targets["lambda:billing"].given == ['{"a": 2}']
+
+
+def test_the_plan_of_a_replay_counts_no_letter_that_fits_no_target(desk: TargetDesk) -> None:
+    desk.letters_of(FUNCTION, "one")
+    [nobodys] = desk.letters_of("UNKNOWN_ORIGIN", "two")
+    desk("park", "--all", "--yes")
+
+    both = desk("replay", "--all", "--dry-run")
+    alone = desk("replay", nobodys, "--dry-run")
+
+    assert "replay 1 letter" in both.err + both.out
+    assert "left out: it does not tell which of the listed targets" in both.err + both.out
+    assert alone.code != 0
+    assert "it does not tell which of the listed targets" in alone.err + alone.out
+
+
+def test_status_says_of_a_target_that_it_accepted_letters_and_not_that_they_were_reported(
+    desk: TargetDesk,
+) -> None:
+    now = desk.world.clock.now()
+    circuit = new_circuit("lambda:billing", desk.redriver.settings, now)
+    batch = Batch(
+        id=4, generation=0, sent_at=now, first_try_at=now, due_at=now, size=10, returned=1,
+        heard=Heard(succeeded=3),
+    )  # fmt: skip
+    desk.store.of("lambda:billing").save_circuit(replace(circuit, pending=(batch,)))
+
+    assert "batch 4: 10 letters, 1 returned, 3 accepted" in desk("status").out
 
 
 def test_looks_that_know_of_no_source_queue_go_on(desk: TargetDesk) -> None:

@@ -150,5 +150,15 @@ def test_a_functions_poison_is_parked_at_its_last_chance(live: str) -> None:
     assert run.poison_parked_after_minutes < 450
 
 
+def test_a_late_cloudwatch_convicts_no_function() -> None:
+    """What it had not told passed for nothing: batches that were well failed, and one letter went in five minutes."""
+    run = play("--origin lambda --letters 100 --metrics-lag 600")
+
+    assert run.circuit is not None
+    assert (run.circuit.opened, run.lost, run.repeated) == (False, 0, 0)
+    assert run.drained_after_minutes is not None
+    assert run.drained_after_minutes < 60
+
+
 def test_every_origin_is_played() -> None:
     assert {origin for _, origin in PLAYED} == {one.value for one in Origin if SERVED[one]}

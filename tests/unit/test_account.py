@@ -182,3 +182,42 @@ def test_books_that_end_early_never_say_that_more_was_moved_than_was(known: int)
     assert account is not None
     assert account.moved <= 4
     assert account.deleted <= 2
+
+
+class TestWhatIsNotToldYet:
+    """Of what is only counted: minutes 10 to 6 ago are taken for known, and one minute has counted three messages."""
+
+    @staticmethod
+    def books(told_ago: int) -> Books:
+        minutes = [
+            Minute(at=ago(minutes=number), sent=3 if number == told_ago else 0)
+            for number in range(10, 5, -1)
+        ]
+        return Books(tuple(minutes), has_gauges=False)
+
+    @pytest.mark.parametrize(
+        ("told_ago", "sent_ago", "known"),
+        [
+            (8, (8, 8), 5),
+            (7, (8, 8), 5),  # a call may count in the minute after it
+            (8, (9, 8), 5),
+            (6, (8, 8), 2),
+            (10, (8, 8), 2),
+            (0, (10, 10), 0),
+            (0, (5, 5), 5),  # they don't reach so far
+        ],
+    )
+    def test_they_end_before_what_was_sent_and_is_not_counted(
+        self, told_ago: int, sent_ago: tuple[int, int], known: int
+    ) -> None:
+        start, last = (ago(minutes=number) for number in sent_ago)
+
+        books = self.books(told_ago).up_to_untold([(start, last, 3)])
+
+        assert len(books.minutes) == known
+        assert not books.has_gauges
+
+    def test_the_first_that_is_not_counted_ends_them(self) -> None:
+        sent = [(ago(minutes=number), ago(minutes=number), 3) for number in (7, 9, 10)]
+
+        assert len(self.books(10).up_to_untold(sent).minutes) == 1

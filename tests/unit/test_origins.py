@@ -11,7 +11,7 @@ from redrive.core.cause import error_of
 from redrive.core.letter import Letter, Unfit
 from redrive.core.origins import recognise
 from redrive.targets import SERVED, Origin, Target
-from tests.unit.examples import SOURCE_ARN, a_letter
+from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (
     ENDPOINT,
@@ -94,6 +94,47 @@ class TestSns:
 
     def test_where_no_subscription_is_listed_the_only_target_takes_every_envelope(self) -> None:
         assert whose(of_sns(), Origin.SNS, QUEUE) == QUEUE_ARN
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"TopicArn": f"{TOPIC_ARN}-of-others"},
+            {"TopicArn": f"{TOPIC_ARN}-of-others", "UnsubscribeURL": None},
+            {"UnsubscribeURL": None, "TopicArn": TOPIC_ARN.replace("123456789012", "2" * 12)},
+            {"UnsubscribeURL": f"https://sns/?SubscriptionArn={OTHER_SUBSCRIPTION}"},
+            {"Message": 7},
+            {"Type": "SubscriptionConfirmation"},
+            {"Type": "UnsubscribeConfirmation"},
+        ],
+    )
+    @pytest.mark.parametrize("place", [QUEUE_ARN, FUNCTION_ARN, ENDPOINT.place])
+    def test_an_envelope_that_is_not_of_the_listed_subscription_is_nobodys(
+        self, place: str, changes: dict[str, Any]
+    ) -> None:
+        assert whose(of_sns(**changes), Origin.SNS, subscribed(place)) is UNKNOWN
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"UnsubscribeURL": f"https://sns/?SubscriptionArn={TOPIC_ARN}-of-others:1"},
+            {"Type": "SubscriptionConfirmation"},
+            {"Type": "SubscriptionConfirmation", "TopicArn": None},
+        ],
+    )
+    def test_what_contradicts_itself_or_wants_a_confirmation_is_nobodys(
+        self, changes: dict[str, Any]
+    ) -> None:
+        assert whose(of_sns(**changes), Origin.SNS, ENDPOINT) is UNKNOWN
+
+    def test_an_envelope_of_the_topic_is_of_its_only_subscription(self) -> None:
+        listed = subscribed(FUNCTION_ARN)
+
+        assert whose(of_sns(UnsubscribeURL=None), Origin.SNS, listed) == FUNCTION_ARN
+
+    def test_an_applications_own_notification_is_a_raw_message(self) -> None:
+        letter = sent('{"Type": "Notification", "Message": "an order"}')
+
+        assert whose(letter, Origin.SNS, subscribed(QUEUE_ARN)) == QUEUE_ARN
 
     def test_a_function_needs_the_envelope(self) -> None:
         assert whose(of_sns(), Origin.SNS, FUNCTION) == FUNCTION_ARN
@@ -217,6 +258,25 @@ class TestEventBridge:
         assert whose(letter, Origin.EVENTBRIDGE, FUNCTION) is INCOMPLETE
 
 
+@pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
+def test_a_message_of_a_target_queue_that_was_parked_is_known_by_its_trail(origin: Origin) -> None:
+    parked = a_letter(
+        body="an order", attributes={}, source_arn=None, trail=a_trail(queue="sqs:orders")
+    )
+    of_a_function = a_letter(source_arn=None, trail=a_trail(queue="lambda:orders"))
+
+    assert whose(parked, origin, FUNCTION, QUEUE) == QUEUE_ARN
+    assert whose(parked, origin, FUNCTION) is UNKNOWN
+    assert whose(of_a_function, origin, FUNCTION, QUEUE) is UNKNOWN
+
+
+def test_a_trail_leads_no_letter_of_sns_to_a_queue() -> None:
+    forged = a_letter(source_arn=None, trail=a_trail(queue="sqs:orders"))
+    targets = subscribed(QUEUE_ARN), subscribed(FUNCTION_ARN, OTHER_SUBSCRIPTION)
+
+    assert whose(forged, Origin.SNS, *targets) is UNKNOWN
+
+
 class TestScheduler:
     @pytest.mark.parametrize("target", [FUNCTION, QUEUE, MACHINE, TOPIC])
     def test_a_letter_is_of_the_resource_that_it_names(self, target: Target) -> None:
@@ -273,6 +333,30 @@ class TestScheduler:
         assert whose(letter, Origin.SCHEDULER, *ALL) == place
 
     @pytest.mark.parametrize(
+        ("place", "name", "is_it"),
+        [
+            ("eu-west-1:123456789012", "orders", True),
+            ("eu-west-1:123456789012", "123456789012:function:orders", True),
+            ("eu-west-1:210987654321", "orders", False),
+            ("eu-west-1:210987654321", "123456789012:function:orders", True),
+            ("us-east-1:123456789012", "orders", False),
+            ("us-east-1:123456789012", "123456789012:function:orders", False),
+            ("us-east-1:210987654321", FUNCTION_ARN, True),
+            ("", "orders", False),
+        ],
+    )
+    def test_a_name_means_the_function_of_the_schedules_own_account_and_region(
+        self, place: str, name: str, is_it: bool
+    ) -> None:
+        letter = of_schedule(
+            "arn:aws:scheduler:::aws-sdk:lambda:invoke",
+            json.dumps({"FunctionName": name}),
+            SCHEDULE_ARN=f"arn:aws:scheduler:{place}:schedule/default/orders",
+        )
+
+        assert whose(letter, Origin.SCHEDULER, FUNCTION) == (FUNCTION_ARN if is_it else UNKNOWN)
+
+    @pytest.mark.parametrize(
         "letter",
         [
             universal("ecs:runTask", Cluster="a"),
@@ -294,6 +378,12 @@ class TestScheduler:
         "letter",
         [
             universal("sns:publish", TopicArn=TOPIC_ARN),
+            universal("sns:publish", TopicArn=TOPIC_ARN, Message=""),
+            universal(
+                "sqs:sendMessage",
+                QueueUrl="https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+                MessageBody="",
+            ),
             universal("lambda:invoke", FunctionName="orders", Payload={"a": 1}),
         ],
     )

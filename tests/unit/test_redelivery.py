@@ -28,6 +28,7 @@ from tests.unit.origin_letters import (
     ENDPOINT,
     FUNCTION,
     MACHINE_ARN,
+    QUEUE_ARN,
     SUBSCRIPTION,
     TOPIC_ARN,
     WEB,
@@ -69,6 +70,12 @@ class TestQueue:
 
         assert (message.body, message.attributes) == (letter.body, {})
 
+    @pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
+    def test_what_sqs_moved_from_the_queue_keeps_its_attributes(self, origin: Origin) -> None:
+        moved = replace(sent("an order", Tenant="blue"), source_arn=QUEUE_ARN, group_id="g")
+
+        assert message_for_queue(moved, origin) == moved
+
     def test_a_schedules_own_message_has_body_attributes_and_group(self) -> None:
         given_attributes = {
             "plain": {"DataType": "String", "StringValue": "a"},
@@ -90,7 +97,23 @@ class TestQueue:
             "image": {"DataType": "Binary", "BinaryValue": b"\x00"}
         }
 
-    @pytest.mark.parametrize("attributes", [7, {"a": 7}, {"a": {"DataType": "String"}}])
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            7,
+            {"a": 7},
+            {"a": {"DataType": "String"}},
+            {"a": {"DataType": "String", "StringValue": ""}},
+            {"a": {"DataType": "Binary", "BinaryValue": ""}},
+            {"a": {"DataType": "Binary", "StringValue": "a"}},
+            {"a": {"DataType": "Text", "StringValue": "a"}},
+            {"a": {"DataType": "String.\ud800", "StringValue": "a"}},
+            {"": {"DataType": "String", "StringValue": "a"}},
+            {"a..b": {"DataType": "String", "StringValue": "a"}},
+            {"Amazon.a": {"DataType": "String", "StringValue": "a"}},
+            {"a" * 257: {"DataType": "String", "StringValue": "a"}},
+        ],
+    )
     def test_attributes_that_are_none_are_the_letters_fault(self, attributes: Any) -> None:
         letter = universal(
             "sqs:sendMessage", **SQS_SEND, MessageBody="b", MessageAttributes=attributes
@@ -151,6 +174,10 @@ class TestFunction:
         event = event_for_function(of_sns(Message="\ud83d"), Origin.SNS, FUNCTION)
 
         assert json.loads(event)["Records"][0]["Sns"]["Message"] == "\ud83d"
+
+    def test_what_wants_a_confirmation_makes_no_event(self) -> None:
+        with pytest.raises(ValueError, match="envelope"):
+            event_for_function(of_sns(Type="SubscriptionConfirmation"), Origin.SNS, FUNCTION)
 
     def test_a_raw_letter_makes_no_event(self) -> None:
         with pytest.raises(ValueError, match="envelope"):

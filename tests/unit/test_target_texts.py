@@ -66,6 +66,8 @@ def test_a_target_can_be_of_one_subscription() -> None:
         "https://example.com/a b",
         "https://example.com/orders.fifo",
         f"arn:aws:states:{PLACE}:stateMachine:orders.fifo",
+        QUEUE.replace("123456789012", "١٢٣٤٥٦٧٨٩٠١٢"),
+        f"{SUBSCRIPTION.replace('123456789012', '١٢٣٤٥٦٧٨٩٠١٢')}={QUEUE}",
     ],
 )
 def test_what_is_no_target_is_refused(text: str) -> None:
@@ -76,10 +78,66 @@ def test_what_is_no_target_is_refused(text: str) -> None:
 def test_two_targets_of_one_name_are_refused_as_their_circuits_would_be_one() -> None:
     rule = (QUEUE, QUEUE.replace("eu-west-1", "eu-west-2"))
 
-    targets, faults = read_targets(Origin.EVENTBRIDGE, rule)
+    targets, faults = read_targets(Origin.EVENTBRIDGE, (*rule, QUEUE))
 
     assert len(targets) == 1
-    assert [fault.accepted for fault in faults] == ["each target once"]
+    elsewhere, again = [fault.accepted for fault in faults]
+    assert elsewhere.startswith(f"one that is not called sqs:orders, as {QUEUE} is")
+    assert again == "each target once"
+
+
+@pytest.mark.parametrize(
+    ("origin", "texts", "accepted"),
+    [
+        (
+            Origin.SNS,
+            (f"{SUBSCRIPTION}={QUEUE}", f"{SUBSCRIPTION}=https://example.com/"),
+            "each subscription once",
+        ),
+        (
+            Origin.SNS,
+            (f"{SUBSCRIPTION.replace(':orders:', ':orders.fifo:')}={QUEUE}",),
+            "a subscription of a standard topic",
+        ),
+        (Origin.EVENTBRIDGE, (f"{SUBSCRIPTION}={QUEUE}",), "with origin eventbridge the target"),
+    ],
+)
+def test_a_subscription_is_of_a_standard_topic_and_delivers_to_one_endpoint(
+    origin: Origin, texts: tuple[str, ...], accepted: str
+) -> None:
+    targets, (fault,) = read_targets(origin, texts)
+
+    assert fault.accepted.startswith(accepted)
+    assert len(targets) == len(texts) - 1
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "2130706433", "127.1", "0x7f.1", "0x7f000001", "0", "017700000001", "127.0.0.1.", "1.2.3.4.5",
+        "256.1.1.1", "example.7", "a..b", ".a", "a" * 64, "a.b-", "-a.b", "*", "*.example.com",
+        "a,b", "a" * 60 + ".a" * 100, "[::1", "[::1%eth0]", "[fe80]", "exa\\mple", "a%2eb", '"', "..",
+    ],
+)  # fmt: skip
+def test_a_host_that_somebody_may_read_otherwise_is_refused(host: str) -> None:
+    with pytest.raises(ValueError, match=r"^a URL"):
+        Target.parse(f"https://{host}/orders")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "example.com",
+        "Example.com.",
+        "a_b.internal",
+        "8.8.8.8",
+        "[2606:2800::1]",
+        "a:8443",
+        "bücher.test",
+    ],
+)
+def test_a_name_or_a_full_address_is_a_host(host: str) -> None:
+    assert Target.parse(f"HTTPS://{host}/orders").kind is TargetKind.WEB
 
 
 def test_a_worker_queue_in_postgres_is_sent_to_its_own_construct() -> None:

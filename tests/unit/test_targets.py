@@ -1,5 +1,6 @@
 """Targets as sources: what is asked of which service, and what is made of its answers."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -35,8 +36,8 @@ from tests.unit.target_clients import Recording, going
 
 
 class Sqs(RecordingSqs):
-    def __init__(self, refusal: str | None = None) -> None:
-        super().__init__()
+    def __init__(self, refusal: str | None = None, **answers: Any) -> None:
+        super().__init__(**answers)
         self.asked = Recording(lambda _: refusal)
 
     def get_queue_url(self, **request: Any) -> Any:
@@ -45,6 +46,28 @@ class Sqs(RecordingSqs):
 
 def source(target: Target, origin: Origin, client: Any) -> TargetSource:
     return target_source(target, origin, Reach(clients=lambda service, region: client))
+
+
+DLQ_URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dlq"
+
+
+def beside(dlq_url: str, fails_to: str | None, refusal: Exception | None = None) -> TargetSource:
+    """A target queue of a DLQ with this URL, that fails to the queue of this account and name."""
+    policy = {"deadLetterTargetArn": f"arn:aws:sqs:eu-west-1:{fails_to}", "maxReceiveCount": 3}
+    attributes = {
+        "QueueArn": QUEUE.place,
+        "ApproximateNumberOfMessages": "1",
+        "ApproximateNumberOfMessagesNotVisible": "2",
+        "ApproximateNumberOfMessagesDelayed": "3",
+        "VisibilityTimeout": "30",
+        "MessageRetentionPeriod": "345600",
+        "MaximumMessageSize": "1024",
+    }
+    if fails_to:
+        attributes["RedrivePolicy"] = json.dumps(policy)
+    sqs = Sqs(get_queue_attributes=refusal or {"Attributes": attributes})
+    reach = Reach(clients=lambda service, region: sqs)
+    return target_source(QUEUE, Origin.SNS, reach, dlq_url=dlq_url)
 
 
 def several(letter: Letter, count: int) -> list[Letter]:
@@ -234,6 +257,57 @@ class TestWhatIsAnswered:
 
         assert [(one.code, one.is_refusal) for one in done.faults] == [("InvalidTopic", True)]
 
+    def test_what_sns_says_of_an_attribute_that_is_called_like_the_topic_is_the_letters_fault(
+        self,
+    ) -> None:
+        class Sns:
+            def publish(self, **request: Any) -> Any:
+                detail = "Invalid parameter: The message attribute 'TopicArn' must not be so."
+                raise denial("InvalidParameter", detail)
+
+        done = source(TOPIC, Origin.EVENTBRIDGE, Sns()).deliver(going(of_rule()))
+
+        assert [(one.code, one.is_of_content) for one in done.faults] == [
+            ("InvalidParameter", True)
+        ]
+
+    @pytest.mark.parametrize("is_whole", [False, True])
+    def test_an_answer_of_a_queue_that_nobody_knows_is_a_bounce(self, is_whole: bool) -> None:
+        sqs = Sqs()
+        if is_whole:
+            sqs.fail = lambda entries: denial("SomethingNew")
+        else:
+            sqs.refuse = lambda entry: "SomethingNew" if entry["Id"] == "1" else None
+
+        done = source(QUEUE, Origin.SNS, sqs).deliver(going(*several(sent("b"), 2)))
+
+        letters = ["m0", "m1"] if is_whole else ["m1"]
+        assert done.bounced == dict.fromkeys(letters, "SomethingNew")
+        assert (list(done.new_ids), done.faults) == ([] if is_whole else ["m0"], [])
+
+    @pytest.mark.parametrize("code", ["AccessDenied", "KmsDisabled", "KMS.InvalidStateException"])
+    def test_a_queue_that_is_closed_is_a_refusal(self, code: str) -> None:
+        sqs = Sqs()
+        sqs.fail = lambda entries: denial(code)
+
+        done = source(QUEUE, Origin.SNS, sqs).deliver(going(sent("b")))
+
+        assert (done.refused is not None, done.bounced) == (True, {})
+
+    def test_a_message_that_sqs_finds_empty_keeps_no_other_back(self) -> None:
+        """A whole call is refused for it, as AWS was recorded to do."""
+        sqs = Sqs()
+        sqs.fail = lambda entries: (
+            denial("MissingParameter") if any(not one["MessageBody"] for one in entries) else None
+        )
+
+        done = source(QUEUE, Origin.EVENTBRIDGE, sqs).deliver(
+            going(replace(of_rule(body=""), message_id="bad"), *several(of_rule(), 2))
+        )
+
+        assert [(one.key, one.is_of_content) for one in done.faults] == [("bad", True)]
+        assert list(done.new_ids) == ["m0", "m1"]
+
     def test_a_queue_whose_url_is_not_told_is_a_refusal(self) -> None:
         done = source(QUEUE, Origin.SNS, Sqs("NonExistentQueue")).deliver(
             going(*several(sent("b"), 2))
@@ -385,6 +459,44 @@ class TestWhatIsKnown:
         assert (facts.arn, facts.depth, facts.is_fifo) == (target.place, 0, False)
         assert orders.time_to_fail(facts, 3) == timedelta()
         assert client.calls == []
+
+    @pytest.mark.parametrize(
+        ("fails_to", "dlq_url", "comes_back"),
+        [
+            ("123456789012:orders-dlq", "sqs.eu-west-1.amazonaws.com/123456789012", True),
+            ("123456789012:orders-dlq", "localhost:4566/123456789012", True),
+            ("123456789012:another-dlq", "sqs.eu-west-1.amazonaws.com/123456789012", False),
+            (None, "sqs.eu-west-1.amazonaws.com/123456789012", False),
+            ("123456789012:orders-dlq", "sqs.us-east-1.amazonaws.com/123456789012", False),
+            ("123456789012:orders-dlq", "sqs.eu-west-1.amazonaws.com/210987654321", False),
+        ],
+    )
+    def test_a_queue_that_fails_to_the_same_dlq_is_a_source_whose_messages_come_back(
+        self, fails_to: str | None, dlq_url: str, comes_back: bool
+    ) -> None:
+        orders = beside(f"https://{dlq_url}/orders-dlq", fails_to)
+
+        facts = orders.facts()
+
+        assert orders.settles_at_once is not comes_back
+        assert orders.time_to_fail(facts, 9) == timedelta(seconds=90 if comes_back else 0)
+        assert facts.depth == (6 if comes_back else 0)
+        assert facts.max_message_size == 1_048_576
+
+    @pytest.mark.parametrize("code", ["AccessDenied", "NonExistentQueue", "SomethingNew"])
+    def test_a_queue_that_can_not_be_asked_is_taken_at_its_word(self, code: str) -> None:
+        orders = beside(DLQ_URL, "123456789012:orders-dlq", denial(code))
+
+        assert orders.settles_at_once
+        assert orders.facts().depth == 0
+
+    def test_a_moments_trouble_of_a_queue_leaves_open_whether_its_messages_come_back(self) -> None:
+        orders = beside(DLQ_URL, None, denial("RequestThrottled"))
+
+        with pytest.raises(CallFailed, match="RequestThrottled"):
+            orders.facts()
+        with pytest.raises(CallFailed, match="RequestThrottled"):
+            assert orders.settles_at_once
 
     def test_a_letter_is_of_the_target_that_was_recognised_else_of_the_one_it_was_sent_to(
         self,

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from redrive.addresses import is_public
 from redrive.aws.timed_connection import TimedConnection
-from redrive.aws.web_addresses import addresses_of, is_public
+from redrive.aws.web_addresses import addresses_of
 from redrive.aws.web_target import WebTarget
 from redrive.core.outgoing import Sent
 from redrive.errors import CallFailed
@@ -248,6 +249,9 @@ class TestAddresses:
             "100.64.0.1", "224.0.0.1", "233.252.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1",
             "240.0.0.1", "::1", "::", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "ff0e::1",
             "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1",
+            "fec0::1", "::127.0.0.1", "::8.8.8.8", "::ffff:0:8.8.8.8", "4000::1", "5f00::1", "0200::1",
+            "3fff::1", "2001:20::1", "2001:0:808:808::1", "2002:808:808::1", "192.88.99.1", "100::1",
+            "64:ff9b:1::808:808",
             "64:ff9b:1::1", "2002:7f00:1::", "2002:a9fe:a9fe::1", "2001::1", "2001:db8::1",
         ],
     )  # fmt: skip
@@ -270,8 +274,16 @@ class TestAddresses:
 
         assert told == ["10.0.0.1"]
 
-    @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1%eth0", "::ffff:169.254.1.1"])
-    def test_link_local_it_may_not_be(self, address: str) -> None:
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "169.254.169.254", "fe80::1%eth0", "::ffff:169.254.1.1", "fd00:ec2::254", "fd00:ec2::23",
+            "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::a9fe:a9fe", "64:ff9b:1:a9fe:a9:fe00::", "2002:a9fe:a9fe::",
+            "2001:0:808:808:0:0:5601:5601",
+        ],
+    )  # fmt: skip
+    def test_where_machines_get_their_credentials_it_may_not_be(self, address: str) -> None:
         with pytest.raises(CallFailed, match="AddressNotPublic"):
             addresses_of("orders.internal", 443, ("orders.internal",), found(address))
 

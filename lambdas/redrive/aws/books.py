@@ -50,7 +50,7 @@ class SourceBooks:
         self._cloudwatch = cloudwatch
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
-        """The queue's books from the minute of `start` (ten days ago at the most) up to `now`.
+        """The queue's books from the minute of `start` (ten days ago at the most) up to `now`; `sqs:orders` is a target's name.
 
         The minute that is not over yet is not among them, nor are the latest of which not all that was measured is
         known. Raises CallFailed, also where CloudWatch has not told all that it knows: what is left out would read
@@ -90,6 +90,6 @@ def _whole(value: float | None) -> int | None:
 
 def _queries(queue_name: str) -> list[dict[str, Any]]:
     return [
-        metric_query(name, "AWS/SQS", metric, statistic, QueueName=queue_name)
+        metric_query(name, "AWS/SQS", metric, statistic, QueueName=queue_name.rpartition(":")[2])
         for name, (metric, statistic) in _FIGURES.items()
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,7 +32,7 @@ _COUNTERS = {
     "throttles": "Throttles",
 }
 
-#: A minute is known when it is over for so long: with no gauge to go by, nothing else tells that it is.
+#: A minute is taken for known when it is over for so long, unless what was sent in it shows otherwise.
 LATENESS = 3 * PERIOD
 
 #: Looked at before what is asked for: who invokes the function otherwise, too, as a rule shows there.
@@ -71,7 +72,8 @@ class FunctionBooks:
             for number in range(first - before, end)
         ]
         books = books_of_function(minutes, minutes_to_fail)
-        return Books(tuple(one for one in books.minutes if one.at >= instant_of(first)))
+        told = tuple(one for one in books.minutes if one.at >= instant_of(first))
+        return replace(books, minutes=told)
 
 
 def _dimensions(target_name: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from redrive.aws.deliveries import check_size, deliver_one_by_one
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing, Sent
+from redrive.core.queue_facts import QueueFacts
 from redrive.core.redelivery import (
     event_for_function,
     execution_of,
@@ -22,7 +23,7 @@ from redrive.core.redelivery import (
     publication_of,
     record_for_stream,
 )
-from redrive.errors import CallFailed, EntryFault
+from redrive.errors import TARGET_REFUSALS, CallFailed, EntryFault
 from redrive.targets import Origin, Target
 
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -33,6 +34,9 @@ MOST_OF_A_RECORD = 1_024_000
 MOST_OF_AN_INPUT = 262_144
 #: https://docs.aws.amazon.com/general/latest/gr/sns.html
 MOST_OF_A_PUBLICATION = 262_144
+
+#: What SNS says of an ARN that it takes for none.
+_NO_TOPIC = "Invalid parameter: TopicArn"
 
 #: Where a repeat of a start is told so.
 _STARTED_ALREADY = "ExecutionAlreadyExists"
@@ -48,7 +52,10 @@ class QueueTarget:
         self._queue: SqsQueue | None = None
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Send messages as the origin sent them, see `SqsQueue.send`; without the trail, which they never carried."""
+        """Send messages as the origin sent them, see `SqsQueue.send`; without the trail, which they never carried.
+
+        An answer that nobody knows is a bounce: a letter that brings it about would else be every trial's canary.
+        """
         sent, messages = Sent(), []
         for one in outgoing:
             try:
@@ -59,7 +66,7 @@ class QueueTarget:
                     EntryFault(call="SendMessage", key=key, code="InvalidLetter", detail=str(fault))
                 )
         try:
-            sent.add(self._its_queue().send(messages))
+            sent.add(_with_bounces(self._its_queue().send(messages)))
         except CallFailed as failed:
             sent.faults += [
                 EntryFault(
@@ -72,6 +79,10 @@ class QueueTarget:
             ]
         return sent
 
+    def facts(self) -> QueueFacts:
+        """The queue's facts. Raises CallFailed."""
+        return self._its_queue().facts()
+
     def _its_queue(self) -> SqsQueue:
         """The queue, whose URL SQS is asked for once. Raises CallFailed."""
         if self._queue is None:
@@ -80,6 +91,14 @@ class QueueTarget:
                 answer = self._sqs.get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)
             self._queue = SqsQueue(self._sqs, answer["QueueUrl"])
         return self._queue
+
+
+def _with_bounces(sent: Sent) -> Sent:
+    """The same, with what may be a letter's fault as well as the queue's told as a bounce."""
+    unheard = [one for one in sent.faults if one.is_refusal and one.code not in TARGET_REFUSALS]
+    sent.bounced |= {one.key: one.code for one in unheard}
+    sent.faults = [one for one in sent.faults if one.key not in sent.bounced]
+    return sent
 
 
 def _bare(one: Outgoing, letter: Letter) -> Outgoing:
@@ -175,7 +194,8 @@ class TopicTarget:
             with naming("Publish"):
                 answer = self._sns.publish(TopicArn=self._target.place, **publication)
         except CallFailed as failed:
-            if "TopicArn" in failed.detail:  # that is not what the letter gave
+            # That is not what the letter gave; an attribute of this name is told of in other words.
+            if failed.detail.startswith(_NO_TOPIC):
                 raise CallFailed(failed.call, "InvalidTopic", failed.detail) from failed
             raise
         return str(answer["MessageId"])

@@ -9,7 +9,8 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 
@@ -91,9 +92,27 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """The minutes that are known, in order of time."""
+    """The minutes that are known, in order of time.
+
+    `has_gauges`: a queue is measured each minute, so that they end with what CloudWatch has told. What is only counted
+    has no point where nothing was counted, and none where that is not told yet: see `up_to_untold`.
+    """
 
     minutes: tuple[Minute, ...] = ()
+    has_gauges: bool = True
+
+    def up_to_untold(self, sent: Iterable[tuple[datetime, datetime, int]]) -> Books:
+        """These, up to the first minute of which CloudWatch can't have told all: less was counted than was sent.
+
+        `sent` are ours: from when to when, and how many. A call may count in the minute after it.
+        """
+        end = len(self.minutes)
+        for start, last, size in sent:
+            first = bisect_left(self.minutes, start.replace(second=0, microsecond=0), key=_at)
+            after = bisect_left(self.minutes, last + 2 * PERIOD, key=_at)
+            if first < end and sum(one.sent for one in self.minutes[first:after]) < size:
+                end = first
+        return replace(self, minutes=self.minutes[:end])
 
     def account(self, start: datetime, end: datetime | None = None) -> Account | None:
         """What became of messages from the minute of `start` on, to that of `end`; None while nothing is known.

@@ -97,7 +97,7 @@ def _books(
                 delayed=still[place] - untried,
             )
         )
-    return Books(tuple(told))
+    return Books(tuple(told), has_gauges=False)
 
 
 def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[int] | None:

@@ -1,4 +1,4 @@
-"""What letters of other origins than SQS look like: SNS's envelope, Lambda's record, Scheduler's request. Pure.
+"""What letters of other origins than SQS look like: Lambda's record, Scheduler's request. Pure.
 
 Whoever may send to a DLQ may write anything into a letter, so that reading never raises, and what it yields is a
 claim: which target it means is for `origins` to look up among those that are listed.
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from redrive.core.letter import Attribute
 from redrive.targets import TargetKind
@@ -34,14 +33,6 @@ _OPTIONAL = frozenset({"Payload", "Input"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """What SNS puts around a message: `fields` as they are in the body, `subscription` whose delivery it is."""
-
-    fields: Mapping[str, Any]
-    subscription: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What Lambda sends to a destination. `payload` is the event's text, to the letter; None where it was left out."""
 
@@ -55,7 +46,7 @@ class Record:
 class Request:
     """A call that a schedule was to make: of what, as it is named there, with which parameters.
 
-    `content` is what the call hands over; `is_complete` false where that is missing or no text.
+    `content` is what the call hands over; `is_complete` false where that is missing, empty or no text.
     """
 
     kind: TargetKind
@@ -77,23 +68,9 @@ def well_formed_id(text: object) -> str | None:
     return text if isinstance(text, str) and _ID.fullmatch(text) else None
 
 
-def read_envelope(body: str) -> Envelope | None:
-    """SNS's envelope; None where the body is none."""
-    fields = _read_object(body)
-    if fields is None or fields.get("Type") != "Notification":
-        return None
-    needed = ("MessageId", "TopicArn", "Message", "Timestamp")
-    if not all(isinstance(fields.get(name), str) for name in needed):
-        return None
-    subscription = _subscription(fields.get("UnsubscribeURL"))
-    if subscription is not None and not subscription.startswith(f"{fields['TopicArn']}:"):
-        return None  # SNS names a subscription of the topic
-    return Envelope(fields=fields, subscription=subscription)
-
-
 def read_record(body: str) -> Record | None:
     """The record of an invocation; None where the body is none."""
-    fields = _read_object(body)
+    fields = read_object(body)
     context = fields.get("requestContext") if fields else None
     if fields is None or not isinstance(context, dict) or "version" not in fields:
         return None
@@ -124,14 +101,16 @@ def read_request(target_arn: str, body: str) -> Request | None:
     """The call of a universal target; None for a call that is not served, or whose parameters can't be read."""
     named = _UNIVERSAL.fullmatch(target_arn)
     served = _SERVED_CALLS.get(f"{named[1]}:{named[2].lower()}") if named else None
-    fields = _read_object(body) if served else None
+    fields = read_object(body) if served else None
     if served is None or fields is None:
         return None
     # Scheduler takes QueueUrl as well as queueUrl.
     fields = {name[:1].upper() + name[1:]: value for name, value in fields.items()}
     kind, place, content_field = served
     content = fields.get(content_field)
-    is_complete = isinstance(content, str) or (content is None and content_field in _OPTIONAL)
+    is_complete = (isinstance(content, str) and content != "") or (
+        content in (None, "") and content_field in _OPTIONAL
+    )
     return Request(
         kind=kind,
         resource=_resource(fields, place),
@@ -150,17 +129,6 @@ def _resource(fields: Mapping[str, Any], place: str) -> str:
     return (f"{name}:{qualifier}" if is_apart else name).removesuffix(":$LATEST")
 
 
-def _subscription(unsubscribe_url: object) -> str | None:
-    """The ARN in the query of SNS's link."""
-    if not isinstance(unsubscribe_url, str):
-        return None
-    try:
-        named = parse_qs(urlsplit(unsubscribe_url).query).get("SubscriptionArn", [])
-    except ValueError:
-        return None
-    return named[0] if len(named) == 1 else None
-
-
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no JSON")
 
@@ -169,7 +137,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 _BETWEEN = re.compile(r"[ \t\n\r]*")
 
 
-def _read_object(text: str) -> dict[str, Any] | None:
+def read_object(text: str) -> dict[str, Any] | None:
     """The JSON object that a text is; None where it is anything else."""
     try:
         read = _DECODER.decode(text)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from redrive.core.letter import Letter, Unfit
 from redrive.core.letter_shapes import (
     is_universal,
-    read_envelope,
     read_record,
     read_request,
     text_of,
     well_formed_id,
 )
+from redrive.core.sns_envelope import Envelope, read_envelope
 from redrive.targets import Origin, Target, TargetKind
 
 
@@ -57,17 +57,27 @@ def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Lett
 def _of_sns(letter: Letter, targets: Sequence[Target]) -> Found:
     """A raw letter holds nothing of SNS: only where there is one target, it is known whose it is."""
     envelope = read_envelope(letter.body)
-    subscription = envelope.subscription if envelope else None
-    target = _only(one for one in targets if subscription in (None, one.subscription))
-    if target is None and len(targets) == 1 and targets[0].subscription is None:
-        target = targets[0]
+    if envelope is None:
+        target = _only(targets)
+    elif envelope.is_notification:
+        target = _only(one for one in targets if _subscribes(one, envelope))
+    else:
+        target = None
     if target is None:
         return _NOBODY
     # SNS delivers to functions in its envelope and in no other way.
     is_whole = target.kind is not TargetKind.FUNCTION or (
-        envelope is not None and (subscription or target.subscription)
+        envelope is not None and (envelope.subscription or target.subscription)
     )
     return Found(target=target, unfit=None if is_whole else Unfit.INCOMPLETE)
+
+
+def _subscribes(target: Target, envelope: Envelope) -> bool:
+    """Whether the envelope is of the target's topic and subscription; a subscription that is not listed may be any."""
+    if target.subscription is None:
+        return True
+    topic = target.subscription.rpartition(":")[0]
+    return envelope.topic == topic and envelope.subscription in (None, target.subscription)
 
 
 def _of_lambda(letter: Letter, targets: Sequence[Target]) -> Found:
@@ -93,15 +103,17 @@ def _of_rule(letter: Letter, targets: Sequence[Target]) -> Found:
     if any(text_of(letter.attributes, name) for name in ("SUBSCRIBER_ARN", "BUS_ARN")):
         return Found(unfit=Unfit.INCOMPLETE)
     arn = text_of(letter.attributes, "TARGET_ARN")
+    if text_of(letter.attributes, "RULE_ARN") is None:
+        return _of_queue(letter, targets)
     target = _only(one for one in targets if arn and _covers(one, arn))
-    if target is None or text_of(letter.attributes, "RULE_ARN") is None:
-        return _NOBODY
-    return Found(target=target)
+    return Found(target=target) if target else _NOBODY
 
 
 def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
     arn = text_of(letter.attributes, "TARGET_ARN")
-    if arn is None or text_of(letter.attributes, "SCHEDULE_ARN") is None:
+    if text_of(letter.attributes, "SCHEDULE_ARN") is None:
+        return _of_queue(letter, targets)
+    if arn is None:
         return _NOBODY
     cut = (text_of(letter.attributes, "IS_PAYLOAD_TRUNCATED") or "").strip().lower() == "true"
     if is_universal(arn):
@@ -114,12 +126,20 @@ def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
     return Found(target=target, unfit=Unfit.INCOMPLETE if cut else None)
 
 
+def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
+    """A message that a target queue's own consumer failed, and that was parked: there its trail is all that tells."""
+    named = letter.trail.queue if letter.trail else None
+    target = _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
+    return Found(target=target) if target else _NOBODY
+
+
 def _of_universal_target(arn: str, letter: Letter, targets: Sequence[Target]) -> Found:
     request = read_request(arn, letter.body)
+    schedule = text_of(letter.attributes, "SCHEDULE_ARN") or ""
     target = _only(
         one
         for one in targets
-        if request and one.kind is request.kind and request.resource in _spellings(one)
+        if request and one.kind is request.kind and request.resource in _spellings(one, schedule)
     )
     if request is None or target is None:
         return _NOBODY
@@ -139,12 +159,14 @@ def _covers(target: Target, arn: str) -> bool:
     return arn.removesuffix(":$LATEST") == target.place
 
 
-def _spellings(target: Target) -> set[str]:
-    """How a call may name this target."""
+def _spellings(target: Target, schedule_arn: str) -> set[str]:
+    """How a call of this schedule may name this target: a function by less than its ARN where it is at home."""
     arn = target.place
     if target.kind is TargetKind.FUNCTION:
-        _, _, _, _, account, _, name = arn.split(":", 6)
-        return {arn, f"{account}:function:{name}", name}
+        _, _, _, region, account, _, name = arn.split(":", 6)
+        home = schedule_arn.split(":")[3:5]
+        by_account = {f"{account}:function:{name}"} if home[:1] == [region] else set()
+        return {arn} | by_account | ({name} if home == [region, account] else set())
     if target.kind is TargetKind.QUEUE:
         _, _, _, region, account, name = arn.split(":")
         hosts = ("sqs.{}.amazonaws.com", "{}.queue.amazonaws.com", "sqs.{}.amazonaws.com.cn")

@@ -7,25 +7,27 @@ before, the others are a fault of the letter's content.
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from redrive.core.letter import Attribute, Letter
+from redrive.core.attributes_of_call import attributes_of
+from redrive.core.letter import Letter
 from redrive.core.letter_shapes import (
-    Envelope,
     Request,
-    read_envelope,
     read_record,
     read_request,
     text_of,
 )
 from redrive.core.outgoing import Outgoing
+from redrive.core.sns_envelope import Envelope, read_envelope
 from redrive.targets import Origin, Target
 
 #: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 _EXECUTION_NAME_LENGTH = 80
+
+#: What each of its letters carries.
+_MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +42,12 @@ class Execution:
 def message_for_queue(letter: Letter, origin: Origin) -> Letter:
     """The message of a queue, as a letter: body and the publisher's attributes as they are.
 
-    Rules and schedules put attributes on the letter that tell of the failure; the queue was to get the body alone.
+    Rules and schedules put attributes on the letter that tell of the failure; the queue was to get the body alone. What
+    SQS moved from the queue is the message that the queue had.
     A schedule's own SendMessage gives body, attributes and group; its delay was before the first try, and is over.
     New: MessageId, time of sending, receive count.
     """
-    if origin not in (Origin.EVENTBRIDGE, Origin.SCHEDULER):
+    if (mark := _MARKS.get(origin)) is None or text_of(letter.attributes, mark) is None:
         return letter
     request = _request(letter, origin)
     if request is None:
@@ -53,7 +56,7 @@ def message_for_queue(letter: Letter, origin: Origin) -> Letter:
     return replace(
         letter,
         body=_content(request),
-        attributes=_attributes(request.fields.get("MessageAttributes")),
+        attributes=attributes_of(request.fields.get("MessageAttributes")),
         group_id=group_id if isinstance(group_id, str) else None,
     )
 
@@ -108,7 +111,7 @@ def publication_of(letter: Letter, origin: Origin) -> dict[str, Any]:
     for name in ("Subject", "MessageStructure", "MessageGroupId"):
         if isinstance(value := request.fields.get(name), str):
             publication[name] = value
-    if attributes := _attributes(request.fields.get("MessageAttributes")):
+    if attributes := attributes_of(request.fields.get("MessageAttributes")):
         publication["MessageAttributes"] = attributes
     return publication
 
@@ -117,7 +120,7 @@ def _sns_event(letter: Letter, target: Target) -> bytes:
     """The event that SNS makes of its envelope for a function, whose names differ a little from the envelope's."""
     envelope = read_envelope(letter.body)
     subscription = (envelope.subscription if envelope else None) or target.subscription
-    if envelope is None or subscription is None:
+    if envelope is None or not envelope.is_notification or subscription is None:
         raise ValueError("no envelope of SNS that names its subscription")
     event = {
         "Records": [
@@ -170,25 +173,7 @@ def _request(letter: Letter, origin: Origin) -> Request | None:
 
 
 def _content(request: Request) -> str:
-    if request.content is None:
+    """What the call hands over. Raises ValueError where that is nothing: SQS and SNS take no empty message."""
+    if not request.content:
         raise ValueError("the call has no content")
     return request.content
-
-
-def _attributes(given: object) -> dict[str, Attribute]:
-    """Message attributes as they stand in a call's parameters. Raises ValueError for what is none."""
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise ValueError("message attributes that are none")  # noqa: TRY004 - the letter's fault, not a caller's
-    return {name: _attribute(value) for name, value in given.items()}
-
-
-def _attribute(given: object) -> Attribute:
-    fields = given if isinstance(given, dict) else {}
-    kind, text, binary = (fields.get(one) for one in ("DataType", "StringValue", "BinaryValue"))
-    if isinstance(kind, str) and isinstance(text, str):
-        return {"DataType": kind, "StringValue": text}
-    if isinstance(kind, str) and isinstance(binary, str):
-        return {"DataType": kind, "BinaryValue": base64.b64decode(binary, validate=True)}
-    raise ValueError("a message attribute that is none")

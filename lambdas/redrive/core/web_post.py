@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from redrive.core.letter import Letter
-from redrive.core.letter_shapes import read_envelope
+from redrive.core.sns_envelope import read_envelope
 from redrive.targets import Target
 
 #: What SNS's posts say they are of. https://docs.aws.amazon.com/sns/latest/dg/sns-http-https-endpoint-as-subscriber.html
@@ -34,10 +34,12 @@ def post_of(letter: Letter, target: Target) -> Post:
     """The POST that SNS makes of a letter: its body, and SNS's headers.
 
     A raw letter does not tell SNS's message id: the letter's own stands for it. Names that it does not tell either
-    are left out. https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html#http-header
+    are left out. Raises ValueError for what SNS's own words make more than a message of. https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html#http-header
     """
     parts = urlsplit(target.place)
     envelope = read_envelope(letter.body)
+    if envelope and not envelope.is_notification:
+        raise ValueError("no notification")
     subscription = (envelope.subscription if envelope else None) or target.subscription
     told = {
         "x-amz-sns-message-id": envelope.fields["MessageId"] if envelope else letter.original_id,
@@ -45,7 +47,7 @@ def post_of(letter: Letter, target: Target) -> Post:
         "x-amz-sns-subscription-arn": subscription or "",
     }
     if envelope:
-        told["x-amz-sns-topic-arn"] = envelope.fields["TopicArn"]
+        told["x-amz-sns-topic-arn"] = envelope.topic
     else:
         told["x-amz-sns-rawdelivery"] = "true"
     headers = {

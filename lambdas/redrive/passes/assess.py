@@ -37,7 +37,8 @@ def ask_witness(state: PassState, lane: Lane, now: datetime) -> None:
     start = min((one.sent_at for one in circuit.pending), default=since)
     start = min(start, lane.tallied_since() or start)
     try:
-        lane.books = state.tools.witness.since(start - BEFORE, now, lane.source.name)
+        books = state.tools.witness.since(start - BEFORE, now, lane.source.name)
+        lane.books = books if books.has_gauges else books.up_to_untold(lane.sent_lately())
     except CallFailed as failed:
         state.failed(failed)
 

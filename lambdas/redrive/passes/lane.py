@@ -92,6 +92,12 @@ class Lane:
         """From when on the books tell more of batches whose letters are kept."""
         return min((one.sent_at for one in self.circuit.tallies if not one.is_over), default=None)
 
+    def sent_lately(self) -> list[tuple[datetime, datetime, int]]:
+        """Batches without a verdict of which it is known what was sent: from when to when, and how many letters."""
+        return [
+            (one.sent_at, one.tried_by, one.size) for one in self.circuit.pending if one.is_complete
+        ]
+
     def wants_books(self, *, has_letters: bool) -> bool:
         """Whether the source's books can move anything."""
         if self.is_paused or self.source.settles_at_once:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from redrive.aws.target_source import arn_beside
 from redrive.settings import Deployment
 from redrive.targets import Origin, Target, TargetKind
 
@@ -15,6 +16,8 @@ _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
     TargetKind.TOPIC: ("sns:Publish",),
 }
 _TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig")
+#: Whether a queue's own failed messages come to the DLQ, which is of its account and Region then.
+_ASK_QUEUE = ("sqs:GetQueueAttributes",)
 #: By the last word of the name that the service's VPC endpoint has.
 ENDPOINTS = {
     TargetKind.FUNCTION: "lambda",
@@ -28,8 +31,11 @@ def calls_of(deployment: Deployment) -> Iterator[tuple[Target, tuple[str, ...]]]
     """Each target in AWS, with the actions on it that the function's role must have."""
     for target in deployment.targets:
         if calls := _DELIVER.get(target.kind):
-            is_of_lambda = deployment.origin is Origin.LAMBDA
-            yield target, (*calls, *(_TIMING if is_of_lambda else ()))
+            if deployment.origin is Origin.LAMBDA:
+                calls += _TIMING
+            if target.kind is TargetKind.QUEUE and arn_beside(target.place, deployment.dlq_url):
+                calls += _ASK_QUEUE
+            yield target, calls
 
 
 def endpoints_of(deployment: Deployment) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from redrive.aws.web_addresses import is_public
+from redrive.addresses import hands_out_credentials, is_public
+from redrive.aws.target_source import arn_beside
 from redrive.errors import CallFailed
 from redrive.targets import Target, TargetKind
 from smart_redriver.oncall.doctor.access import check_key
@@ -58,14 +60,14 @@ def judge_web(
 ) -> Finding:
     """Whether letters are posted to a URL: to public addresses, and to others where its host is named."""
     host = urlsplit(target.place).hostname or ""
-    linked = [one for one in addresses if ip_address(one).is_link_local]
+    linked = [one for one in addresses if hands_out_credentials(ip_address(one))]
     hidden = [one for one in addresses if not is_public(ip_address(one))]
     if linked:
         return wrong(
-            f"{target.name} is at {linked[0]}, a link-local address: nothing is ever posted there.",
+            f"{target.name} is at {linked[0]}, a link-local address or another where machines get their credentials: nothing is ever posted there.",
             f"Find out who gave {host} this address.",
         )
-    if host in private_hosts:
+    if host in {one.lower() for one in private_hosts}:
         return good(f"{target.name} may be at an address that is not public: it is named so.")
     if fault:
         return unknown(
@@ -99,6 +101,11 @@ def _check_queue(session: Session, target: Target) -> Iterator[Finding]:
         yield _not_there(target, failed)
         return
     yield good(f"{target.name} is there.")
+    fails_to = json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn")
+    if fails_to and fails_to == arn_beside(target.place, session.place.deployment.dlq_url):
+        yield good(
+            f"{target.name} fails to this DLQ, too: what its consumer fails is judged by what comes back, as of a source queue."
+        )
     if key := attributes.get("KmsMasterKeyId"):
         yield check_key(session, key)
 

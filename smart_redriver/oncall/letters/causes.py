@@ -164,10 +164,13 @@ class ByCause:
                     group = self._group(queue, one.cause)
                     group.circuit = one
                     group.since = group.since or one.held_since
-            if circuit.state is not State.CLOSED:
-                for group in self.groups.values():
-                    if group.queue == queue:
-                        group.waits_with_all = circuit.state
+        states = {queue: one.state for queue, one in circuits.items() if one is not None}
+        # A letter of no known queue may be of any: it waits where none of them lets anything flow.
+        all_wait = len(states) == len(circuits) and State.CLOSED not in states.values()
+        any_of = next(iter(states.values()), State.CLOSED) if all_wait else State.CLOSED
+        for group in self.groups.values():
+            state = states.get(group.queue, State.CLOSED) if group.queue else any_of
+            group.waits_with_all = None if state is State.CLOSED else state
 
     def _group(self, queue: str | None, cause: str | None) -> CauseGroup:
         return self.groups.setdefault((queue, cause), CauseGroup(queue=queue, cause=cause))

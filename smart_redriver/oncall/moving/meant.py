@@ -12,7 +12,7 @@ from typing import Any
 
 from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
+from redrive.core.letter import Letter, Unfit
 from redrive.core.queue_facts import QueueFacts
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.hiding import TRY_AGAIN, belongs, hidden_in_words
@@ -22,6 +22,7 @@ from smart_redriver.oncall.letters.presentation import label
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.stack.targets import UNFIT
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
 
@@ -31,6 +32,8 @@ CUT = "Of a message group SQS hands out ten letters before the first is gone; th
 #: Where the ledger has counted, samples are looked for among so many letters.
 _LOOKED_AT_FOR_SAMPLES = 100
 _SAMPLE_LENGTH = 200
+#: Parked for one of these, a letter may be of no target.
+_MAY_BE_UNFIT = frozenset({*(one.value for one in Unfit), "BY_HAND"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,7 +108,7 @@ def find_meant(session: Session, choice: Choice, *, from_dlq: bool, is_sent: boo
     # A count is a minute old: where it shows nothing, there may be something.
     meant = _all(facts) if from_dlq and choice.is_all and facts.visible else None
     if not from_dlq:
-        meant = _as_the_ledger_has_it(session, choice, facts.depth)
+        meant = _as_the_ledger_has_it(session, choice, facts.depth, is_sent=is_sent)
     if meant is not None:
         _add_samples(session, choice, meant, from_dlq=from_dlq)
     else:
@@ -143,13 +146,20 @@ def _all(facts: QueueFacts) -> Meant:
     return Meant(count=facts.visible, groups=Counter({"in the DLQ": facts.visible}))
 
 
-def _as_the_ledger_has_it(session: Session, choice: Choice, depth: int) -> Meant | None:
-    """Parked letters as the ledger counts them; None where that is not the whole truth."""
+def _as_the_ledger_has_it(
+    session: Session, choice: Choice, depth: int, *, is_sent: bool
+) -> Meant | None:
+    """Parked letters as the ledger counts them; None where that is not the whole truth.
+
+    Whether a letter that fitted no target fits one now, only the letter tells.
+    """
     meant, listed = Meant(), 0
+    is_for_targets = is_sent and bool(session.place.deployment.targets)
     for entry in parked_entries(session):
         listed += 1
         if choice.takes_entry(entry):
-            if choice.filter.needs_body_of(entry):
+            may_be_unfit = is_for_targets and entry.park_reason in _MAY_BE_UNFIT
+            if choice.filter.needs_body_of(entry) or may_be_unfit:
                 return None
             meant.groups[_label(entry)] += 1
     if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
@@ -194,6 +204,8 @@ def _as_they_are(
                 meant.left_over += 1
                 continue
             why, is_meant = look.out_of_reach.get(case.message_id), choice.takes(case)
+            if is_sent and case.letter.unfit:
+                why = why or UNFIT[case.letter.unfit]
             if why != COPY:
                 overtaking.saw(case, is_meant=is_meant and why is None)
             if is_meant and why is None:

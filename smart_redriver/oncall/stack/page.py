@@ -72,7 +72,7 @@ def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fac
     for batch in circuit.pending:
         line = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
         if done := batch.heard.succeeded + batch.heard.parked:
-            line += f", {done:,} reported as done with"
+            line += f", {done:,} {'accepted' if source.target else 'reported as done with'}"
         if batch.due_at > now.at:
             line += f"; were all to fail, they would be back {ago(batch.due_at, now.at)}"
         yield Fact("", line)

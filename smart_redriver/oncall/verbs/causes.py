@@ -63,9 +63,9 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     counted = session.lodging.stuck()
     known = by_cause(stuck) if counted is None else as_counted(session.place.queue, counted)
     names = session.place.sources
-    known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
     if counted is None:
         known.add_unlisted(dead=dlq.depth, parked=lot.depth)
+    known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
     return Page(
         queue=session.place.queue,
         at=now,
