@@ -142,7 +142,7 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            self._add("origin", given, ORIGINS)
+            self._add("origin", given, f'{ORIGINS} or "{Origin.POSTGRES.value}"')
             return None
         if origin is Origin.SQS:
             for key in _OF_TARGETS:
