@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from bench.play_options import parse
-from simulator.scenarios import Played
+from simulator.scenarios import Played, named
 
 WINDOW = timedelta(minutes=5)
 
@@ -56,6 +57,22 @@ def test_letters_go_back_in_the_order_of_their_groups_and_none_is_lost(
     assert world.order.repeats(WINDOW) == []
     assert (run.lost, run.parked_wrongly, run.at_large) == (0, 0, 0)
     assert run.drained_after_minutes is not None
+
+
+@pytest.mark.parametrize("row", ["21", "21:6h", "21:6h:half", "21:6h:open", "21:6h:paused"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_of_long_groups_that_near_their_expiry_nothing_is_lost(row: str, groups: int) -> None:
+    """As many expire at once as would take days, one after the other."""
+    scenario = named(row)
+    in_groups = replace(scenario.conditions, fifo=True, groups=groups)
+
+    played = replace(scenario, letters=1_000, conditions=in_groups).played(0)
+
+    world = played.world
+    assert world.lost() == set()
+    assert world.order.overtakings(world.letters) == []
+    assert world.order.repeats(WINDOW) == []
+    assert len(set(world.deliveries.done) | set(world.parked())) == 1_000
 
 
 def test_a_group_that_poison_blocks_slows_no_other() -> None:

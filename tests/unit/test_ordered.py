@@ -235,6 +235,21 @@ def test_what_is_near_its_expiry_is_parked_also_while_its_group_waits() -> None:
     assert ordered(decided)["a1"] == park(ParkReason.EXPIRING)
 
 
+def expiring(message_id: str, view: GroupView) -> tuple[Case, Decision]:
+    return replace(of_group("a", message_id, sent_at=EXPIRING), group_view=view), GO
+
+
+def test_near_its_expiry_none_goes_that_would_bar_the_way_to_those_behind_it() -> None:
+    """Of a group SQS shows ten, and none while one of them is out: nine a pass would be parked, and the others expire."""
+    whole = [expiring("a0", GroupView.WHOLE), expiring("a1", GroupView.WHOLE)]
+    one_of_many = [expiring("a0", GroupView.FULL)]
+    parked = park(ParkReason.EXPIRING)
+
+    assert ordered(whole) == {"a0": parked, "a1": GO}
+    assert ordered(one_of_many) == {"a0": parked}
+    assert ordered(whole[:1]) == {"a0": GO}
+
+
 def a_copy(count: int = 1, *, of: str = "m1", name: str = "copy", **entry: Any) -> Case:
     trail = a_trail(original_id=of, redrive_count=count)
     known = an_entry(original_id=of, **entry) if entry else None

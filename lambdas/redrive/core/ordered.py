@@ -21,8 +21,9 @@ from enum import Enum
 from redrive.core.batch import Judged, Verdict
 from redrive.core.case import Case, GroupView
 from redrive.core.circuit import Circuit
-from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason
+from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
 from redrive.core.ledger import Entry, Status
+from redrive.core.retention import is_expiring
 from redrive.core.tally import Tally
 from redrive.core.triage import Terms, hold_unless_expiring
 from redrive.settings import FifoPoison, Settings
@@ -125,9 +126,12 @@ def in_order(
 ) -> Iterator[tuple[Case, Decision]]:
     """What becomes of letters, in the order of their receive, when each waits for those before it in its group."""
     waiting: set[str] = set()
+    bars = _bar_the_way([case for case, _ in decided], terms, now)
     for case, decision in decided:
-        group = case.letter.group_id or case.message_id
+        group = _group(case)
         what = decision
+        if isinstance(what, Redrive) and case.message_id in bars:
+            what = Park(reason=ParkReason.EXPIRING, strikes=what.strikes)
         if isinstance(what, Park) and _blocks(what, settings):
             what = _hold(case, what, HoldReason.BLOCKED, terms, now)
         elif group in waiting and not isinstance(what, Park | Discard):
@@ -135,6 +139,24 @@ def in_order(
         if not isinstance(what, Park | Discard):
             waiting.add(group)
         yield case, what
+
+
+def _bar_the_way(cases: Sequence[Case], terms: Terms, now: datetime) -> set[str]:
+    """Letters near expiry before others that are, as far as can be seen: out and kept, one would bar the way to those.
+
+    Of a group SQS shows ten at most, and none while one of them is hidden: a pass could park no more than nine.
+    """
+    bars, behind = set(), set()
+    for case in reversed(cases):
+        if is_expiring(case.letter, terms.retention, terms.margin, now):
+            if _group(case) in behind or case.group_view is not GroupView.WHOLE:
+                bars.add(case.message_id)
+            behind.add(_group(case))
+    return bars
+
+
+def _group(case: Case) -> str:
+    return case.letter.group_id or case.message_id
 
 
 def _blocks(park: Park, settings: Settings) -> bool:

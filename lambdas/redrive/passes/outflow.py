@@ -9,7 +9,7 @@ from functools import partial
 from redrive.core.admission import CONTROLS_AMONG
 from redrive.core.case import Case
 from redrive.core.circuit import Circuit
-from redrive.core.decision import Decision, Hold, Redrive
+from redrive.core.decision import Decision, Hold, Park, ParkReason, Redrive
 from redrive.errors import CallFailed
 from redrive.passes.copies import discard_copies
 from redrive.passes.effects import Effects
@@ -105,6 +105,9 @@ class Outflow:
         if not are_marked:
             self._charge_later(cases, now)
         decided = self._decided(cases, now)
+        if state.dlq.is_fifo and any(map(_leaves_as_it_expires, decided)):
+            # What stands behind them in their groups can be received once they are gone, and expires as soon.
+            self._is_end = False
         self._examined += len(cases)
         try:
             destinations = self._destinations(decided, now)
@@ -241,6 +244,11 @@ class Outflow:
 
     def _save(self, lane: Lane) -> Callable[[Circuit], None]:
         return lane.keeper.change if self._state.is_dry else lane.keeper.save
+
+
+def _leaves_as_it_expires(decided: tuple[Case, Decision]) -> bool:
+    _, what = decided
+    return isinstance(what, Park) and what.reason is ParkReason.EXPIRING
 
 
 def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool) -> list[Case]:
