@@ -56,6 +56,44 @@ def test_a_payload_is_redriven_unchanged(bench, payload):
     assert bench.rows("select count(*) from jobs_dlq") == [(0,)]
 
 
+TRIGGERS = {
+    "kept out": "begin return null; end",
+    "of another id": "begin new.id := new.id + 1000; return new; end",
+}
+
+
+def guarded(bench: Bench, table: str, body: str) -> None:
+    bench.owner.execute(f"create function guard() returns trigger language plpgsql as '{body}'")
+    bench.owner.execute(
+        f"create trigger guard before insert on {table} for each row execute function guard()"
+    )
+
+
+@pytest.mark.parametrize("body", TRIGGERS.values(), ids=TRIGGERS)
+def test_what_a_trigger_keeps_out_of_the_jobs_stays_a_letter(bench, body):
+    before = died(bench, '"order"')
+    guarded(bench, "jobs", body)
+
+    sent = JobsSource(bench.database, QUEUE, bench.clock.now).deliver(letters(bench))
+
+    assert [(one.code, one.is_of_content) for one in sent.faults] == [("InsertSwallowed", False)]
+    assert sent.new_ids == {}
+    assert bench.rows(DIGEST.format(table="jobs_dlq")) == before
+    assert bench.rows("select count(*) from jobs") == [(0,)]
+    assert bench.rows("select count(*) from jobs_redriven") == [(0,)]
+
+
+@pytest.mark.parametrize("body", TRIGGERS.values(), ids=TRIGGERS)
+def test_what_a_trigger_keeps_out_of_the_parked_stays_a_letter(bench, body):
+    before = died(bench, '"order"')
+    guarded(bench, "jobs_parked", body)
+
+    sent = ParkingLot(bench.database, bench.clock.now).park(letters(bench))
+
+    assert [one.code for one in sent.faults] == ["InsertSwallowed"]
+    assert bench.rows(DIGEST.format(table="jobs_dlq")) == before
+
+
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_payload_is_parked_unchanged_and_comes_back_so(bench, payload):
     before = died(bench, payload)

@@ -88,7 +88,8 @@ on conflict (is_parked, row_id) do update set until = excluded.until
 _FORGET_HOLDS = "delete from {held} where until < %(before)s"
 
 #: `rows`, `run_after`, `trails`, `left_jobs` (the job that a row is the return of, or null), `now` -> row and job of
-#: each that is sent, now or before: whoever lost the answer asks again.
+#: each that is sent, now or before: whoever lost the answer asks again. A trigger may keep a row out of a table, or give
+#: it another id, and the delete would stand: so each row is divided by how often it was inserted, see `database.SWALLOWED`.
 _REDRIVE = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
@@ -107,6 +108,7 @@ with asked as (
   insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts}{carried})
   overriding system value
   select g.our_job, g.our_payload, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
+  returning {j_id} as our_job
 ), noted as (
   insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying, original_id)
   select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message, our_original from numbered
@@ -115,7 +117,7 @@ with asked as (
 ), freed as (
   delete from {held} h using numbered n where h.is_parked = <is_parked> and h.row_id = n.our_row
 )
-select our_row, our_job from numbered
+select n.our_row, n.our_job / (select count(*) from sent s where s.our_job = n.our_job) from numbered n
 union all
 select r.row_id, max(r.job_id) from {redriven} r
 where r.is_parked = <is_parked> and r.row_id = any(%(rows)s) group by r.row_id
@@ -139,12 +141,13 @@ with asked as (
   select g.our_row, g.our_original, g.our_payload, g.our_attempts, g.our_class, g.our_message,
          g.our_stack, g.our_worker, g.our_death{gcarried}, a.our_trail, %(now)s
   from gone g join asked a using (our_row)
+  returning {d_id} as our_row
 ), forgotten as (
   delete from {redriven} r using gone g join asked a using (our_row) where r.job_id = a.our_left_job
 ), freed as (
   delete from {held} h using gone g where not h.is_parked and h.row_id = g.our_row
 )
-select our_row from gone
+select g.our_row / (select count(*) from moved m where m.our_row = g.our_row) from gone g
 union all
 select d.{d_id} from {parked} d where d.{d_id} = any(%(rows)s)
 """
