@@ -145,14 +145,16 @@ class JobsDatabase:
     def encode(self) -> str:
         """What `parse` reads: all that differs from the defaults."""
         told = {
-            one.name: value for one in fields(self) if (value := self._told(one.name, one.default))
+            one.name: value
+            for one in fields(self)
+            if (value := self._told(one.name, one.default)) is not None
         }
         return json.dumps(told, separators=(",", ":"), sort_keys=True)
 
     def _told(self, name: str, usual: object) -> Any:
         value = getattr(self, name)
         if name == "columns":
-            return dict(value)
+            return dict(value) or None
         return None if value == usual else value
 
     def column(self, name: str) -> str:

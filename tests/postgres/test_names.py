@@ -192,6 +192,12 @@ def test_a_database_is_read_as_it_was_written():
     assert JobsDatabase.parse(one.encode()) == one
 
 
+def test_that_no_error_is_permanent_is_read_as_it_was_written():
+    one = JobsDatabase.of({"host": "h", "dbname": "d", "user": "u", "permanent": []})
+
+    assert JobsDatabase.parse(one.encode()).permanent == ()
+
+
 def test_the_migration_is_printed_and_alters_no_table_of_the_team(capsys):
     told = JobsDatabase.of({"host": "h", "dbname": "d", "user": 'it\'s "me"'}).encode()
 
