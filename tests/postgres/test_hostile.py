@@ -56,6 +56,18 @@ def test_a_payload_is_redriven_unchanged(bench, payload):
     assert bench.rows("select count(*) from jobs_dlq") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    "moment", ["infinity", "-infinity", "0044-03-15 BC", "0001-01-01 00:00+00"]
+)
+def test_a_letter_that_died_at_no_time_is_redriven_as_others_are(bench, moment):
+    bench.owner.execute("insert into jobs_dlq (payload, failed_at) values ('1', %s)", (moment,))
+    died(bench, "2")
+
+    sent = JobsSource(bench.database, QUEUE, bench.clock.now).deliver(letters(bench))
+
+    assert (sent.faults, sorted(sent.new_ids)) == ([], ["dlq-1", "dlq-2"])
+
+
 TRIGGERS = {
     "kept out": "begin return null; end",
     "of another id": "begin new.id := new.id + 1000; return new; end",

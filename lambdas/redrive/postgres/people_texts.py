@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from redrive.postgres.texts import READ_DEAD, READ_PARKED, of_table
+from redrive.postgres.texts import DEATH, READ_DEAD, READ_PARKED, of_table
 
 #: As far as anybody reads.
 _SHOWN = """case when pg_column_size(d.{d_payload}) <= 1048576 then left(d.{d_payload}::text, 1048576)
@@ -54,7 +54,7 @@ group by 1, 2
 """
 
 #: When the letter died that is first in line.
-_OLDEST = "select d.{d_failed_at} from {dead} d order by d.{d_id} limit 1"
+_OLDEST = "select <death> from {dead} d order by d.{d_id} limit 1".replace("<death>", DEATH)
 
 PEOPLES_TEXTS: dict[str, LiteralString] = {
     "look_dead": READ_DEAD.replace("<content>", _SHOWN),
@@ -69,7 +69,7 @@ PEOPLES_TEXTS: dict[str, LiteralString] = {
     "whole_dead": of_table("dead", _WHOLE),
     "whole_parked": of_table("parked", _WHOLE),
     "restore": _RESTORE,
-    "group_dead": of_table("dead", _GROUPS).replace("<since>", "d.{d_failed_at}"),
+    "group_dead": of_table("dead", _GROUPS).replace("<since>", DEATH),
     "group_parked": of_table("parked", _GROUPS).replace("<since>", "d.parked_at"),
     "oldest": _OLDEST,
 }

@@ -45,10 +45,15 @@ select count(*) from (select d.{d_failed_at} as failed_at from {dead} d order by
 where failed_at > %(since)s
 """
 
+#: When a letter died; null where that is no time that Python has, such as infinity.
+DEATH: LiteralString = (
+    "case when d.{d_failed_at} between '1970-01-02' and '9000-01-01' then d.{d_failed_at} end"
+)
+
 #: `after`, `limit`, `now` -> a page of letters by id, those left out that are held: see `letters.letter_of`. The return of a
 #: job of ours is the first row that names it; whatever else names it is a letter of its own.
 READ_DEAD = """
-select d.{d_id}, r.job_id, r.trail, d.{d_failed_at}, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
+select d.{d_id}, r.job_id, r.trail, <death>, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
        left(d.{d_failed_by}, 200), <content>
 from {dead} d
 left join {redriven} r
@@ -60,7 +65,7 @@ where d.{d_id} > %(after)s
   and not exists (select 1 from {held} h where not h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
 order by d.{d_id}
 limit %(limit)s
-"""
+""".replace("<death>", DEATH)
 
 #: The same of the parking lot; what counts as the time of death is when it was parked.
 READ_PARKED = """
