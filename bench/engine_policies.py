@@ -17,9 +17,10 @@ from redrive.aws import clients
 from redrive.aws.state_table import StateStore
 from redrive.core import breaker
 from redrive.core.report import Report
+from redrive.deployment import Deployment
 from redrive.passes.ports import Journal
 from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.wiring import make_tools
 from simulator.rivals import EventSource, PublishedPattern
 

@@ -17,10 +17,11 @@ from fakes.dynamodb import FakeDynamoDb
 from fakes.faults import Wire
 from fakes.stand_in import TABLE
 from redrive.core.outgoing import ENTRIES_PER_CALL
+from redrive.deployment import Deployment
 from redrive.passes.redrive_pass import run_pass
 from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.source import JobsSource
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.wiring import WORKERS_ON_POSTGRES, make_tools
 
 LETTERS, LETTERS_WHEN_QUICK = 1_000_000, 10_000

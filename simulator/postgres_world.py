@@ -13,9 +13,9 @@ from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
 from fakes.faults import Wire
+from redrive.deployment import Deployment
 from redrive.postgres.database import Database
 from redrive.postgres.migration import ROLE, migration_of
-from redrive.settings import Deployment
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
 from simulator.jobs_worker import JobsWorker, payload_of
 from simulator.queues import SETTLES_IN_SECONDS

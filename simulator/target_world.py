@@ -23,7 +23,7 @@ from redrive.aws.deliveries import Bounced, deliver_one_by_one
 from redrive.aws.targets import Reach
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.web_post import post_of
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.targets import Origin, Target
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE
 from simulator.failures import BadOrder

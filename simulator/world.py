@@ -15,7 +15,7 @@ from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
 from fakes.faults import Wire
 from redrive.aws.targets import Reach
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer, Reports
 from simulator.fifo_worker import FifoWorker

@@ -1,6 +1,6 @@
 """The smart re-driver: one pass over one dead-letter queue, from lease to report. docs/house.md walks through it.
 
-    handler    the Lambda shell; `wiring` puts the tools of a pass together, `settings` says what can be set
+    handler    the Lambda shell; `wiring` puts the tools of a pass together, `settings` says what can be set, `deployment` where things are
     core/      decides, and is pure: what a batch showed (evidence, verdict), which verdicts fall (judging), what that moves
                (breaker, by_hand), what becomes of a letter (triage, admission, decision), what is remembered (circuit,
                batch, ledger, case), what consumers report (outcomes, hearing) and whom that holds together (causes,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from redrive.deployment import Deployment
 from redrive.errors import Fault, SettingsError
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 
 
 def read_environment(env: Mapping[str, str]) -> tuple[Settings, Deployment]:

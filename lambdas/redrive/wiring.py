@@ -16,9 +16,10 @@ from redrive.aws.sources import SqsSource
 from redrive.aws.sqs import SqsClient, SqsQueue
 from redrive.aws.state_table import DynamoDbClient, StateStore
 from redrive.core.letter import Letter
+from redrive.deployment import Deployment
 from redrive.errors import CallFailed
 from redrive.passes.ports import Journal, Source, Tools, Witness
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.targets import SERVED, Origin
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from constructs import Construct
 
 import redrive
 import smart_redriver
-from redrive.settings import Deployment, Settings
+from redrive.deployment import Deployment
+from redrive.settings import Settings
 from smart_redriver.cdk.key_use import DECRYPT, KeyUse
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.safeguards import Safeguards

@@ -12,9 +12,10 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from redrive.databases import VERIFIED, JobsDatabase
+from redrive.deployment import Deployment
 from redrive.errors import Fault, SettingsError
 from redrive.queue_names import PLAIN, is_plain
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings

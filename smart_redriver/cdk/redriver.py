@@ -14,8 +14,9 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 import redrive
+from redrive.deployment import Deployment
 from redrive.errors import Fault, SettingsError
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.targets import Origin
 from smart_redriver.cdk.app_filling import filling_of
 from smart_redriver.cdk.belongings import Belongings

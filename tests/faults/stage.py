@@ -27,8 +27,9 @@ from redrive.core.ledger import Entry, Status
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.report import Report
 from redrive.core.web_post import post_of
+from redrive.deployment import Deployment
 from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.targets import Origin, Target
 from redrive.wiring import make_tools
 from simulator.smart_policy import PASS_TIME

@@ -17,7 +17,7 @@ from fakes.faults import (
     refuse,
 )
 from redrive.core.report import Outcome
-from redrive.errors import CONTENT_FAULTS
+from redrive.fault_codes import CONTENT_FAULTS
 from tests.faults.cases import Cases
 from tests.faults.errors import UNANSWERED, UNREACHED, answers, code_of, refusal
 from tests.faults.scenes import (

@@ -6,7 +6,8 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from redrive.settings import Deployment, Settings
+from redrive.deployment import Deployment
+from redrive.settings import Settings
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
 from smart_redriver.cdk.queue_entry import MAX_SOURCES
 from smart_redriver.oncall.stack.deployment import read_places

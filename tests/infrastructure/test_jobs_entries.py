@@ -8,8 +8,8 @@ import pytest
 from aws_cdk.assertions import Template
 
 from redrive.databases import JobsDatabase
+from redrive.deployment import Deployment
 from redrive.errors import SettingsError
-from redrive.settings import Deployment
 from redrive.targets import Origin
 from smart_redriver.cdk.adopted_queues import read_adopted_queues
 from smart_redriver.oncall.stack.deployment import read_places

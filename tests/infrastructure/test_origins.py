@@ -9,8 +9,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
+from redrive.deployment import Deployment
 from redrive.errors import SettingsError
-from redrive.settings import Deployment
 from redrive.targets import Origin, Target
 from smart_redriver.cdk import SmartRedriver
 from smart_redriver.oncall.stack.deployment import read_places

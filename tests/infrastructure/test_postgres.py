@@ -7,9 +7,10 @@ import pytest
 from aws_cdk.assertions import Template
 
 from redrive.databases import JobsDatabase
+from redrive.deployment import Deployment
 from redrive.errors import SettingsError
 from redrive.postgres.growth import DEAD_LETTERS_ADDED
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from smart_redriver.cdk import PostgresRedriver, Safeguards
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.postgres_alarms import ADDED

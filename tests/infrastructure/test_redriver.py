@@ -5,7 +5,8 @@ import json
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.settings import Deployment, Mode, Settings
+from redrive.deployment import Deployment
+from redrive.settings import Mode, Settings
 from tests.infrastructure.privilege_docs import documented
 
 SOURCE = "QueuesSource074CB5B2"

@@ -27,8 +27,9 @@ from redrive.core.circuit import Circuit
 from redrive.core.ledger import Entry
 from redrive.core.report import Report
 from redrive.core.verdict import LIVE_PATIENCE
+from redrive.deployment import Deployment
 from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.wiring import make_tools
 from tests.contract.moto_dlq import dead_letter_source_arns
 from tests.integration.books import SourceMetrics

@@ -17,9 +17,10 @@ from redrive.aws.state_table import StateStore
 from redrive.core.case import Case
 from redrive.core.decision import Park, ParkReason
 from redrive.core.ledger import Entry, Status
+from redrive.deployment import Deployment
 from redrive.passes.park import Parking
 from redrive.passes.read import read_letters
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
 from simulator.consumers import Consumer
 from simulator.sources import Source

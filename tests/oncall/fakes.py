@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE
 

@@ -20,7 +20,8 @@ from moto.sqs.models import Queue
 from redrive.aws.state_table import StateStore
 from redrive.core.decision import ParkReason
 from redrive.core.ledger import Entry, Status
-from redrive.settings import Deployment, Settings
+from redrive.deployment import Deployment
+from redrive.settings import Settings
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
 from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as

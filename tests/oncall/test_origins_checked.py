@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from fakes.faults import on, refuse
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.targets import Origin, Target
 from smart_redriver.cdk.filling import Filling
 from smart_redriver.cdk.target_access import target_calls

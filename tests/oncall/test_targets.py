@@ -13,7 +13,7 @@ from redrive.core.batch import Batch, Heard
 from redrive.core.breaker import new_circuit
 from redrive.core.ledger import Status
 from redrive.core.letter import Unfit
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.targets import Origin, Target
 from simulator.world import DLQ, PARKING_LOT
 from smart_redriver.oncall.stack.deployment import Place, read_places

@@ -19,12 +19,13 @@ from redrive.core.letter import Letter, Trail
 from redrive.core.outgoing import Outgoing
 from redrive.core.report import Report
 from redrive.databases import JobsDatabase
+from redrive.deployment import Deployment
 from redrive.errors import CallFailed
 from redrive.passes.ports import Tools
 from redrive.passes.redrive_pass import run_pass
 from redrive.postgres.database import LOST, Database
 from redrive.postgres.migration import ROLE
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.wiring import make_tools
 from simulator.wired_database import WiredDatabase
 

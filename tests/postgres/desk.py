@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
-from redrive.settings import Deployment, Settings
+from redrive.deployment import Deployment
+from redrive.settings import Settings
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked
 from smart_redriver.oncall.stack.aws import Aws

@@ -10,10 +10,11 @@ import psycopg
 import pytest
 
 from redrive.databases import JobsDatabase
+from redrive.deployment import Deployment
 from redrive.errors import CallFailed, SettingsError
 from redrive.postgres.credentials import Connector
 from redrive.postgres.growth import LATEST, added_lately
-from redrive.settings import Deployment, Settings
+from redrive.settings import Settings
 from redrive.targets import Origin
 from tests.postgres.bench import QUEUE, TABLE
 

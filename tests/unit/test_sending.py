@@ -11,7 +11,8 @@ from botocore.exceptions import ReadTimeoutError
 from redrive.aws.sqs import SqsQueue
 from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.outgoing import BYTES_PER_CALL, Outgoing, send_entry
-from redrive.errors import CONTENT_FAULTS, EntryFault
+from redrive.errors import EntryFault
+from redrive.fault_codes import CONTENT_FAULTS
 from tests.unit.examples import QUEUE, a_letter, a_trail
 from tests.unit.sqs_client import ATTRIBUTES, MIB, RecordingSqs, denial, numbered, outgoing
 

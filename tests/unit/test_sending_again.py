@@ -8,7 +8,8 @@ from botocore.exceptions import ReadTimeoutError
 
 from redrive.aws.sqs import SqsQueue
 from redrive.core.outgoing import Sent
-from redrive.errors import CONTENT_FAULTS, TRANSIENT_FAULTS, EntryFault
+from redrive.errors import EntryFault
+from redrive.fault_codes import CONTENT_FAULTS, TRANSIENT_FAULTS
 from tests.unit.sqs_client import Entry, RecordingSqs, denial, numbered
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.deployment import Deployment
 from redrive.environment import read_environment
 from redrive.errors import RedriverError, SettingsError
-from redrive.settings import Deployment, FifoPoison, Mode, Settings
+from redrive.settings import FifoPoison, Mode, Settings
 from redrive.targets import Origin, Target, TargetKind
 
 DEFAULTS = {

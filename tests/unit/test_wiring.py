@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from redrive.core.letter import TRAIL_ATTRIBUTE
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
 from tests.unit.examples import a_trail
 

@@ -7,13 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.errors import (
-    CONTENT_FAULTS,
-    TARGET_REFUSALS,
-    TRANSIENT_FAULTS,
-    CallFailed,
-    EntryFault,
-)
+from redrive.errors import CallFailed, EntryFault
+from redrive.fault_codes import CONTENT_FAULTS, TARGET_REFUSALS, TRANSIENT_FAULTS
 
 #: Gives one letter, and says the id of what was accepted. Raises CallFailed, `Bounced`, and ValueError for a letter
 #: that does not hold what the target needs.

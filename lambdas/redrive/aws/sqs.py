@@ -25,7 +25,8 @@ from redrive.core.outgoing import (
     whole_seconds,
 )
 from redrive.core.queue_facts import QueueFacts
-from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
+from redrive.errors import CallFailed, EntryFault
+from redrive.fault_codes import CONTENT_FAULTS
 from redrive.queue_names import is_fifo
 
 __all__ = [

@@ -23,7 +23,8 @@ from redrive.core.redelivery import (
     publication_of,
     record_for_stream,
 )
-from redrive.errors import TARGET_REFUSALS, CallFailed, EntryFault
+from redrive.errors import CallFailed, EntryFault
+from redrive.fault_codes import TARGET_REFUSALS
 from redrive.targets import Origin, Target
 
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html

@@ -14,7 +14,8 @@ from redrive.aws.target_calls import QueueTarget
 from redrive.core.letter import Trail
 from redrive.core.outgoing import BYTES_PER_CALL, Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts
-from redrive.errors import TRANSIENT_FAULTS, CallFailed
+from redrive.errors import CallFailed
+from redrive.fault_codes import TRANSIENT_FAULTS
 from redrive.targets import Target
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from redrive.core.outgoing import Outgoing, Sent
-from redrive.errors import CONTENT_FAULTS, CallFailed, EntryFault
+from redrive.errors import CallFailed, EntryFault
+from redrive.fault_codes import CONTENT_FAULTS
 from redrive.postgres.letters import Handle
 
 #: A letter that is not there, or that somebody else has in hand: the next look tells.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.targets import TargetKind
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown
 from smart_redriver.oncall.doctor.target_calls import endpoints_of

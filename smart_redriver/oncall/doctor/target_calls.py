@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from redrive.aws.target_source import arn_beside
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.targets import Origin, Target, TargetKind
 
 _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {

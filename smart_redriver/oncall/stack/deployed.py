@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from redrive.databases import JobsDatabase
+from redrive.deployment import Deployment
 from redrive.errors import SettingsError
-from redrive.settings import Deployment
 from redrive.targets import Origin, Target, read_targets
 from smart_redriver.oncall.stack.outputs import DATABASE, TARGETS
 from smart_redriver.oncall.terminal.exits import Refused

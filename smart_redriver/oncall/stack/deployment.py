@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from redrive.targets import Origin, Target
 from smart_redriver.oncall.stack.asking import Asking
 from smart_redriver.oncall.stack.deployed import SOURCE, deployment_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.settings import Deployment
+from redrive.deployment import Deployment
 from smart_redriver.oncall.stack.aws import Aws
 
 _AGE = "ApproximateAgeOfOldestMessage"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from redrive.core.queue_facts import QueueFacts
+from redrive.deployment import Deployment
 from redrive.errors import EntryFault
 from redrive.passes.ports import DeadLetters, Ledger, Source
-from redrive.settings import Deployment
 from smart_redriver.oncall.stack.lodging import Deed, Stuck
 from smart_redriver.oncall.terminal.words import letters
 
