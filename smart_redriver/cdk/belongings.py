@@ -1,4 +1,4 @@
-"""What belongs to one re-driver, and what its function and its consumers may do with each: their work, and nothing else."""
+"""What belongs to one re-driver, where it is, and what its function and its consumers may do with each: their work, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from redrive.deployment import Deployment
 from smart_redriver.cdk.filling import Filling
 from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, KeyUse, together
 from smart_redriver.cdk.owners import tell_owners
@@ -47,6 +48,22 @@ class Belongings:
     target_keys: Sequence[kms.IKey]
     table: dynamodb.ITableV2
     function_key: kms.IKey | None
+
+    def deployment(self, queue_name: str) -> Deployment:
+        """What function and widget are told of where things are."""
+        source_urls = [queue.queue_url for queue in self.sources]
+        return Deployment(
+            queue_name=queue_name,
+            table_name=self.table.table_name,
+            dlq_url=self.dead_letter_queue.queue_url,
+            source_queue_url=source_urls[0] if source_urls else "",
+            parking_lot_url=self.parking_lot.queue_url,
+            further_source_urls=tuple(source_urls[1:]),
+            outcome_queue_url=self.outcome_queue.queue_url,
+            origin=self.filling.origin,
+            targets=self.filling.targets,
+            private_hosts=self.filling.private_hosts,
+        )
 
     def grant(self, function: lambda_.IFunction, scope: Construct) -> None:
         """Let the function work, and tell those who own what ``scope`` does not."""

@@ -32,7 +32,7 @@ from smart_redriver.cdk.state_table import shared_state_table
 from smart_redriver.cdk.taken import take
 from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics
-from smart_redriver.cdk.watched import watched_sources, watched_targets
+from smart_redriver.cdk.watched import Watched, watched_sources, watched_targets
 
 #: The function's own package, wherever it is installed.
 REDRIVE = Path(redrive.__file__).resolve().parent
@@ -86,14 +86,7 @@ class SmartRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        sources = {
-            **({"source_queue": source_queue} if source_queue else {}),
-            **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
-        }
-        others = {
-            "dead_letter_queue": dead_letter_queue,
-            **({"parking_lot": parking_lot} if parking_lot else {}),
-        }
+        sources, others = _by_role(source_queue, further_sources, dead_letter_queue, parking_lot)
         filling, of_targets = filling_of(
             origin, targets, private_hosts, sources, others, target_keys
         )
@@ -107,7 +100,6 @@ class SmartRedriver(Construct):
                 *take(self, dead_letter_queue, filling),
             ],
         )
-        monitoring = monitoring or MonitoringSettings()
         own_key = safeguards.key(self)
         lot_key = parking_lot_key or dead_letter_queue.encryption_master_key or own_key
         self.source_queues = tuple(sources.values())
@@ -118,27 +110,15 @@ class SmartRedriver(Construct):
         self.is_in_vpc = bool(safeguards.vpc_id)
         self.dead_letter_queue = dead_letter_queue
         self.parking_lot = parking_lot or make_parking_lot(
-            self,
-            key=lot_key,
-            removal_policy=removal_policy,
-            fifo=dead_letter_queue.fifo,
+            self, key=lot_key, removal_policy=removal_policy, fifo=dead_letter_queue.fifo
         )
         self.outcome_queue = make_outcome_queue(
             self, key=own_key or lot_key, removal_policy=removal_policy
         )
         self.table = table or shared_state_table(self, removal_policy=removal_policy, key=own_key)
-        self._belongings = Belongings(
-            sources=self.source_queues,
-            dead_letter_queue=dead_letter_queue,
-            parking_lot=self.parking_lot,
-            outcome_queue=self.outcome_queue,
-            filling=filling,
-            target_keys=self.target_keys,
-            table=self.table,
-            function_key=own_key,
-        )
+        self._belongings = self._all_of_it()
         watched = [*watched_sources(self.source_queues), *watched_targets(filling)]
-        deployment = self._deployment(watched[0].name)
+        deployment = self._belongings.deployment(watched[0].name)
         self.function = python_function(
             self,
             package=REDRIVE,
@@ -152,38 +132,46 @@ class SmartRedriver(Construct):
         self._belongings.grant(self.function, self)
         schedule_ticks(self, self.function)
         self.topics = topics or shared_topics(self, own_key)
+        monitoring = monitoring or MonitoringSettings()
         self.widget = (
             self._widget(deployment, safeguards, removal_policy) if monitoring.has_widget else None
         )
+        self._watch(
+            monitoring_scope or self, watched, monitoring, known_as or deployment.queue_name
+        )
+
+    def _all_of_it(self) -> Belongings:
+        return Belongings(
+            sources=self.source_queues,
+            dead_letter_queue=self.dead_letter_queue,
+            parking_lot=self.parking_lot,
+            outcome_queue=self.outcome_queue,
+            filling=self.filling,
+            target_keys=self.target_keys,
+            table=self.table,
+            function_key=self.encryption_key,
+        )
+
+    def _watch(
+        self,
+        scope: Construct,
+        watched: Sequence[Watched],
+        monitoring: MonitoringSettings,
+        known_as: str,
+    ) -> None:
         QueueMonitoring(
-            monitoring_scope or self,
+            scope,
             "Monitoring",
             watched=watched,
-            dead_letter_queue=dead_letter_queue,
+            dead_letter_queue=self.dead_letter_queue,
             parking_lot=self.parking_lot,
             outcome_queue=self.outcome_queue,
             function=self.function,
-            settings=settings,
+            settings=self.settings,
             monitoring=monitoring,
             topics=self.topics,
-            known_as=known_as or deployment.queue_name,
+            known_as=known_as,
             widget=self.widget.widget if self.widget else None,
-        )
-
-    def _deployment(self, queue_name: str) -> Deployment:
-        """What the function and the widget are told of where things are."""
-        source_urls = [queue.queue_url for queue in self.source_queues]
-        return Deployment(
-            queue_name=queue_name,
-            table_name=self.table.table_name,
-            dlq_url=self.dead_letter_queue.queue_url,
-            source_queue_url=source_urls[0] if source_urls else "",
-            parking_lot_url=self.parking_lot.queue_url,
-            further_source_urls=tuple(source_urls[1:]),
-            outcome_queue_url=self.outcome_queue.queue_url,
-            origin=self.filling.origin,
-            targets=self.filling.targets,
-            private_hosts=self.filling.private_hosts,
         )
 
     def _widget(
@@ -216,6 +204,24 @@ class SmartRedriver(Construct):
     def target_key_uses(self) -> Iterator[KeyUse]:
         """What whoever gives letters to targets does with their keys."""
         return self._belongings.target_key_uses()
+
+
+def _by_role(
+    source_queue: sqs.IQueue | None,
+    further_sources: Sequence[sqs.IQueue],
+    dead_letter_queue: sqs.IQueue,
+    parking_lot: sqs.IQueue | None,
+) -> tuple[dict[str, sqs.IQueue], dict[str, sqs.IQueue]]:
+    """Source queues, and the others, of which the DLQ is the first; each by the name of its argument."""
+    sources = {
+        **({"source_queue": source_queue} if source_queue else {}),
+        **{f"further_sources[{i}]": one for i, one in enumerate(further_sources)},
+    }
+    others = {
+        "dead_letter_queue": dead_letter_queue,
+        **({"parking_lot": parking_lot} if parking_lot else {}),
+    }
+    return sources, others
 
 
 def _checked(

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from smart_redriver.oncall.console.api import Console
 from smart_redriver.oncall.console.app import make_app
+from smart_redriver.oncall.console.at_work import Console
 from smart_redriver.oncall.console.sessions import Sessions
 from smart_redriver.oncall.stack.session import Session
 

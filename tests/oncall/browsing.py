@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from smart_redriver.oncall.console.api import Console
 from smart_redriver.oncall.console.app import make_app
+from smart_redriver.oncall.console.at_work import Console
 from smart_redriver.oncall.console.sessions import Sessions
 from smart_redriver.oncall.stack.session import Session
 

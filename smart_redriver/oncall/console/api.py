@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from redrive.errors import RedriverError
 from smart_redriver.oncall.console import looks
+from smart_redriver.oncall.console.at_work import Asked, Console
 from smart_redriver.oncall.console.fields import Field, Kind, read_body, read_query
-from smart_redriver.oncall.console.notepad import Notepad
 from smart_redriver.oncall.console.orders import VERBS, Verb
-from smart_redriver.oncall.console.sessions import Sessions
-from smart_redriver.oncall.console.shelf import Shelf
-from smart_redriver.oncall.console.task import Task
-from smart_redriver.oncall.console.tasks import Tasks
 from smart_redriver.oncall.console.timeline import FIELDS as TIMELINE_FIELDS
 from smart_redriver.oncall.console.timeline import depth_courses, timeline
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Refused
 
 #: A page that waits for news of an order asks again after so long; so long its wait may keep the console from ending.
 _LONGEST_WAIT_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One request: what its path names, and what it says."""
-
-    path: Mapping[str, str]
-    said: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,56 +36,15 @@ class Address:
         return read_body(self.fields, body)
 
 
-@dataclass(kw_only=True)
-class Console:
-    """What the addresses work with."""
-
-    sessions: Sessions
-    is_read_only: bool = False
-    shelf: Shelf = field(default_factory=Shelf)
-    tasks: Tasks = field(default_factory=Tasks)
-
-    def notepad(self) -> Notepad:
-        """A terminal for a look."""
-        return Notepad(spared_stack=self.sessions.stack)
-
-    def session(self, asked: Asked) -> Session:
-        """For a look at the queue that the path names. Raises CallFailed and Refused."""
-        return self.sessions.of(asked.path["queue"], self.notepad())
-
-    def get_ready(self) -> None:
-        """Open the clients, which botocore builds slowly, before the page asks. What goes wrong the page will be told."""
-        with suppress(RedriverError, Refused):
-            looks.each(self.sessions.all(self.notepad()))
-
-    def order(self, verb: Verb, asked: Asked) -> dict[str, Any]:
-        """Let a verb begin; its plan follows."""
-        if self.is_read_only:
-            raise Refused("This console is for looking only: it was started with --read-only.")
-        looking = self.session(asked)
-        task = Task(
-            queue=looking.place.queue,
-            verb=verb.name,
-            given=dict(asked.said),
-            began_at=looking.clock(),
-            spared_stack=self.sessions.stack,
-        )
-        session = self.sessions.of(asked.path["queue"], task)
-        session.sleep = task.stop_button.between(session.sleep)
-        self.tasks.add(task)
-
-        def after(fault: Exception | None) -> None:
-            self.shelf.forget(task.queue)
-            if fault is not None:
-                self.sessions.forget(fault)
-
-        task.begin(lambda: verb.act(session, asked.said), after)
-        return task.to_json()
-
-
 def addresses(console: Console) -> tuple[Address, ...]:
     """All of them."""
-    return (*_looking(console), *_tasks(console), *_ordering(console))
+    return (
+        *_of_stack(console),
+        *_of_queue(console),
+        *_of_letters(console),
+        *_tasks(console),
+        *_ordering(console),
+    )
 
 
 def _about(console: Console) -> dict[str, Any]:
@@ -125,78 +68,90 @@ def _about(console: Console) -> dict[str, Any]:
     }
 
 
-def _looking(console: Console) -> tuple[Address, ...]:
-    def get(
-        path: str, about: str, answer: Callable[[Asked], Any], fields: tuple[Field, ...] = ()
-    ) -> Address:
-        return Address(method="GET", path=path, about=about, answer=answer, fields=fields)
+def _get(
+    path: str, about: str, answer: Callable[[Asked], Any], fields: tuple[Field, ...] = ()
+) -> Address:
+    return Address(method="GET", path=path, about=about, answer=answer, fields=fields)
 
-    session, shelf = console.session, console.shelf
+
+def _of_stack(console: Console) -> tuple[Address, ...]:
     return (
-        get(
+        _get(
             "/api/about", "The stack, who asks, and what may be ordered.", lambda _: _about(console)
         ),
-        get(
+        _get(
             "/api/status",
             "All queues at a glance.",
             lambda _: {"queues": looks.each(console.sessions.all(console.notepad()))},
         ),
-        get("/api/files", "Files of letters in the console's folder.", lambda _: looks.files()),
-        get(
+        _get("/api/files", "Files of letters in the console's folder.", lambda _: looks.files()),
+    )
+
+
+def _of_queue(console: Console) -> tuple[Address, ...]:
+    session = console.session
+    return (
+        _get(
             "/api/queues/{queue}/status",
             "One queue at a glance.",
             lambda asked: looks.status(session(asked)),
         ),
-        get(
+        _get(
             "/api/queues/{queue}/depths",
             "How the depths of DLQ and parking lot went.",
             lambda asked: depth_courses(session(asked)),
         ),
-        get(
+        _get(
             "/api/queues/{queue}/timeline",
             "Circuit, window, verdicts, deliveries and changes of the last hours.",
             lambda asked: timeline(session(asked), **asked.said),
             TIMELINE_FIELDS,
         ),
-        get(
-            "/api/queues/{queue}/causes",
-            "Why letters are stuck, with counts and trend.",
-            lambda asked: looks.causes(session(asked), shelf),
-        ),
-        get(
-            "/api/queues/{queue}/letters",
-            "A page of letters that the ledger knows, the newest first.",
-            lambda asked: looks.letters(session(asked), shelf, asked.said),
-            looks.LETTERS_FIELDS,
-        ),
-        get(
-            "/api/queues/{queue}/peek",
-            "Letters of the DLQ, received and released: their receive counts rise.",
-            lambda asked: looks.peeked(session(asked), asked.said),
-            looks.PEEK_FIELDS,
-        ),
-        get(
-            "/api/queues/{queue}/letters/{id}",
-            "One letter, by any id it ever had: journey, last failure, content.",
-            lambda asked: looks.letter(session(asked), asked.path["id"], asked.said),
-            looks.LOOK_FIELDS,
-        ),
-        get(
-            "/api/queues/{queue}/letters/{id}/log",
-            "What a letter's consumer logged about it: the last 50 lines that hold one of its ids.",
-            lambda asked: looks.consumer_log(session(asked), asked.path["id"], asked.said),
-            looks.LOG_FIELDS,
-        ),
-        get(
+        _get(
             "/api/queues/{queue}/history",
             "Who changed what, by command or by console.",
             lambda asked: looks.changes(session(asked), asked.said),
             looks.DAYS_FIELDS,
         ),
-        get(
+        _get(
             "/api/queues/{queue}/doctor",
             "Whether the deployment is well.",
             lambda asked: looks.findings(session(asked)),
+        ),
+    )
+
+
+def _of_letters(console: Console) -> tuple[Address, ...]:
+    session, shelf = console.session, console.shelf
+    return (
+        _get(
+            "/api/queues/{queue}/causes",
+            "Why letters are stuck, with counts and trend.",
+            lambda asked: looks.causes(session(asked), shelf),
+        ),
+        _get(
+            "/api/queues/{queue}/letters",
+            "A page of letters that the ledger knows, the newest first.",
+            lambda asked: looks.letters(session(asked), shelf, asked.said),
+            looks.LETTERS_FIELDS,
+        ),
+        _get(
+            "/api/queues/{queue}/peek",
+            "Letters of the DLQ, received and released: their receive counts rise.",
+            lambda asked: looks.peeked(session(asked), asked.said),
+            looks.PEEK_FIELDS,
+        ),
+        _get(
+            "/api/queues/{queue}/letters/{id}",
+            "One letter, by any id it ever had: journey, last failure, content.",
+            lambda asked: looks.letter(session(asked), asked.path["id"], asked.said),
+            looks.LOOK_FIELDS,
+        ),
+        _get(
+            "/api/queues/{queue}/letters/{id}/log",
+            "What a letter's consumer logged about it: the last 50 lines that hold one of its ids.",
+            lambda asked: looks.consumer_log(session(asked), asked.path["id"], asked.said),
+            looks.LOG_FIELDS,
         ),
     )
 

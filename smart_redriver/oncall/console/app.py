@@ -21,7 +21,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from redrive.errors import CallFailed
-from smart_redriver.oncall.console.api import Address, Asked, Console, addresses
+from smart_redriver.oncall.console.api import Address, addresses
+from smart_redriver.oncall.console.at_work import Asked, Console
 from smart_redriver.oncall.console.guard import Guard, policy_of
 from smart_redriver.oncall.console.openapi import describe
 from smart_redriver.oncall.console.sessions import LOGIN_HELPS

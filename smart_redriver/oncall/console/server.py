@@ -10,8 +10,8 @@ from threading import Thread
 
 import uvicorn
 
-from smart_redriver.oncall.console.api import Console
 from smart_redriver.oncall.console.app import make_app
+from smart_redriver.oncall.console.at_work import Console
 from smart_redriver.oncall.console.sessions import Sessions
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
