@@ -32,9 +32,6 @@ class Statements:
     pick_dead: sql.Composed
     pick_parked: sql.Composed
     rows_of_jobs: sql.Composed
-    whole_dead: sql.Composed
-    whole_parked: sql.Composed
-    restore: sql.Composed
     group_dead: sql.Composed
     group_parked: sql.Composed
     oldest: sql.Composed
