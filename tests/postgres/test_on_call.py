@@ -115,6 +115,21 @@ def test_one_letter_is_shown_with_payload_and_stack_trace(desk, bench):
     assert "\x1b" not in ran.out
 
 
+@pytest.mark.parametrize("table", ["jobs_dlq", "jobs_parked"])
+def test_a_letter_without_a_payload_is_shown_without_one_and_not_as_a_large_one(desk, bench, table):
+    for one in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f"alter table {one} alter column payload drop not null")
+    bench.owner.execute("insert into jobs_dlq (payload) values (null), ('null')")
+    if table == "jobs_parked":
+        desk("park", "--all", "--yes")
+
+    empty, null = desk("show", "dlq-1"), desk("show", "dlq-2")
+
+    assert empty.out.endswith("\n(nothing)\n")
+    assert null.out.endswith("\nnull\n")
+    assert desk("show", "dlq-1", "--json").json["message"]["body"] == ""
+
+
 def test_a_letter_that_is_held_is_found_by_its_id(desk, bench):
     bench.die("a")
     bench.owner.execute("insert into jobs_held values (false, 1, now() + interval '10 years')")

@@ -9,9 +9,9 @@ from typing import LiteralString
 
 from redrive.postgres.texts import DEATH, READ_DEAD, READ_PARKED, of_table
 
-#: As far as anybody reads.
-_SHOWN = """case when pg_column_size(d.{d_payload}) <= 1048576 then left(d.{d_payload}::text, 1048576)
-            else '(a payload of more than 1 MiB)' end, left(d.{d_stacktrace}, 65536)"""
+#: As far as anybody reads. What is null has no size, and no text.
+_SHOWN = """case when pg_column_size(d.{d_payload}) > 1048576 then '(a payload of more than 1 MiB)'
+            else left(d.{d_payload}::text, 1048576) end, left(d.{d_stacktrace}, 65536)"""
 #: Whole, as it may be what a check of the team's is given.
 _WHOLE_PAYLOAD = "d.{d_payload}::text, left(d.{d_stacktrace}, 65536)"
 #: Those of some rows alone.
