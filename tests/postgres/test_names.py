@@ -198,24 +198,6 @@ def test_that_no_error_is_permanent_is_read_as_it_was_written():
     assert JobsDatabase.parse(one.encode()).permanent == ()
 
 
-def test_the_migration_is_printed_and_alters_no_table_of_the_team(capsys):
-    told = JobsDatabase.of({"host": "h", "dbname": "d", "user": 'it\'s "me"'}).encode()
-
-    assert migration.main([told]) == 0
-
-    printed = capsys.readouterr().out
-    assert "alter table" not in printed
-    assert 'grant rds_iam to "it\'s ""me""";' in printed
-    assert 'create table "jobs_parked"' in printed
-    assert "create index concurrently" in printed
-
-
-@pytest.mark.parametrize("argv", [[], ["{}"], ["{}", "{}"]])
-def test_who_asks_for_a_migration_of_nothing_is_told_so(argv, capsys):
-    assert migration.main(argv) == 2
-    assert "\n" in capsys.readouterr().err
-
-
 def test_nothing_of_psycopg_is_imported_where_the_origin_is_another():
     """Synth, and a function without it in its bundle, read the same settings."""
     source = Path(migration.__file__).parents[1]
