@@ -131,6 +131,10 @@ def test_the_authorities_of_the_database_go_along(tmp_path):
         ({"safeguards": Safeguards()}, "vpc_id"),
         ({"name": "orders/jobs"}, "name"),
         ({"database": database(sslmode="require")}, "sslmode"),
+        (
+            {"database": database(permanent=[f"shop.errors.Kind{one}" for one in range(120)])},
+            "database",
+        ),
     ],
 )
 def test_what_would_not_work_or_not_be_safe_is_refused(given, named):
@@ -138,6 +142,46 @@ def test_what_would_not_work_or_not_be_safe_is_refused(given, named):
         synthesized(**given)
 
     assert [one.setting for one in refused.value.faults] == [named]
+
+
+def test_the_longest_database_leaves_room_for_all_else_in_the_functions_environment():
+    """Lambda takes 4 KB."""
+    longest = {"dbname": "d" * 128, "host": "h" * 255, "permanent": ["x" * 100] * 18}
+    settings = Settings(max_rate=99.99999999999999, failure_rate=0.9999999999999999)
+
+    told = function(synthesized(database=database(**longest), settings=settings, name="n" * 80))
+
+    env = told["Environment"]["Variables"]
+    assert 2_300 < len(env["DATABASE"]) <= 2_500
+    table_name = 255
+    assert (
+        sum(len(name) for name in env)
+        + table_name
+        + sum(len(value) for value in env.values() if isinstance(value, str))
+        < 4_096 - 500
+    )  # a team may add some of its own
+
+
+def test_two_constructs_of_an_app_share_no_table():
+    app = cdk.App(context={"aws:cdk:bundling-stacks": []})
+    others = {one: f"late_{one}" for one in ("jobs", "dead_letters", "parked", "held", "redriven")}
+    told = {"safeguards": NETWORK}
+    PostgresRedriver(cdk.Stack(app, "A", env=HOME), "R", name="a", database=database(), **told)
+    late = database(**others)
+    PostgresRedriver(cdk.Stack(app, "B", env=HOME), "R", name="b", database=late, **told)
+
+    third = database(**others | {"jobs": "more", "held": "public.jobs_held", "parked": "pk"})
+    stack = cdk.Stack(app, "C", env=HOME)
+
+    with pytest.raises(SettingsError) as refused:
+        PostgresRedriver(stack, "R", name="c", database=third, **told)
+
+    assert [str(one) for one in refused.value.faults] == [
+        "database: saw 'db.example.com:5432/app/late_dead_letters', accepted is tables that B/R does not have",
+        "database: saw 'db.example.com:5432/app/jobs_held', accepted is tables that A/R does not have",
+        "database: saw 'db.example.com:5432/app/late_redriven', accepted is tables that B/R does not have",
+        "database: saw 'db.example.com:5432/app/late_redriven_looks', accepted is tables that B/R does not have",
+    ]
 
 
 def test_its_dashboard_draws_what_passes_write_and_alarms_alone_have_none(template):

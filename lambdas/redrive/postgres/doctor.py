@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from redrive.databases import COLUMNS, VERIFIED, JobsDatabase
+from redrive.database_names import COLUMNS
+from redrive.databases import VERIFIED, JobsDatabase
 from redrive.postgres.database import Database
-from redrive.postgres.statements import looks_of
 
 #: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
 _NEEDED = {
@@ -66,7 +66,7 @@ def examine(database: Database) -> list[Finding]:
 
 def _tables(database: Database) -> Iterator[Finding]:
     place = database.place
-    looks = looks_of(place)
+    looks = place.looks
     ours = (place.parked, place.held, place.redriven, looks)
     for table in (*place.tables, looks):
         is_there = _ask(database, _EXISTS, table=quoted(table))
@@ -103,7 +103,7 @@ def _columns(database: Database, table: str) -> Iterator[Finding]:
 def _rights(database: Database) -> Iterator[Finding]:
     place: JobsDatabase = database.place
     for role, rights in _NEEDED.items():
-        table = looks_of(place) if role == "looks" else getattr(place, role)
+        table = place.looks if role == "looks" else getattr(place, role)
         for right in rights:
             may = _ask(database, _MAY, table=quoted(table), right=right)
             yield Finding(what=f"{right.lower()} on {table}", is_well=may, advice="grant it")
