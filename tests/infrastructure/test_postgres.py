@@ -1,6 +1,7 @@
 """The construct for a worker queue in Postgres: what it may do, where it is, and what it is told."""
 
 import json
+from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
@@ -16,6 +17,7 @@ from smart_redriver.cdk.postgres_alarms import ADDED
 from smart_redriver.oncall.stack.deployment import read_places
 from smart_redriver.oncall.stack.outputs import read_outputs
 
+ROOT = Path(__file__).parents[2]
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
 NETWORK = Safeguards(
     vpc_id="vpc-12345678",
@@ -107,11 +109,29 @@ def test_its_alarms_are_on_growth_and_on_the_metric_that_a_pass_emits(template):
             "Dimensions": [{"Name": "QueueName", "Value": "orders"}],
         },
     )
-    template.resource_count_is("AWS::CloudWatch::Alarm", 5)
+    template.resource_count_is("AWS::CloudWatch::Alarm", 6)
     template.resource_count_is("AWS::SQS::Queue", 0)
     template.has_resource_properties(
         "AWS::Scheduler::Schedule", {"ScheduleExpression": "rate(1 minute)"}
     )
+
+
+def test_every_alarm_says_what_it_means_and_its_section_names_it(template):
+    page = (ROOT / "docs" / "postgres.md").read_text()
+    section = page.partition("### When an alarm rings\n")[2].partition("\n## ")[0]
+    alarms = [
+        one["Properties"] for one in template.find_resources("AWS::CloudWatch::Alarm").values()
+    ]
+
+    for one in alarms:
+        name, said = one["AlarmName"].split()[1], one["AlarmDescription"]
+        meaning, _, first = said.partition(" First: ")
+        assert meaning.endswith("."), name
+        assert "Queue: orders" in first, name
+        assert said.endswith("docs/postgres.md#when-an-alarm-rings"), name
+        assert len(said) <= 1024, name  # CloudWatch allows no more
+        assert f"`{name}`" in section, name
+        assert one["AlarmActions"] == one["OKActions"] != [], name
 
 
 def test_the_authorities_of_the_database_go_along(tmp_path):
@@ -188,7 +208,14 @@ def test_its_dashboard_draws_what_passes_write_and_alarms_alone_have_none(templa
     (dashboard,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
     drawn = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
 
-    for one in (ADDED, "DeadLetters", "ParkedLetters", "CircuitState", "PassesFailed"):
+    for one in (
+        ADDED,
+        "DeadLetters",
+        "ParkedLetters",
+        "CircuitState",
+        "PassesFailed",
+        "LettersFailed",
+    ):
         assert f'"{one}"' in drawn
     paging = synthesized(monitoring=MonitoringSettings(alarms=Alarms.PAGING))
     paging.resource_count_is("AWS::CloudWatch::Dashboard", 0)
