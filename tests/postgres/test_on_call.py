@@ -41,6 +41,20 @@ def test_status_tells_of_tables_as_of_queues(desk, bench):
     assert desk("status", "--overview", "--json").json["homes"][0]["queues"][0]["unknown"] == {}
 
 
+def test_status_counts_jobs_and_letters_and_no_messages(desk, bench):
+    bench.die(1, 2, 3)
+    desk("park", "dlq-1", "--yes")
+    bench.owner.execute("insert into jobs_held values (false, 2, now() + interval '10 years')")
+    bench.owner.execute("insert into jobs (payload) values ('1'), ('2')")
+
+    said = desk("status").out
+
+    assert "Source:      orders, 2 jobs\n" in said
+    assert "DLQ:         2 letters (1 held until later)" in said
+    assert "Parking lot: 1 letter, which wait for a person" in said
+    assert "message" not in said
+
+
 def test_status_speaks_of_no_expiry_where_nothing_expires(desk, bench):
     bench.die(1)
     bench.die(2, error="Boom")
