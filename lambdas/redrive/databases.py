@@ -1,39 +1,51 @@
 """Where a worker queue in Postgres is, and what its tables and columns are called. Standard library only.
 
-One text of JSON in the environment says it all, checked at synth and at cold start. Names go into statements, so only
-what is plainly an identifier is accepted, and the adapters quote them all the same.
+One text of JSON in the environment says it all, checked at synth and at cold start.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Self
 
+from redrive.database_names import (
+    carried_clashes,
+    column_clashes,
+    is_column,
+    is_table,
+    same_table,
+    table_clashes,
+    unfit_columns,
+)
 from redrive.errors import Fault, SettingsError
 
 #: What holds the variable, and what faults name.
 VARIABLE = "DATABASE"
 
-_IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_$]{0,62}"
-_TABLE = re.compile(rf"({_IDENTIFIER}\.)?{_IDENTIFIER}")
-_COLUMN = re.compile(_IDENTIFIER)
 _HOST = re.compile(r"[A-Za-z0-9_./-]{1,255}")
 _NAME = re.compile(r"[^\x00-\x1f]{1,128}")
 _SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:\S{1,512}")
 
+#: Tables by their roles, as `JobsDatabase` calls them.
+_TABLES = ("jobs", "dead_letters", "parked", "held", "redriven")
+#: Numbers with the least and the most that they may be.
+_NUMBERS = {"port": (1, 65_535), "max_attempts": (1, 1000), "time_to_fail_seconds": (1, 604_800)}
+_TEXTS = {
+    "host": (_HOST, "a host's name, or a socket's directory"),
+    "dbname": (_NAME, "a database's name"),
+    "user": (_NAME, "a role's name"),
+    "secret": (_SECRET, "the ARN of a secret"),
+    "sslrootcert": (_NAME, "a file's name, or system"),
+}
+
 #: Tries of a job where nobody says how many.
 TRIES = 3
 
-#: Lists, each of what it takes.
-_LISTS = {
-    "carried": (_COLUMN, "a list of columns' names"),
-    "permanent": (_NAME, "a list of errors' classes, as the table names them"),
-}
 #: What workers with the kit raise for it.
 PERMANENT = ("smart_redriver.consumer.errors.PermanentError",)
 
@@ -41,32 +53,6 @@ PERMANENT = ("smart_redriver.consumer.errors.PermanentError",)
 #: https://www.postgresql.org/docs/current/libpq-ssl.html
 VERIFIED = "verify-full"
 SSL_MODES = (VERIFIED, "verify-ca", "require", "disable")
-
-JOBS_COLUMNS = (
-    "id",
-    "payload",
-    "attempts",
-    "max_attempts",
-    "run_after",
-    "locked_at",
-    "created_at",
-)
-DEAD_COLUMNS = (
-    "id",
-    "original_id",
-    "payload",
-    "attempts",
-    "error_class",
-    "error_msg",
-    "stacktrace",
-    "failed_by",
-    "failed_at",
-)
-#: Each column by the name that it has by default; the part before the dot says of which table.
-COLUMNS = (
-    *(f"jobs.{one}" for one in JOBS_COLUMNS),
-    *(f"jobs_dlq.{one}" for one in DEAD_COLUMNS),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +107,11 @@ class JobsDatabase:
     def of(cls, given: Mapping[str, Any]) -> Self:
         """What a person's table says. Raises SettingsError listing every fault."""
         known = {one.name: one for one in fields(cls)}
-        faults = [_fault(name, given[name], "no such name") for name in given.keys() - known.keys()]
+        faults = [_fault(name, given[name], "no such name") for name in given if name not in known]
         faults += [
-            _fault(name, given.get(name), "a text, not empty")
+            _fault(name, None, "a text, not empty")
             for name in ("host", "dbname")
-            if not given.get(name)
+            if given.get(name) is None
         ]
         values = {name: given[name] for name in known if given.get(name) is not None}
         faults += [
@@ -135,8 +121,9 @@ class JobsDatabase:
         ]
         if faults:
             raise SettingsError(faults)
-        for name in values.keys() & _LISTS:
-            values[name] = tuple(values[name])
+        for name in ("carried", "permanent"):
+            if name in values:
+                values[name] = tuple(values[name])
         database = cls(**values)
         if clashes := database._clashes():
             raise SettingsError(clashes)
@@ -180,11 +167,30 @@ class JobsDatabase:
         """All five."""
         return (self.jobs, self.dead_letters, self.parked, self.held, self.redriven)
 
+    @property
+    def looks(self) -> str:
+        """The table that has the latest look; it is beside `redriven`, and named after it."""
+        return f"{self.redriven}_looks"
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """All six, with where they are; alike for two queues that share one, however it is spelt."""
+        server = f"{self.host.lower().rstrip('.')}:{self.port}/{self.dbname}"
+        return tuple(f"{server}/{same_table(one)}" for one in (*self.tables, self.looks))
+
     def _clashes(self) -> list[Fault]:
+        roles = {name: getattr(self, name) for name in _TABLES}
         faults = [
-            _fault(self.tables[place], self.tables[place], "each table in one role")
-            for place in range(1, len(self.tables))
-            if self.tables[place] in self.tables[:place]
+            _fault(*one)
+            for one in (
+                *table_clashes(roles, self.looks),
+                *column_clashes(self.columns, self.column),
+                *carried_clashes(
+                    self.carried,
+                    self.column,
+                    sets_max_attempts=self.max_attempts is not None,
+                ),
+            )
         ]
         if self.secret and self.sslmode == "disable":
             faults.append(_fault("sslmode", self.sslmode, "TLS, where a password is sent"))
@@ -195,34 +201,30 @@ class JobsDatabase:
 
 def _unfit(name: str, value: object) -> str | None:
     """What is accepted where `value` is not; None where it is."""
-    if name in ("port", "max_attempts", "time_to_fail_seconds"):
-        low, high = {"port": (1, 65_535), "max_attempts": (1, 1000)}.get(name, (1, 604_800))
+    if name in _NUMBERS:
+        low, high = _NUMBERS[name]
         is_number = isinstance(value, int) and not isinstance(value, bool)
         return None if is_number and low <= value <= high else f"{low} to {high}"  # type: ignore[operator]
+    if name in _TABLES:
+        accepted = "a table's name, with a schema before it where it needs one"
+        return None if is_table(value) else accepted
     if name == "columns":
-        return _unfit_columns(value)
-    if name in _LISTS:
-        pattern, accepted = _LISTS[name]
-        fits = isinstance(value, list | tuple) and all(_matches(pattern, one) for one in value)
-        return None if fits else accepted
+        return unfit_columns(value)
+    if name == "carried":
+        return None if _are(is_column, value) else "a list of columns' names"
+    if name == "permanent":
+        fits = _are(lambda one: _matches(_NAME, one), value)
+        return None if fits else "a list of errors' classes, as the table names them"
     if name == "sslmode":
         return None if value in SSL_MODES else ", ".join(SSL_MODES)
-    pattern, accepted = {
-        "host": (_HOST, "a host's name, or a socket's directory"),
-        "dbname": (_NAME, "a database's name"),
-        "user": (_NAME, "a role's name"),
-        "secret": (_SECRET, "the ARN of a secret"),
-        "sslrootcert": (_NAME, "a file's name, or system"),
-    }.get(name, (_TABLE, "a table's name, with a schema before it where it needs one"))
-    return None if value == "" or _matches(pattern, value) else accepted
+    if value == "" and name in ("user", "secret"):
+        return None
+    pattern, accepted = _TEXTS[name]
+    return None if _matches(pattern, value) else accepted
 
 
-def _unfit_columns(value: object) -> str | None:
-    if not isinstance(value, Mapping):
-        return "names by name"
-    if not value.keys() <= set(COLUMNS):
-        return f"names for {', '.join(COLUMNS)}"
-    return None if all(_matches(_COLUMN, one) for one in value.values()) else "columns' names"
+def _are(fits: Callable[[object], bool], value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(fits, value))
 
 
 def _matches(pattern: re.Pattern[str], value: object) -> bool:

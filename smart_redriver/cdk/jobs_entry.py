@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from redrive.errors import SettingsError
 from redrive.settings import Settings
 from redrive.targets import Origin
 from smart_redriver.cdk.postgres_redriver import jobs_faults, output_prefix
-from smart_redriver.cdk.queue_clashes import jobs_home
+from smart_redriver.cdk.queue_clashes import home_of_secret, jobs_home
 from smart_redriver.cdk.queue_entry import ANY_NAME, ANY_STACK, NAME, STACK, STACK_NAME, QueueEntry
 from smart_redriver.cdk.safeguards import Safeguards
 
@@ -44,7 +45,7 @@ class AdoptedJobs:
     @property
     def places(self) -> tuple[str, ...]:
         """What may be there once in an account and Region."""
-        return (self.database.url(self.database.dead_letters), self.name)
+        return (*self.database.places, self.name)
 
 
 class JobsEntry(QueueEntry):
@@ -122,20 +123,21 @@ class JobsEntry(QueueEntry):
 
     def _home(self) -> tuple[str, str]:
         """Region and account, which a secret's ARN says; with IAM authentication they have to be given."""
-        home = jobs_home(self._entry)
-        if not isinstance(self._entry.get("database"), Mapping) or all(home):
-            return home
+        is_given = isinstance(self._entry.get("database"), Mapping)
+        is_needed = is_given and home_of_secret(self._entry) is None
         needed = "where no secret's ARN says it"
-        self._one("region", _REGION, f"the Region of the database, {needed}")
-        self._one("account", _ACCOUNT, f"the 12 digits of its AWS account as a text, {needed}")
-        return home
+        self._one("region", _REGION, f"the Region of the database, {needed}", is_needed=is_needed)
+        account = f"the 12 digits of its AWS account as a text, {needed}"
+        self._one("account", _ACCOUNT, account, is_needed=is_needed)
+        return jobs_home(self._entry)
 
     def _authorities(self) -> Path | None:
         given = self._entry.get("authorities")
         if given is None:
             return None
-        if isinstance(given, str) and Path(given).is_file():
-            return Path(given)
+        with suppress(OSError, ValueError):  # too long for a path, or none
+            if isinstance(given, str) and Path(given).is_file():
+                return Path(given)
         self._add("authorities", given, "the path of a file of certificates, such as RDS's bundle")
         return None
 

@@ -19,6 +19,8 @@ _SECTION = "when-an-alarm-rings"
 #: Beside the runbook for queues, wherever that is.
 _RUNBOOK, _OURS = "runbook.md", "postgres.md"
 _PERIOD = 300
+#: A lock passes; after a letter that was not moved the next pass is a minute later, and says nothing where all went well.
+_STAYED = Evaluation(seconds=_PERIOD, periods=12, breaching=12)
 
 
 def runbook_of(monitoring: MonitoringSettings) -> str:
@@ -34,7 +36,7 @@ def make_postgres_alarms(
     monitoring: MonitoringSettings,
     topics: Topics,
 ) -> list[cloudwatch.IAlarm]:
-    """Five of them, in ``scope``."""
+    """Six of them, in ``scope``."""
     make = AlarmMaker(
         scope,
         queue_name=name,
@@ -90,6 +92,19 @@ def make_postgres_alarms(
         ),
         missing=Missing.IGNORE,  # an idle table is looked at more rarely
         topic=topics.paging,
+    )
+    make.alarm(
+        "LettersStay",
+        metric(own.LETTERS_FAILED.name, "Maximum"),
+        Comparison.GREATER_THAN_THRESHOLD,
+        0,
+        _STAYED,
+        Advice(
+            meaning="For an hour passes have met letters that they could not move, and left them where they are.",
+            first="`redrive logs`: `faults` says which call and why; `redrive doctor` what keeps rows.",
+            section=_SECTION,
+        ),
+        topic=topics.warning,
     )
     make.alarm(
         "FunctionFails",

@@ -44,6 +44,7 @@ def make_postgres_dashboard(
         metric(own.LETTERS_EXAMINED.name, "Sum", "examined"),
         metric(own.LETTERS_REDRIVEN.name, "Sum", "redriven"),
         metric(own.LETTERS_RETURNED.name, "Sum", "returned"),
+        metric(own.LETTERS_FAILED.name, "Sum", "could not be moved"),
     ]
     parked = [
         metric(own.LETTERS_PARKED.name, "Sum", one.value, **{own.REASON: one.value})

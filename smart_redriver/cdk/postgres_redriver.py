@@ -25,12 +25,16 @@ from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.redriver import LONGEST_PASS, REDRIVE
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table
+from smart_redriver.cdk.taken import take_tables
 from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics
 
 #: Where the function finds the authorities that a file of the team's names.
 _AUTHORITIES = "database-ca.pem"
 _NONE: Mapping[str, Path] = MappingProxyType({})
+#: Of the 4 KB that a function's environment may have, what the settings leave, at their longest.
+#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+MAX_DATABASE = 2_500
 
 
 class PostgresRedriver(Construct):
@@ -62,7 +66,7 @@ class PostgresRedriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         settings = settings or Settings()
-        if faults := jobs_faults(name, database, safeguards):
+        if faults := [*jobs_faults(name, database, safeguards), *take_tables(self, database)]:
             raise SettingsError(faults)
         self.name = name
         if authorities is not None:
@@ -169,6 +173,9 @@ def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> li
     if database.sslmode != VERIFIED:
         accepted = f"{VERIFIED}: the password and every payload go over the network"
         faults.append(Fault(setting="sslmode", seen=database.sslmode, accepted=accepted))
+    if (length := len(database.encode())) > MAX_DATABASE:
+        accepted = f"at most {MAX_DATABASE:,} as JSON, as a function's environment has 4 KB: fewer `permanent` or `columns`"
+        faults.append(Fault(setting="database", seen=f"{length:,} characters", accepted=accepted))
     if not safeguards.vpc_id:
         accepted = "the database's network, with vpc_subnet_ids and vpc_security_group_ids"
         faults.append(Fault(setting="vpc_id", seen=safeguards.vpc_id, accepted=accepted))

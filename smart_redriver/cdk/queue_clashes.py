@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from redrive.errors import Fault
+from redrive.databases import JobsDatabase
+from redrive.errors import Fault, SettingsError
 from redrive.queue_names import is_fifo
 from redrive.targets import Target
 
@@ -55,7 +56,7 @@ def clashes(
     accepted = "a target that is listed once (let what fails to it share a DLQ)"
     yield from _twice((one for one, _ in targets), _same_target, accepted)
     yield from _into_a_dlq(targets, queues)
-    yield from _twice(_tables(list_name, entries), _same_queue, "tables of one entry alone")
+    yield from _shared_tables(list_name, entries)
     yield from _one_circuit_twice(list_name, entries)
     yield from _elsewhere(queues, keys)
     for index, entry in enumerate(entries):
@@ -71,10 +72,13 @@ def _home(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def jobs_home(entry: Mapping[str, Any]) -> tuple[str, str]:
     """Region and account of a worker queue in a database: those of its secret, or else as it says."""
+    return home_of_secret(entry) or (str(entry.get("region", "")), str(entry.get("account", "")))
+
+
+def home_of_secret(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Region and account of a database's secret; None where it has none."""
     match = _SECRET_ARN.match(str(_database(entry).get("secret")))
-    if match:
-        return match["region"], match["account"]
-    return str(entry.get("region", "")), str(entry.get("account", ""))
+    return (match["region"], match["account"]) if match else None
 
 
 def _database(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,13 +101,23 @@ def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator
                 yield _Named(f"{place}[{number}]", one, home)
 
 
-def _tables(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[_Named]:
-    """Where the dead letters of worker queues are."""
+def _shared_tables(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+    """Tables that worker queues of two entries have, ours among them: each would take the other's rows for its own."""
+    first: dict[str, int] = {}
     for index, entry in enumerate(entries):
-        if (database := _database(entry)).get("host"):
-            port, table = database.get("port", 5432), database.get("dead_letters", "jobs_dlq")
-            value = f"{database['host']}:{port}/{database.get('dbname')}/{table}"
-            yield _Named(f"{list_name}[{index}].database", value, _home(entry))
+        for table in _tables(_database(entry)):
+            if (other := first.setdefault(table, index)) != index:
+                place = f"{list_name}[{index}].database"
+                accepted = f"tables of one entry alone, see {list_name}[{other}].database"
+                yield Fault(setting=place, seen=table, accepted=accepted)
+
+
+def _tables(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those that can be read; what can't is told elsewhere."""
+    try:
+        return JobsDatabase.of(given).places
+    except SettingsError:
+        return ()
 
 
 def _one_circuit_twice(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:

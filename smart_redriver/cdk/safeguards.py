@@ -56,7 +56,7 @@ _MAX_SUBNETS, _MAX_SECURITY_GROUPS = 16, 5
 
 def _one(pattern: re.Pattern[str], accepted: str) -> Kind[str]:
     def parse(value: Any) -> str:
-        if value and not _fits(pattern, value):
+        if value != "" and not _fits(pattern, value):
             raise ValueError
         return str(value)
 
@@ -80,8 +80,9 @@ def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tupl
 
 
 def _fits(pattern: re.Pattern[str], value: Any) -> bool:
-    """Also what another construct of the app makes, and only a deployment knows."""
-    return bool(cdk.Token.is_unresolved(value) or pattern.fullmatch(str(value)))
+    """Also what another construct of the app makes, and only a deployment knows. Of TOML's other types the CDK knows nothing."""
+    is_token = isinstance(value, str) and cdk.Token.is_unresolved(value)
+    return is_token or pattern.fullmatch(str(value)) is not None
 
 
 def _days() -> Kind[int]:

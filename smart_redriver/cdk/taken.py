@@ -1,4 +1,4 @@
-"""What an app may have once: a DLQ has one re-driver, and a target one circuit in an account and Region.
+"""What an app may have once: a DLQ, or a table, has one re-driver, and a target one circuit in an account and Region.
 
 A list of queues is looked at as a whole, see `queue_clashes`; constructs in an app of somebody else's meet here.
 """
@@ -12,6 +12,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
+from redrive.databases import JobsDatabase
 from redrive.errors import Fault
 from smart_redriver.cdk.filling import Filling
 
@@ -34,6 +35,16 @@ def take(scope: Construct, dead_letter_queue: sqs.IQueue, filling: Filling) -> I
         if (other := taken.setdefault(("target", target.name, *_home(scope)), path)) != path:
             accepted = f"a target that {other} does not have (let what fails to it share a DLQ)"
             yield Fault(setting="targets", seen=str(target), accepted=accepted)
+
+
+def take_tables(scope: Construct, database: JobsDatabase) -> Iterator[Fault]:
+    """Take the tables of a worker queue for ``scope``; a fault for each that another construct of the app has."""
+    taken = _TAKEN.setdefault(scope.node.root, {})
+    path = scope.node.path
+    for table in database.places:
+        if (other := taken.setdefault(("table", table), path)) != path:
+            accepted = f"tables that {other} does not have"
+            yield Fault(setting="database", seen=table, accepted=accepted)
 
 
 def _called(queue: sqs.IQueue) -> str:

@@ -1,7 +1,10 @@
 """Worker queues in a list of queues: `origin = "postgres"`, what it makes, and the sentences for what is wrong."""
 
 import json
+import math
 import tomllib
+from dataclasses import fields
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,10 @@ from aws_cdk.assertions import Template
 from redrive.databases import JobsDatabase
 from redrive.deployment import Deployment
 from redrive.errors import SettingsError
+from redrive.settings import Settings
 from redrive.targets import Origin
 from smart_redriver.cdk.adopted_queues import read_adopted_queues
+from smart_redriver.cdk.jobs_entry import JobsEntry
 from smart_redriver.oncall.stack.deployment import read_places
 from smart_redriver.oncall.stack.outputs import read_outputs
 from stacks.homes import parse_homes
@@ -185,6 +190,8 @@ def test_a_database_by_iam_says_where_it_is():
         ({"max_attempts": 0}, ["queues[0].max_attempts"]),
         ({"name": "jobs.late"}, ["queues[0].name"]),
         ({"datbase": {}}, ["queues[0].datbase"]),
+        ({"region": 5}, ["queues[0].region"]),
+        ({"authorities": "x" * 5000}, ["queues[0].authorities"]),
     ],
     ids=str,
 )
@@ -197,13 +204,73 @@ def test_what_two_entries_may_not_share_is_told():
     second["database"] = first["database"]
     orders = shared_entry("shop", "orders", "refunds")
 
-    assert faults(first, second) == [
+    assert set(faults(first, second)) == {
         ("queues[1].database", "tables of one entry alone, see queues[0].database")
-    ]
+    }
     assert faults(orders, jobs_entry("orders")) == [
         ("queues[1].name", "a name that no source queue has, see queues[0].source_arn[0]")
     ]
     assert named(jobs_entry("jobs"), shared_entry("jobs", "others")) == ["queues[1].name"]
+
+
+OTHERS = {one: f"late_{one}" for one in ("jobs", "dead_letters", "parked", "held", "redriven")}
+
+
+@pytest.mark.parametrize(
+    ("change", "shared"),
+    [
+        ({}, None),
+        ({"jobs": "public.jobs"}, "jobs.example.com:5432/app/jobs"),
+        ({"parked": "jobs_parked"}, "jobs.example.com:5432/app/jobs_parked"),
+        ({"host": "JOBS.example.com.", "held": "jobs_held"}, "jobs.example.com:5432/app/jobs_held"),
+        ({"jobs": "jobs_redriven_looks"}, "jobs.example.com:5432/app/jobs_redriven_looks"),
+        ({"jobs": "jobs", "dbname": "other"}, None),
+        ({"jobs": "jobs", "port": 5433}, None),
+        ({"jobs": "work.jobs"}, None),
+    ],
+    ids=str,
+)
+def test_two_queues_of_one_database_share_no_table_however_it_is_spelt(change, shared):
+    first, second = jobs_entry("jobs"), jobs_entry("late")
+    second["database"] = first["database"] | OTHERS | change
+
+    if shared is None:
+        assert len(read(first, second)) == 2
+        return
+    with pytest.raises(SettingsError) as refused:
+        read(first, second)
+    assert [(one.setting, one.seen) for one in refused.value.faults] == [
+        ("queues[1].database", shared)
+    ]
+
+
+ODD = [
+    math.nan, math.inf, date(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC), time(1), True, {}, {"a": 1}, [[]], [{}],
+    -1, 1.5, 10**400, "\x00", "x" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [jobs_entry, by_iam])
+def test_whatever_toml_can_say_is_told_in_a_sentence(make):
+    """Somewhere each of them would end in a traceback, which names no entry."""
+    entry_keys = (*JobsEntry.places, *Settings.names())
+    given = [
+        make("jobs") | {key: odd}
+        for key in entry_keys
+        for odd in ODD
+        if (key, odd) != ("max_rate", 1.5)
+    ]
+    given += [
+        make("jobs") | {"database": make("jobs")["database"] | {one.name: odd}}
+        for one in fields(JobsDatabase)
+        for odd in ODD
+        if not (odd == {} and one.name == "columns")
+    ]
+
+    for one in given:
+        with pytest.raises(SettingsError) as refused:
+            read(one, make("late"))
+        assert all(fault.setting.startswith("queues[0]") for fault in refused.value.faults)
 
 
 def test_homes_tell_worker_queues_of_several_regions_apart():

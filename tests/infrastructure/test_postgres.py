@@ -1,6 +1,7 @@
 """The construct for a worker queue in Postgres: what it may do, where it is, and what it is told."""
 
 import json
+from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
@@ -17,6 +18,7 @@ from smart_redriver.cdk.postgres_alarms import ADDED
 from smart_redriver.oncall.stack.deployment import read_places
 from smart_redriver.oncall.stack.outputs import read_outputs
 
+ROOT = Path(__file__).parents[2]
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
 NETWORK = Safeguards(
     vpc_id="vpc-12345678",
@@ -108,11 +110,29 @@ def test_its_alarms_are_on_growth_and_on_the_metric_that_a_pass_emits(template):
             "Dimensions": [{"Name": "QueueName", "Value": "orders"}],
         },
     )
-    template.resource_count_is("AWS::CloudWatch::Alarm", 5)
+    template.resource_count_is("AWS::CloudWatch::Alarm", 6)
     template.resource_count_is("AWS::SQS::Queue", 0)
     template.has_resource_properties(
         "AWS::Scheduler::Schedule", {"ScheduleExpression": "rate(1 minute)"}
     )
+
+
+def test_every_alarm_says_what_it_means_and_its_section_names_it(template):
+    page = (ROOT / "docs" / "postgres.md").read_text()
+    section = page.partition("### When an alarm rings\n")[2].partition("\n## ")[0]
+    alarms = [
+        one["Properties"] for one in template.find_resources("AWS::CloudWatch::Alarm").values()
+    ]
+
+    for one in alarms:
+        name, said = one["AlarmName"].split()[1], one["AlarmDescription"]
+        meaning, _, first = said.partition(" First: ")
+        assert meaning.endswith("."), name
+        assert "Queue: orders" in first, name
+        assert said.endswith("docs/postgres.md#when-an-alarm-rings"), name
+        assert len(said) <= 1024, name  # CloudWatch allows no more
+        assert f"`{name}`" in section, name
+        assert one["AlarmActions"] == one["OKActions"] != [], name
 
 
 def test_the_authorities_of_the_database_go_along(tmp_path):
@@ -132,6 +152,10 @@ def test_the_authorities_of_the_database_go_along(tmp_path):
         ({"safeguards": Safeguards()}, "vpc_id"),
         ({"name": "orders/jobs"}, "name"),
         ({"database": database(sslmode="require")}, "sslmode"),
+        (
+            {"database": database(permanent=[f"shop.errors.Kind{one}" for one in range(120)])},
+            "database",
+        ),
     ],
 )
 def test_what_would_not_work_or_not_be_safe_is_refused(given, named):
@@ -141,11 +165,58 @@ def test_what_would_not_work_or_not_be_safe_is_refused(given, named):
     assert [one.setting for one in refused.value.faults] == [named]
 
 
+def test_the_longest_database_leaves_room_for_all_else_in_the_functions_environment():
+    """Lambda takes 4 KB."""
+    longest = {"dbname": "d" * 128, "host": "h" * 255, "permanent": ["x" * 100] * 18}
+    settings = Settings(max_rate=99.99999999999999, failure_rate=0.9999999999999999)
+
+    told = function(synthesized(database=database(**longest), settings=settings, name="n" * 80))
+
+    env = told["Environment"]["Variables"]
+    assert 2_300 < len(env["DATABASE"]) <= 2_500
+    table_name = 255
+    assert (
+        sum(len(name) for name in env)
+        + table_name
+        + sum(len(value) for value in env.values() if isinstance(value, str))
+        < 4_096 - 500
+    )  # a team may add some of its own
+
+
+def test_two_constructs_of_an_app_share_no_table():
+    app = cdk.App(context={"aws:cdk:bundling-stacks": []})
+    others = {one: f"late_{one}" for one in ("jobs", "dead_letters", "parked", "held", "redriven")}
+    told = {"safeguards": NETWORK}
+    PostgresRedriver(cdk.Stack(app, "A", env=HOME), "R", name="a", database=database(), **told)
+    late = database(**others)
+    PostgresRedriver(cdk.Stack(app, "B", env=HOME), "R", name="b", database=late, **told)
+
+    third = database(**others | {"jobs": "more", "held": "public.jobs_held", "parked": "pk"})
+    stack = cdk.Stack(app, "C", env=HOME)
+
+    with pytest.raises(SettingsError) as refused:
+        PostgresRedriver(stack, "R", name="c", database=third, **told)
+
+    assert [str(one) for one in refused.value.faults] == [
+        "database: saw 'db.example.com:5432/app/late_dead_letters', accepted is tables that B/R does not have",
+        "database: saw 'db.example.com:5432/app/jobs_held', accepted is tables that A/R does not have",
+        "database: saw 'db.example.com:5432/app/late_redriven', accepted is tables that B/R does not have",
+        "database: saw 'db.example.com:5432/app/late_redriven_looks', accepted is tables that B/R does not have",
+    ]
+
+
 def test_its_dashboard_draws_what_passes_write_and_alarms_alone_have_none(template):
     (dashboard,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
     drawn = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
 
-    for one in (ADDED, "DeadLetters", "ParkedLetters", "CircuitState", "PassesFailed"):
+    for one in (
+        ADDED,
+        "DeadLetters",
+        "ParkedLetters",
+        "CircuitState",
+        "PassesFailed",
+        "LettersFailed",
+    ):
         assert f'"{one}"' in drawn
     paging = synthesized(monitoring=MonitoringSettings(alarms=Alarms.PAGING))
     paging.resource_count_is("AWS::CloudWatch::Dashboard", 0)

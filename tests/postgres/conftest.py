@@ -12,6 +12,11 @@ from tests.postgres.bench import Bench
 _NUMBERS = count()
 
 
+def new_name() -> str:
+    """A database's, that no other has."""
+    return f"test_{next(_NUMBERS)}"
+
+
 def prepare(running: PostgresServer) -> PostgresServer:
     """The server, with a database `template` that has the team's tables and ours."""
     running.create("template")
@@ -38,7 +43,7 @@ def own() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def bench(server: PostgresServer) -> Iterator[Bench]:
-    name = f"test_{next(_NUMBERS)}"
+    name = new_name()
     server.create(name, template="template")
     with Bench(server, name) as one:
         yield one

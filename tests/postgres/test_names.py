@@ -1,6 +1,7 @@
 """Tables and columns by other names, schemas, columns that go along, and what the role may not do."""
 
-from datetime import timedelta
+import math
+from datetime import date, timedelta
 from pathlib import Path
 
 import psycopg
@@ -159,7 +160,33 @@ def test_what_is_no_identifier_is_refused(name):
         ({"sslmode": "prefer"}, "DATABASE sslmode"),
         ({"secret": "hunter2"}, "DATABASE secret"),
         ({"colour": "blue"}, "DATABASE colour"),
-        ({"parked": "jobs"}, "DATABASE jobs"),
+        ({"parked": "jobs"}, "DATABASE parked"),
+        ({"jobs": ""}, "DATABASE jobs"),
+        ({"jobs": "public."}, "DATABASE jobs"),
+        ({"sslrootcert": ""}, "DATABASE sslrootcert"),
+        ({"dead_letters": "public.jobs"}, "DATABASE dead_letters"),
+        ({"held": "public.jobs_dlq"}, "DATABASE held"),
+        ({"parked": "jobs_redriven_looks"}, "DATABASE parked"),
+        ({"redriven": "app." + "x" * 58}, "DATABASE redriven"),
+        ({"carried": ["payload"]}, "DATABASE carried"),
+        ({"carried": ["locked_at"]}, "DATABASE carried"),
+        ({"carried": ["parked_at"]}, "DATABASE carried"),
+        ({"carried": ["tenant", "tenant"]}, "DATABASE carried"),
+        ({"carried": ["body"], "columns": {"jobs_dlq.payload": "body"}}, "DATABASE carried"),
+        ({"carried": ["max_attempts"], "max_attempts": 3}, "DATABASE carried"),
+        ({"columns": {"jobs.payload": "attempts"}}, "DATABASE columns jobs.payload"),
+        ({"columns": {"jobs.max_attempts": "payload"}}, "DATABASE columns jobs.max_attempts"),
+        ({"columns": {"jobs_dlq.failed_at": "parked_at"}}, "DATABASE columns jobs_dlq.failed_at"),
+        (
+            {"columns": {"jobs_dlq.error_class": "x", "jobs_dlq.error_msg": "x"}},
+            "DATABASE columns jobs_dlq.error_msg",
+        ),
+        ({"port": math.nan}, "DATABASE port"),
+        ({"time_to_fail_seconds": math.inf}, "DATABASE time_to_fail_seconds"),
+        ({"max_attempts": date(2026, 1, 1)}, "DATABASE max_attempts"),
+        ({"host": {"name": "h"}}, "DATABASE host"),
+        ({"columns": {"jobs.payload": True}}, "DATABASE columns"),
+        ({"permanent": [1]}, "DATABASE permanent"),
         ({"columns": {"jobs.colour": "c"}}, "DATABASE columns"),
         ({"carried": "tenant"}, "DATABASE carried"),
         ({"user": ""}, "DATABASE user"),
@@ -186,6 +213,23 @@ def test_what_is_no_object_of_json_is_refused(text):
         JobsDatabase.parse(text)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"jobs": "work.jobs", "dead_letters": "jobs"},
+        {"carried": ["max_attempts"]},
+        {"columns": {"jobs.attempts": "max_attempts", "jobs.max_attempts": "attempts"}},
+        {"columns": {"jobs.payload": "body", "jobs_dlq.payload": "body"}, "carried": ["failed"]},
+        {"redriven": "app." + "x" * 57},
+    ],
+    ids=str,
+)
+def test_what_is_not_the_same_name_twice_is_taken(given):
+    one = JobsDatabase.of({"host": "h", "dbname": "d", "user": "u", **given})
+
+    assert JobsDatabase.parse(one.encode()) == one
+
+
 def test_a_database_is_read_as_it_was_written():
     one = JobsDatabase.of({"host": "h", "dbname": "d", **NAMES})
 
@@ -196,24 +240,6 @@ def test_that_no_error_is_permanent_is_read_as_it_was_written():
     one = JobsDatabase.of({"host": "h", "dbname": "d", "user": "u", "permanent": []})
 
     assert JobsDatabase.parse(one.encode()).permanent == ()
-
-
-def test_the_migration_is_printed_and_alters_no_table_of_the_team(capsys):
-    told = JobsDatabase.of({"host": "h", "dbname": "d", "user": 'it\'s "me"'}).encode()
-
-    assert migration.main([told]) == 0
-
-    printed = capsys.readouterr().out
-    assert "alter table" not in printed
-    assert 'grant rds_iam to "it\'s ""me""";' in printed
-    assert 'create table "jobs_parked"' in printed
-    assert "create index concurrently" in printed
-
-
-@pytest.mark.parametrize("argv", [[], ["{}"], ["{}", "{}"]])
-def test_who_asks_for_a_migration_of_nothing_is_told_so(argv, capsys):
-    assert migration.main(argv) == 2
-    assert "\n" in capsys.readouterr().err
 
 
 def test_nothing_of_psycopg_is_imported_where_the_origin_is_another():

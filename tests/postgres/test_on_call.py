@@ -41,6 +41,20 @@ def test_status_tells_of_tables_as_of_queues(desk, bench):
     assert desk("status", "--overview", "--json").json["homes"][0]["queues"][0]["unknown"] == {}
 
 
+def test_status_counts_jobs_and_letters_and_no_messages(desk, bench):
+    bench.die(1, 2, 3)
+    desk("park", "dlq-1", "--yes")
+    bench.owner.execute("insert into jobs_held values (false, 2, now() + interval '10 years')")
+    bench.owner.execute("insert into jobs (payload) values ('1'), ('2')")
+
+    said = desk("status").out
+
+    assert "Source:      orders, 2 jobs\n" in said
+    assert "DLQ:         2 letters (1 held until later)" in said
+    assert "Parking lot: 1 letter, which wait for a person" in said
+    assert "message" not in said
+
+
 def test_status_speaks_of_no_expiry_where_nothing_expires(desk, bench):
     bench.die(1)
     bench.die(2, error="Boom")
@@ -113,6 +127,21 @@ def test_one_letter_is_shown_with_payload_and_stack_trace(desk, bench):
     assert '{"order": 7}' in ran.out
     assert "  Stack trace:\n    a\n    b\n" in ran.out
     assert "\x1b" not in ran.out
+
+
+@pytest.mark.parametrize("table", ["jobs_dlq", "jobs_parked"])
+def test_a_letter_without_a_payload_is_shown_without_one_and_not_as_a_large_one(desk, bench, table):
+    for one in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f"alter table {one} alter column payload drop not null")
+    bench.owner.execute("insert into jobs_dlq (payload) values (null), ('null')")
+    if table == "jobs_parked":
+        desk("park", "--all", "--yes")
+
+    empty, null = desk("show", "dlq-1"), desk("show", "dlq-2")
+
+    assert empty.out.endswith("\n(nothing)\n")
+    assert null.out.endswith("\nnull\n")
+    assert desk("show", "dlq-1", "--json").json["message"]["body"] == ""
 
 
 def test_a_letter_that_is_held_is_found_by_its_id(desk, bench):

@@ -1,6 +1,6 @@
 """For people, before anything is deployed: `python -m redrive.postgres doctor --database FILE.json`.
 
-doctor             tables, columns, rights, indexes, TLS; exit code 1 where a pass could not work
+doctor             tables, columns, rights, what may keep or hide rows, indexes, TLS; exit code 1 where a pass could not work
 
 Once it is deployed, `redrive doctor` says the same and more. `python -m redrive.postgres.migration` prints the SQL.
 """

@@ -1,15 +1,18 @@
-"""Whether a database is as the adapters need it: tables, columns, indexes, the role's rights, TLS. Nothing is changed."""
+"""Whether a database is as the adapters need it: tables, columns, the role's rights, TLS. Nothing is changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from psycopg import sql
 
-from redrive.databases import COLUMNS, VERIFIED, JobsDatabase
+from redrive.databases import VERIFIED, JobsDatabase
+from redrive.errors import CallFailed
+from redrive.postgres.column_checks import Table, check_columns
+from redrive.postgres.columns import casts_of, columns_of, quoted
 from redrive.postgres.database import Database
-from redrive.postgres.statements import looks_of
+from redrive.postgres.findings import Finding
+from redrive.postgres.table_checks import check_tables
 
 #: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
 _NEEDED = {
@@ -23,93 +26,66 @@ _NEEDED = {
 #: What it should not have: with it a fault of ours could cost the team a job.
 _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT", "TRUNCATE")}
 
-_EXISTS = sql.SQL("select to_regclass(%(table)s) is not null")
-_COLUMN_NAMES = sql.SQL(
-    "select attname from pg_attribute where attrelid = %(table)s::regclass and attnum > 0 and not attisdropped"
+#: None where there is nothing of that name; else whether it is a table, partitioned or not.
+_IS_TABLE = sql.SQL(
+    "select (select c.relkind in ('r', 'p') from pg_class c where c.oid = to_regclass(%(table)s))"
 )
 _MAY = sql.SQL("select has_table_privilege(%(table)s, %(right)s)")
 _MAY_ON_A_COLUMN = sql.SQL("select has_any_column_privilege(%(table)s, %(right)s)")
 _MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')")
-_INDEXED = sql.SQL(
-    "select exists (select 1 from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]"
-    " where i.indrelid = %(table)s::regclass and a.attname = %(column)s and i.indisvalid"
-    " and (i.indisunique or not %(unique)s) and (i.indpred is null or not %(unique)s))"
-)
 _SEQUENCE = sql.SQL(
     "select s is not null and has_sequence_privilege(s, 'USAGE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
 )
 _TLS = sql.SQL("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was looked at; `advice` says what to do where it is not well. `is_needed`: no pass works without."""
-
-    what: str
-    is_well: bool
-    advice: str = ""
-    is_needed: bool = True
-
-
 def examine(database: Database) -> list[Finding]:
-    """Everything that there is to say. Raises CallFailed where the database can't be asked."""
-    tables = list(_tables(database))
+    """Everything that there is to say; of tables or columns that are missing, only that. Raises CallFailed where the database can't be asked."""
+    place, tables = database.place, list(_tables(database))
     if not all(one.is_well for one in tables):
         return tables
-    return [
-        *tables,
-        *_rights(database),
-        *_indexes(database),
-        _tls(database),
-    ]
+    jobs, dead, parked = (
+        Table(place, role, columns_of(database, getattr(place, role)))
+        for role in ("jobs", "dead_letters", "parked")
+    )
+    columns = [*tables, *check_columns(jobs, dead, parked, casts_of(database))]
+    if jobs.missing or dead.missing or parked.missing:
+        return columns
+    return [*columns, *_rights(database), *check_tables(database), _tls(database)]
 
 
 def _tables(database: Database) -> Iterator[Finding]:
     place = database.place
-    looks = looks_of(place)
-    ours = (place.parked, place.held, place.redriven, looks)
-    for table in (*place.tables, looks):
-        is_there = _ask(database, _EXISTS, table=quoted(table))
-        advice = "run the migration" if table in ours else "name the table in the configuration"
-        yield Finding(what=f"table {table}", is_well=is_there, advice=advice)
-        if is_there:
-            yield from _columns(database, table)
+    for table in (*place.tables, place.looks):
+        yield _is_table(database, table)
 
 
-def _columns(database: Database, table: str) -> Iterator[Finding]:
-    place = database.place
-    known = {place.jobs: "jobs", place.dead_letters: "jobs_dlq", place.parked: "jobs_dlq"}
-    if table not in known:
-        return
-    of_table = [one for one in COLUMNS if one.startswith(f"{known[table]}.")]
-    wanted = {*(place.column(one) for one in of_table), *place.carried}
-    rows = database.run("Examine", sql.Composed([_COLUMN_NAMES]), {"table": quoted(table)})
-    there = {name for (name,) in rows}
-    missing, further = sorted(wanted - there), sorted(there - wanted)
-    yield Finding(
-        what=f"columns of {table}",
-        is_well=not missing,
-        advice=f"missing: {', '.join(missing)}; name them in `columns`, or add them",
-    )
-    if table == place.dead_letters and further:
-        yield Finding(
-            what=f"no further columns of {table}",
-            is_well=False,
-            advice=f"not kept of a letter that leaves it: {', '.join(further)}; name in `carried` what {place.jobs} has too",
-            is_needed=False,
+def _is_table(database: Database, table: str) -> Finding:
+    place, what = database.place, f"table {table}"
+    is_ours = table not in (place.jobs, place.dead_letters)
+    try:
+        ((is_table,),) = database.run(
+            "Examine", sql.Composed([_IS_TABLE]), {"table": quoted(table)}
         )
+    except CallFailed as failed:
+        if failed.code != "InsufficientPrivilege":
+            raise
+        return Finding(what=what, is_well=False, advice=f"grant usage of it: {failed.detail}")
+    absent = "run the migration" if is_ours else "name the table in the configuration"
+    advice = absent if is_table is None else "what has this name is no table"
+    return Finding(what=what, is_well=bool(is_table), advice=advice)
 
 
 def _rights(database: Database) -> Iterator[Finding]:
     place: JobsDatabase = database.place
     for role, rights in _NEEDED.items():
-        table = looks_of(place) if role == "looks" else getattr(place, role)
+        table = place.looks if role == "looks" else getattr(place, role)
         for right in rights:
             may = _ask(database, _MAY, table=quoted(table), right=right)
             yield Finding(what=f"{right.lower()} on {table}", is_well=may, advice="grant it")
-    dead = place.dead_letters
-    may = _ask(database, _MAY_ON_A_COLUMN, table=quoted(dead), right="UPDATE")
-    yield Finding(what=f"update of the id of {dead}", is_well=may, advice="grant it")
+    for table in (place.dead_letters, place.parked):
+        may = _ask(database, _MAY_ON_A_COLUMN, table=quoted(table), right="UPDATE")
+        yield Finding(what=f"update of the id of {table}", is_well=may, advice="grant it")
     yield _may_look(database)
     column = place.column("jobs.id")
     yield Finding(
@@ -138,25 +114,6 @@ def _may_look(database: Database) -> Finding:
     )
 
 
-def _indexes(database: Database) -> Iterator[Finding]:
-    place = database.place
-    for table, column, is_unique in (
-        (place.jobs, place.column("jobs.id"), True),
-        (place.dead_letters, place.column("jobs_dlq.id"), True),
-        (place.dead_letters, place.column("jobs_dlq.original_id"), False),
-        (place.jobs, place.column("jobs.run_after"), False),
-    ):
-        is_there = _ask(database, _INDEXED, table=quoted(table), column=column, unique=is_unique)
-        kind = "unique index" if is_unique else "index"
-        yield Finding(
-            what=f"{kind} on {table}.{column}",
-            is_well=is_there,
-            advice=f"create {kind.replace(' index', ' index concurrently') if is_unique else 'index concurrently'}"
-            f" on {table} ({column}); without it every look reads the whole table",
-            is_needed=False,
-        )
-
-
 def _tls(database: Database) -> Finding:
     is_on = _ask(database, _TLS)
     return Finding(
@@ -165,11 +122,6 @@ def _tls(database: Database) -> Finding:
         advice=f"sslmode {VERIFIED}, and sslrootcert with the authorities of the database",
         is_needed=False,
     )
-
-
-def quoted(table: str) -> str:
-    """The name of a table as Postgres reads it in a text."""
-    return ".".join(f'"{part}"' for part in table.split("."))
 
 
 def _ask(database: Database, question: sql.SQL, **parameters: object) -> bool:

@@ -19,6 +19,13 @@ from redrive.postgres.statements import composed, names_of
 ROLE = "smart_redriver"
 
 _TABLES = """\
+-- The re-driver takes the ids of its jobs from the sequence of yours.
+do $redriver$ begin
+  if pg_get_serial_sequence({jobs_text}, {j_id_text}) is null then
+    raise exception '% has no sequence of its own', {j_id_named}
+    using hint = 'make the column serial or identity; one that takes its default from a sequence: alter sequence ... owned by ...';
+  end if;
+end $redriver$;
 -- Four tables of the re-driver's own. Nothing of yours is altered.
 create table {parked} (
   like {dead},
@@ -27,6 +34,14 @@ create table {parked} (
   primary key ({d_id})
 );
 create index on {parked} ({d_original_id});
+-- A row is parked with the columns that the re-driver is told of: of others none has to have a value here.
+do $redriver$ declare needed name; begin
+  for needed in select attname from pg_attribute where attrelid = {parked_text}::regclass and attnum > 0 and attnotnull
+                and attname not in ({d_id_text}, 'parked_at')
+  loop
+    execute format('alter table %s alter column %I drop not null', {parked_text}::regclass, needed);
+  end loop;
+end $redriver$;
 create table {held} (
   is_parked boolean not null,
   row_id bigint not null,
@@ -60,11 +75,15 @@ create table {looks} (
 
 _GRANTS = """\
 -- What the re-driver's role may do: it adds jobs and moves letters. It changes and deletes no job, and reads no payload of one.
-create role {role} login;
+do $redriver$ begin
+  if not exists (select from pg_roles where rolname = {role_text}) then
+    create role {role} login;
+  end if;
+end $redriver$;
 {usages}grant select ({j_id}, {j_attempts}, {j_run_after}, {j_locked_at}), insert on {jobs} to {role};
-do $$ begin
+do $redriver$ begin
   execute format('grant usage on sequence %s to %I', pg_get_serial_sequence({jobs_text}, {j_id_text}), {role_text});
-end $$;
+end $redriver$;
 -- "for update" asks for the right to update one column; no statement does.
 grant select, delete, update ({d_id}) on {dead} to {role};
 grant select, insert, delete, update ({d_id}) on {parked} to {role};
@@ -79,7 +98,8 @@ grant rds_iam to {role};
 
 _INDEX = """\
 -- Advice, for your own table: by this a returned job is found at once, however many letters there are. Building it
--- locks out nobody; it can't be run within a transaction.
+-- locks out nobody; it can't be run within a transaction, nor on a partitioned table: there build it so on each partition
+-- first, and then without "concurrently" on the whole.
 create index concurrently on {dead} ({d_original_id});
 """
 
@@ -104,6 +124,7 @@ def migration_of(database: JobsDatabase) -> Migration:
     names = names_of(database) | {
         "role": sql.Identifier(role),
         "role_text": sql.Literal(role),
+        "j_id_named": sql.Literal(f"{database.jobs}.{database.column('jobs.id')}"),
         "usages": sql.Composed(
             [
                 sql.SQL("grant usage on schema {} to {};\n").format(

@@ -1,4 +1,4 @@
-"""The tables of letters as people have them: payloads shown or whole, letters by their ids, rows kept in files and put back.
+"""The tables of letters as people have them: payloads shown or whole, letters by their ids.
 
 Only `remove` deletes, and only a file puts rows back: whatever else people do is what a pass does.
 """
@@ -17,9 +17,7 @@ from redrive.postgres.database import Database
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
 from redrive.postgres.letters import Handle, job_id
 from redrive.postgres.pages import Pages
-
-#: The attribute that a letter of a file has beside those that it is shown by: its whole row, as JSON.
-ROW = "Row"
+from redrive.postgres.restoring import ROW, Rows
 
 #: What a person agrees to is counted, and not estimated.
 _COUNTED = 1 << 40
@@ -41,6 +39,7 @@ class PeoplesLetters(DeadLetters):
     ) -> None:
         self._whole = whole
         self._among = among
+        self._rows = Rows(database)
         super().__init__(database, clock)
 
     def exact_facts(self) -> QueueFacts:
@@ -53,11 +52,9 @@ class PeoplesLetters(DeadLetters):
 
     def keep(self, letters: Iterable[Letter]) -> list[Letter]:
         """Letters with their whole rows, for a file; those alone that are there. Raises CallFailed."""
-        known = self._database.statements
-        statement = known.whole_parked if self._is_parked else known.whole_dead
         by_row = {Handle.of(one).row: one for one in letters}
-        rows = self._database.run("KeepLetters", statement, {"rows": list(by_row)})
-        return [_with_row(by_row[row], content) for row, content in rows]
+        kept = self._rows.keep(list(by_row), is_parked=self._is_parked)
+        return [_with_row(by_row[row], content) for row, content in kept.items()]
 
     def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Delete letters; what comes back is still there."""
@@ -90,29 +87,12 @@ class PeoplesLot(PeoplesLetters, ParkingLot):
         sent = super().park([one for one in outgoing if one.letter.receipt_handle])
         for one in of_file:
             try:
-                self._restore(one, sent)
+                row = self._rows.restore(one, self._clock())
             except CallFailed as failed:
                 sent.faults.append(_fault(failed.call, one.letter, failed.code, failed.detail))
+            else:
+                sent.new_ids[one.letter.message_id] = f"parked-{row}"
         return sent
-
-    def _restore(self, one: Outgoing, sent: Sent) -> None:
-        """Put one row back, whose payload may have many megabytes. Raises CallFailed."""
-        call, key = "RestoreLetters", one.letter.message_id
-        content = one.letter.attributes.get(ROW, {}).get("StringValue")
-        if content is None:
-            sent.faults.append(_fault(call, one.letter, "NoRow", "the file has no row of it"))
-            return
-        parameters = {
-            "contents": [content],
-            "trails": [one.trail.encode()],
-            "now": self._clock(),
-        }
-        rows = self._database.run(call, self._database.statements.restore, parameters)
-        if rows:
-            sent.new_ids[key] = f"parked-{rows[0][0]}"
-        else:
-            detail = "a row of its number is in the DLQ or the parking lot"
-            sent.faults.append(_fault(call, one.letter, "StillThere", detail))
 
 
 def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> list[int]:

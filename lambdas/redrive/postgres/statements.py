@@ -7,7 +7,8 @@ from typing import LiteralString
 
 from psycopg import sql
 
-from redrive.databases import DEAD_COLUMNS, JOBS_COLUMNS, JobsDatabase
+from redrive.database_names import DEAD_COLUMNS, JOBS_COLUMNS
+from redrive.databases import JobsDatabase
 from redrive.postgres.look_texts import LOOK_TEXTS
 from redrive.postgres.people_texts import PEOPLES_TEXTS
 from redrive.postgres.texts import TEXTS
@@ -32,9 +33,6 @@ class Statements:
     pick_dead: sql.Composed
     pick_parked: sql.Composed
     rows_of_jobs: sql.Composed
-    whole_dead: sql.Composed
-    whole_parked: sql.Composed
-    restore: sql.Composed
     group_dead: sql.Composed
     group_parked: sql.Composed
     oldest: sql.Composed
@@ -69,7 +67,7 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
         "parked": database.parked,
         "held": database.held,
         "redriven": database.redriven,
-        "looks": looks_of(database),
+        "looks": database.looks,
     }
     names: dict[str, sql.Composable] = {
         name: sql.Identifier(*table.split(".")) for name, table in tables.items()
@@ -89,11 +87,6 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     )
     names["and_most"] = sql.SQL("") if most is None else sql.SQL(", ") + sql.Literal(most)
     return names
-
-
-def looks_of(database: JobsDatabase) -> str:
-    """The table that has the latest look; it is beside `redriven`, and named after it."""
-    return f"{database.redriven}_looks"
 
 
 def composed(text: LiteralString, names: dict[str, sql.Composable]) -> sql.Composed:

@@ -60,7 +60,7 @@ def letter_from_json(fields: Any) -> Kept:
         letter = Letter(
             message_id=_text(fields, "message_id"),
             receipt_handle="",
-            body=_text(fields, "body"),
+            body=_text(fields, "body", least=0),  # a row may have an empty payload, or none
             attributes=attributes_from_json(fields.get("attributes") or {}),
             sent_at=datetime.fromisoformat(_text(fields, "sent_at")).astimezone(UTC),
             group_id=fields.get("group_id"),
@@ -124,8 +124,8 @@ def _maybe(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
+def _text(fields: Mapping[str, Any], name: str, *, least: int = 1) -> str:
     value = fields[name]
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or len(value) < least:
         raise ValueError(f"{name} is no text")
     return value

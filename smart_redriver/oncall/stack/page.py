@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from redrive.core.circuit import Circuit, State
 from redrive.core.queue_facts import QueueFacts
@@ -27,6 +28,17 @@ _TONES = {State.CLOSED: Tone.GOOD, State.OPEN: Tone.BAD, State.HALF_OPEN: Tone.C
 _UNKNOWN = "not known"
 
 
+class _Words(NamedTuple):
+    """What one is called of those that are counted, and what hides some of them."""
+
+    one: str
+    hidden: str
+
+
+_MESSAGES = _Words("message", "in flight")
+_JOBS, _ROWS = _Words("job", "locked"), _Words("letter", "held until later")
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One line: what it is about (nothing where it goes on from the line above), and how it is meant."""
@@ -44,7 +56,7 @@ def facts_of(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
         if source.target:
             yield Fact("Target", f"{source.name}, {KINDS[source.target.kind]}")
         else:
-            yield Fact("Source", f"{source.name}, {_depth(source.facts)}")
+            yield Fact("Source", f"{source.name}, {_depth(source.facts, _of_source(now))}")
         if source.circuit:
             yield from _circuit(source.circuit, source, now)
             if causes := causes_in_words(source.circuit, now.at):
@@ -118,8 +130,9 @@ def _orders(now: Snapshot) -> Iterator[Fact]:
 def _depths(now: Snapshot) -> Iterator[Fact]:
     has_letters = now.dlq is not None and now.dlq.depth > 0
     oldest = f", the oldest there for {span(now.oldest)}" if now.oldest and has_letters else ""
-    yield Fact("DLQ", _depth(now.dlq) + oldest)
-    yield Fact("Parking lot", _depth(now.parking_lot) + _wait(now.parking_lot))
+    words = _of_letters(now)
+    yield Fact("DLQ", _depth(now.dlq, words) + oldest)
+    yield Fact("Parking lot", _depth(now.parking_lot, words) + _wait(now.parking_lot))
     if now.least_to_expiry is not None and has_letters:
         left = span(now.least_to_expiry)
         is_near = now.least_to_expiry < timedelta(days=1)
@@ -145,14 +158,22 @@ def _when(moment: datetime | None, now: datetime) -> str:
     return f", {ago(moment, now) if moment > now else 'with the next pass'}"
 
 
-def _depth(facts: QueueFacts | None) -> str:
+def _depth(facts: QueueFacts | None, words: _Words) -> str:
     if facts is None:
         return _UNKNOWN
-    parts = [f"{facts.in_flight:,} in flight" if facts.in_flight else ""]
+    parts = [f"{facts.in_flight:,} {words.hidden}" if facts.in_flight else ""]
     parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
     details = ", ".join(part for part in parts if part)
-    messages = "message" if facts.depth == 1 else "messages"
-    return f"{facts.depth:,} {messages}" + (f" ({details})" if details else "")
+    ending = "" if facts.depth == 1 else "s"
+    return f"{facts.depth:,} {words.one}{ending}" + (f" ({details})" if details else "")
+
+
+def _of_source(now: Snapshot) -> _Words:
+    return _JOBS if now.origin is Origin.POSTGRES else _MESSAGES
+
+
+def _of_letters(now: Snapshot) -> _Words:
+    return _ROWS if now.origin is Origin.POSTGRES else _MESSAGES
 
 
 def _wait(facts: QueueFacts | None) -> str:

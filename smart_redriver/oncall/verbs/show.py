@@ -180,7 +180,7 @@ def _tell_content(session: Session, letter: Letter) -> None:
         for line in trace.splitlines():
             say(f"    {printable_line(line)}")
     say(f"  Body ({letter.size:,} bytes with attributes):")
-    say(shown_body(letter))
+    say(shown_body(letter) or "(nothing)")
 
 
 def _tell_failure(session: Session, failure: Told) -> None:

@@ -1,0 +1,177 @@
+"""What the doctor says of columns: which are missing, of a type that no statement works with, or stand in a letter's way. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+
+from redrive.database_names import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED
+from redrive.databases import JobsDatabase
+from redrive.postgres.columns import Column
+from redrive.postgres.findings import Finding
+
+_WHOLE = ("integer", "bigint")
+_COUNT = ("smallint", *_WHOLE)
+_TIME = ("timestamp with time zone",)
+#: A time without a zone is written and read in the session's, which may not be the workers'.
+_ZONELESS = "timestamp without time zone"
+#: What the columns have to be, by their default names; all others may be anything, or texts.
+_KINDS = {
+    "id": _WHOLE,
+    "original_id": _WHOLE,
+    "attempts": _COUNT,
+    "max_attempts": _COUNT,
+    "run_after": _TIME,
+    "failed_at": _TIME,
+    "created_at": _TIME,
+}
+_TEXTS = ("error_class", "error_msg", "stacktrace", "failed_by")
+#: What is read and not written: a job that goes back is in nobody's hands.
+_ONLY_READ = "locked_at"
+
+
+class Table:
+    """One of the tables that letters are in, with the columns that it has and those that statements name."""
+
+    def __init__(self, place: JobsDatabase, role: str, columns: Sequence[Column]) -> None:
+        self.name: str = getattr(place, role)
+        self.columns = {one.name: one for one in columns}
+        prefix, known = ("jobs", JOBS_COLUMNS) if role == "jobs" else ("jobs_dlq", DEAD_COLUMNS)
+        self.carried = place.carried
+        #: What each is called, by its default name.
+        self.called = {
+            one: place.column(f"{prefix}.{one}")
+            for one in known
+            if one != "max_attempts" or place.max_attempts is not None
+        }
+        self.further = OF_PARKED if role == "parked" else ()
+
+    @property
+    def wanted(self) -> set[str]:
+        """All that statements name."""
+        return {*self.called.values(), *self.carried, *self.further}
+
+    @property
+    def missing(self) -> list[str]:
+        """What statements name, and is not there."""
+        return sorted(self.wanted - self.columns.keys())
+
+    @property
+    def unwritten(self) -> list[Column]:
+        """What a letter that comes here has no value for."""
+        read = self.called.get(_ONLY_READ)
+        return [*self.beside, *(one for name, one in self.columns.items() if name == read)]
+
+    @property
+    def beside(self) -> list[Column]:
+        """What is there, and no statement names."""
+        return [one for name, one in self.columns.items() if name not in self.wanted]
+
+
+def check_columns(
+    jobs: Table, dead: Table, parked: Table, casts: Set[tuple[str, str]]
+) -> Iterator[Finding]:
+    """All there is to say of columns; where some are missing, only that. `casts`: see `columns.casts_of`."""
+    tables = (jobs, dead, parked)
+    yield from map(_missing, tables)
+    if any(one.missing for one in tables):
+        return
+    for one in tables:
+        yield _kinds(one)
+        yield _zones(one)
+    for source, target in ((dead, jobs), (dead, parked), (parked, jobs)):
+        yield _values_fit(source, target, casts)
+    yield _nothing_else_needed(
+        jobs,
+        "a redrive",
+        "name them in `carried`, or give them a default (`max_attempts` can be set)",
+    )
+    drop = "`alter table ... alter column ... drop not null`"
+    yield _nothing_else_needed(parked, "parking a letter", drop)
+    yield from _beside(jobs, dead)
+    yield _parked_has_all(dead, parked)
+
+
+def _missing(table: Table) -> Finding:
+    return Finding(
+        what=f"columns of {table.name}",
+        is_well=not table.missing,
+        advice=f"missing: {', '.join(table.missing)}; name them in `columns`, or add them",
+    )
+
+
+def _kinds(table: Table) -> Finding:
+    unfit = []
+    for one, name in table.called.items():
+        column = table.columns[name]
+        if one in _TEXTS and not column.is_text:
+            unfit.append(f"{name} is {column.kind}, and has to be text")
+        kinds = _KINDS.get(one)
+        if kinds and column.kind not in kinds and not _is_zoneless(one, column):
+            unfit.append(f"{name} is {column.kind}, and has to be {' or '.join(kinds)}")
+    return Finding(what=f"types of {table.name}", is_well=not unfit, advice="; ".join(unfit))
+
+
+def _is_zoneless(one: str, column: Column) -> bool:
+    return _KINDS.get(one) is _TIME and column.kind == _ZONELESS
+
+
+def _zones(table: Table) -> Finding:
+    zoneless = [
+        name for one, name in table.called.items() if _is_zoneless(one, table.columns[name])
+    ]
+    return Finding(
+        what=f"time zones of {table.name}",
+        is_well=not zoneless,
+        advice=f"{', '.join(zoneless)}: without a zone each session reads and writes it in its own, the re-driver's most"
+        " likely in UTC; make it timestamptz, or see that all are in UTC",
+        is_needed=False,
+    )
+
+
+def _values_fit(source: Table, target: Table, casts: Set[tuple[str, str]]) -> Finding:
+    moved = [
+        (source.called[one], target.called[one])
+        for one in source.called
+        if target.further or one == "payload"
+    ]
+    moved += [(one, one) for one in source.carried]
+    unfit = [
+        f"{one} is {source.columns[one].kind}, and {other} of {target.name} {target.columns[other].kind}"
+        for one, other in moved
+        if not target.columns[other].takes(source.columns[one], casts)
+    ]
+    return Finding(
+        what=f"{target.name} takes what {source.name} has",
+        is_well=not unfit,
+        advice=f"{'; '.join(unfit)}: each letter would be refused",
+    )
+
+
+def _nothing_else_needed(table: Table, what: str, advice: str) -> Finding:
+    needed = [one.name for one in table.unwritten if one.has_to_be_given]
+    return Finding(
+        what=f"no further values needed in {table.name}",
+        is_well=not needed,
+        advice=f"{', '.join(needed)}: not null without a default, so that {what} would be refused; {advice}",
+    )
+
+
+def _beside(jobs: Table, dead: Table) -> Iterator[Finding]:
+    if names := sorted(one.name for one in dead.beside):
+        yield Finding(
+            what=f"no further columns of {dead.name}",
+            is_well=False,
+            advice=f"not kept of a letter that leaves it: {', '.join(names)}; name in `carried` what {jobs.name} has too",
+            is_needed=False,
+        )
+
+
+def _parked_has_all(dead: Table, parked: Table) -> Finding:
+    lacks = [one for name, one in dead.columns.items() if name not in parked.columns]
+    added = ", ".join(f'add column "{one.name}" {one.declared}' for one in lacks)
+    return Finding(
+        what=f"{parked.name} has the columns of {dead.name}",
+        is_well=not lacks,
+        advice=f"`alter table {parked.name} {added}`: without, undo refuses rows that have a value there",
+        is_needed=False,
+    )

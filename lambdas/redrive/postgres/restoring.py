@@ -1,0 +1,136 @@
+"""Rows as a file keeps them, and back into the parking lot as they were: no value changes on the way, and none is left out.
+
+A row is kept as JSON, in which a column of JSON that is null is not there at all, and one that holds JSON's null is null:
+`to_jsonb` and `jsonb_populate_record` alone would make one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg import sql
+
+from redrive.core.outgoing import Outgoing
+from redrive.errors import CallFailed
+from redrive.postgres.columns import Column, columns_of
+from redrive.postgres.database import Database
+from redrive.postgres.statements import composed, names_of
+
+#: The attribute that a letter of a file has beside those that it is shown by: its whole row, as JSON.
+ROW = "Row"
+
+_CALL = "RestoreLetters"
+_TRAIL, _PARKED_AT = "redrive_trail", "parked_at"
+
+#: `rows` -> each with all its columns, as JSON.
+_WHOLE = """
+select d.{d_id}, (to_jsonb(d) - array_remove(array[{nulls}]::text[], null))::text
+from {kept} d where d.{d_id} = any(%(rows)s)
+"""
+
+#: `content` (see `_WHOLE`), `trail`, `now`, `known` (the parking lot's columns) -> the row that is parked by this, now or
+#: before, or the columns that the parking lot lacks: then nothing was done. Who is in the DLQ stays there.
+_RESTORE = """
+with asked as (
+  select (c ->> {d_id_text})::bigint as our_row, c as our_content from cast(%(content)s as jsonb) c
+), unknown as (
+  select array_agg(k.key order by k.key) as our_columns from asked a, jsonb_each(a.our_content) k
+  where k.value <> 'null' and k.key <> all(%(known)s)
+), placed as (
+  insert into {parked} ({columns})
+  select {values}
+  from asked a, jsonb_populate_record(null::{parked}, a.our_content
+                  || jsonb_build_object('redrive_trail', %(trail)s::text, 'parked_at', %(now)s::timestamptz)) r
+  where (select u.our_columns from unknown u) is null
+    and not exists (select 1 from {dead} d where d.{d_id} = a.our_row)
+  on conflict ({d_id}) do nothing
+  returning {d_id} as our_row
+)
+select our_row, null::text[] from placed
+union
+select d.{d_id}, null from {parked} d join asked a on a.our_row = d.{d_id} where d.redrive_trail = %(trail)s
+union
+select null, our_columns from unknown where our_columns is not null
+"""
+
+
+class Rows:
+    """The rows of one database's letters. Columns of a table are asked for once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._columns: dict[str, list[Column]] = {}
+
+    def keep(self, rows: Sequence[int], *, is_parked: bool) -> dict[int, str]:
+        """The contents of rows, by their numbers; of those alone that are there. Raises CallFailed."""
+        place = self._database.place
+        table = place.parked if is_parked else place.dead_letters
+        nulls = [
+            sql.SQL("case when d.{} is null then {} end").format(_name(one), one.name)
+            for one in self._of(table)
+            if one.is_json
+        ]
+        names = {
+            "kept": sql.Identifier(*table.split(".")),
+            "nulls": sql.SQL(", ").join(nulls),
+        }
+        statement = self._statement(_WHOLE, names)
+        return dict(self._database.run("KeepLetters", statement, {"rows": list(rows)}))
+
+    def restore(self, one: Outgoing, now: datetime) -> int:
+        """Put a letter's row into the parking lot; its number. Raises CallFailed, and nothing was done then."""
+        content = one.letter.attributes.get(ROW, {}).get("StringValue")
+        if content is None:
+            raise CallFailed(_CALL, "NoRow", "the file has no row of it")
+        columns = self._of(self._database.place.parked)
+        parameters = {
+            "content": content,
+            "trail": one.trail.encode(),
+            "now": now,
+            "known": [column.name for column in columns],
+        }
+        names = {
+            "columns": sql.SQL(", ").join(_name(column) for column in columns),
+            "values": sql.SQL(", ").join(_value(column) for column in columns),
+        }
+        rows = self._database.run(_CALL, self._statement(_RESTORE, names), parameters)
+        if not rows:
+            detail = "a row of its number is in the DLQ or the parking lot"
+            raise CallFailed(_CALL, "StillThere", detail)
+        row, unknown = rows[0]
+        if unknown:
+            raise CallFailed(_CALL, "NoSuchColumn", self._advice(unknown))
+        return int(row)
+
+    def _of(self, table: str) -> list[Column]:
+        if table not in self._columns:
+            self._columns[table] = columns_of(self._database, table)
+        return self._columns[table]
+
+    def _statement(self, text: LiteralString, more: Mapping[str, sql.Composable]) -> sql.Composed:
+        return composed(text, {**names_of(self._database.place), **more})
+
+    def _advice(self, unknown: Sequence[str]) -> str:
+        """What is missing, and the statement that adds it; the DLQ may know of what type."""
+        place = self._database.place
+        types = {one.name: one.declared for one in self._of(place.dead_letters)}
+        parked = sql.Identifier(*place.parked.split(".")).as_string()
+        added = ", ".join(
+            f"add column {sql.Identifier(one).as_string()} {types.get(one, '<type>')}"
+            for one in unknown
+        )
+        return f"{place.parked} lacks what the row has: {', '.join(unknown)}; `alter table {parked} {added}`, and again"
+
+
+def _name(column: Column) -> sql.Identifier:
+    return sql.Identifier(column.name)
+
+
+def _value(column: Column) -> sql.Composed:
+    if not column.is_json or column.name in (_TRAIL, _PARKED_AT):
+        return sql.SQL("r.{}").format(_name(column))
+    return sql.SQL("case when a.our_content -> {} = 'null' then 'null' else r.{} end").format(
+        column.name, _name(column)
+    )

@@ -1,0 +1,105 @@
+"""Rows in files and back: what was deleted, or kept, is put back value by value, or refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.postgres.desk import PostgresDesk
+
+COLUMNS = "original_id, payload, attempts, error_class, error_msg, stacktrace, failed_by, failed_at"
+
+
+@pytest.fixture
+def desk(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return PostgresDesk(bench)
+
+
+def texts(bench, table: str) -> list[tuple[str, ...]]:
+    """A null of SQL and one of JSON are the same to Python."""
+    columns = ", ".join(f"{one}::text" for one in COLUMNS.split(", "))
+    return bench.rows(f"select id, {columns} from {table} order by id")
+
+
+@pytest.mark.parametrize("kind", ["jsonb", "json", "text"])
+@pytest.mark.parametrize("table", ["jobs_dlq", "jobs_parked"])
+def test_a_null_of_json_and_one_of_sql_are_put_back_each_as_it_was(desk, bench, table, kind):
+    for one in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(
+            f"alter table {one} alter column payload type {kind} using payload::text::{kind}, alter column payload drop not null"
+        )
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, error_msg) values ('null', 'null'), (null, null), ('[null]', '')"
+    )
+    if table == "jobs_parked":
+        desk("park", "--all", "--yes")
+    of = ["--from-dlq"] if table == "jobs_dlq" else []
+    before = texts(bench, table)
+
+    deleted = desk("delete", "--all", *of, "--export", "kept.jsonl", answer="3")
+    gone = texts(bench, table)
+    undone = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (deleted.code, gone, undone.code, undone.json["done"]) == (0, [], 0, 3)
+    assert texts(bench, "jobs_parked") == before
+
+
+def test_a_letter_of_json_null_is_back_and_can_be_sent(desk, bench):
+    bench.die(None)
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    desk("undo", "kept.jsonl", "--yes")
+
+    assert desk("replay", "dlq-1", "--yes").code == 0
+    assert bench.rows("select payload::text from jobs") == [("null",)]
+
+
+def test_a_row_with_more_columns_than_the_parking_lot_is_refused_whole_and_says_how_to_add_them(
+    desk, bench
+):
+    bench.owner.execute('alter table jobs_dlq add column "Tenant" varchar(9), add column later int')
+    bench.die("a", "b")
+    bench.owner.execute("""update jobs_dlq set "Tenant" = 'blue' where id = 1""")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="2")
+
+    refused = desk("undo", "kept.jsonl", "--yes", "--json")
+    parked = bench.payloads("jobs_parked")
+    bench.owner.execute(refused.err.split("`")[1])
+    again = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert refused.json["failed"] == {"RestoreLetters: NoSuchColumn": 1}
+    assert "jobs_parked lacks what the row has: Tenant" in refused.err
+    assert (parked, again.json["done"]) == (["b"], 1)
+    assert bench.rows('select payload, "Tenant" from jobs_parked order by id') == [
+        ("a", "blue"),
+        ("b", None),
+    ]
+
+
+def test_a_column_that_no_table_knows_is_named(desk, bench):
+    bench.die("a")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    line = json.loads(Path("kept.jsonl").read_text())
+    row = json.loads(line["attributes"]["Row"]["StringValue"])
+    line["attributes"]["Row"]["StringValue"] = json.dumps({**row, "gone": 1, "emptied": None})
+    Path("kept.jsonl").write_text(json.dumps(line))
+
+    ran = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert ran.json["failed"] == {"RestoreLetters: NoSuchColumn": 1}
+    assert '`alter table "jobs_parked" add column "gone" <type>`' in ran.err
+    assert not bench.everywhere()
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "7", "{}", '{"id": "x"}', '{"id": null}'])
+def test_what_is_no_row_is_refused(desk, bench, content):
+    bench.die("a")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    line = json.loads(Path("kept.jsonl").read_text())
+    line["attributes"]["Row"]["StringValue"] = content
+    Path("kept.jsonl").write_text(json.dumps(line))
+
+    ran = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (ran.code, ran.json["done"], sum(ran.json["failed"].values())) == (1, 0, 1)
+    assert not bench.everywhere()
