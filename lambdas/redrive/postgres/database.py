@@ -15,6 +15,7 @@ from psycopg import sql
 
 from redrive.databases import JobsDatabase
 from redrive.errors import CallFailed
+from redrive.postgres.refusals import StatementRefused
 from redrive.postgres.statements import Statements
 
 Row = tuple[Any, ...]
@@ -27,9 +28,6 @@ LOCK_TIMEOUT = "2s"
 #: The connection is gone, and with it the answer; and there was none.
 LOST = "ConnectionClosedError"
 NO_CONNECTION = "EndpointConnectionError"
-
-#: What was to be inserted is not there: the statements that move letters divide by how often it is, and do nothing then.
-SWALLOWED = "InsertSwallowed"
 
 
 class Database:
@@ -53,6 +51,19 @@ class Database:
                 raise
             return self._run(call, statement, parameters)
 
+    def rehearse(
+        self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]
+    ) -> list[Row]:
+        """The rows that a statement would answer with, of which nothing stays. Raises CallFailed."""
+        with self._connection(call) as connection:
+            try:
+                with connection.transaction(force_rollback=True):
+                    rows = connection.execute(statement, parameters).fetchall()
+                    connection.execute("set constraints all immediate")
+                    return rows
+            except psycopg.Error as error:
+                raise _failed(call, error, connection) from error
+
     def close(self) -> None:
         """Close what is idle."""
         while self._idle:
@@ -64,7 +75,7 @@ class Database:
                 cursor = connection.execute(statement, parameters)
                 return cursor.fetchall() if cursor.description else []
             except psycopg.Error as error:
-                raise CallFailed(call, _code(error, connection), _detail(error)) from error
+                raise _failed(call, error, connection) from error
 
     @contextmanager
     def _connection(self, call: str) -> Iterator[Connection]:
@@ -96,19 +107,12 @@ class Database:
                 connection.close()
                 raise
         except psycopg.Error as error:
-            raise CallFailed(call, NO_CONNECTION, _detail(error)) from error
+            detail = str(error).partition("\n")[0]
+            raise CallFailed(call, NO_CONNECTION, detail) from error
         return connection
 
 
-def _code(error: psycopg.Error, connection: Connection) -> str:
-    """Postgres's own name for what went wrong: "CheckViolation"."""
-    if isinstance(error, psycopg.errors.DivisionByZero):
-        return SWALLOWED
-    return LOST if connection.closed else type(error).__name__
-
-
-def _detail(error: psycopg.Error) -> str:
-    """The first line alone: the lines below it may quote a row."""
-    if isinstance(error, psycopg.errors.DivisionByZero):
-        return "a trigger keeps rows out of the table, or changes their ids: nothing was moved"
-    return str(error).partition("\n")[0]
+def _failed(call: str, error: psycopg.Error, connection: Connection) -> CallFailed:
+    """By Postgres's own name for what went wrong: "CheckViolation"."""
+    refused = StatementRefused.of(call, error)
+    return CallFailed(call, LOST, refused.detail) if connection.closed else refused

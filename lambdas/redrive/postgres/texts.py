@@ -94,7 +94,7 @@ _FORGET_HOLDS = "delete from {held} where until < %(before)s"
 
 #: `rows`, `run_after`, `trails`, `left_jobs` (the job that a row is the return of, or null), `now` -> row and job of
 #: each that is sent, now or before: whoever lost the answer asks again. A trigger may keep a row out of a table, or give
-#: it another id, and the delete would stand: so each row is divided by how often it was inserted, see `database.SWALLOWED`.
+#: it another id, and the delete would stand: so each row is divided by how often it was inserted, see `refusals.SWALLOWED`.
 _REDRIVE = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
@@ -164,6 +164,31 @@ where d.{d_id} in (select e.{d_id} from <table> e where e.{d_id} = any(%(rows)s)
 returning d.{d_id}
 """
 
+#: `now` -> the id of a job with nothing in it; it is for a rehearsal alone.
+_TRY_JOB = """
+with numbered as materialized (
+  select nextval(pg_get_serial_sequence({jobs_text}, {j_id_text})) as our_job
+), sent as (
+  insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts})
+  overriding system value
+  select n.our_job, '{{}}', 0, %(now)s, %(now)s{and_most} from numbered n
+  returning {j_id} as our_job
+)
+select n.our_job from numbered n join sent s using (our_job)
+"""
+
+#: `rows` -> ten others at the most, from all over the table.
+_OTHERS = """
+select row_id
+from (select min(e.{d_id}) as first, max(e.{d_id}) as last from <table> e) ends, generate_series(0, 9) as ninths,
+     lateral (select d.{d_id} as row_id from <table> d
+              where d.{d_id} >= (ends.first + (ends.last::numeric - ends.first) * ninths / 9)::bigint
+                and d.{d_id} <> all(%(rows)s)
+              order by d.{d_id} limit 1) other
+group by row_id
+order by row_id
+"""
+
 #: `rows` -> those that are there.
 _ARE_THERE = "select d.{d_id} from <table> d where d.{d_id} = any(%(rows)s)"
 
@@ -213,6 +238,9 @@ TEXTS: dict[str, LiteralString] = {
     "park": _PARK,
     "delete_dead": of_table("dead", _DELETE),
     "delete_parked": of_table("parked", _DELETE),
+    "try_job": _TRY_JOB,
+    "others_dead": of_table("dead", _OTHERS),
+    "others_parked": of_table("parked", _OTHERS),
     "are_dead": of_table("dead", _ARE_THERE),
     "are_parked": of_table("parked", _ARE_THERE),
     "read_outcomes": _READ_OUTCOMES,
