@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -22,8 +22,14 @@ Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 
 #: A statement is one batch, or one page. Who waits longer for a lock of another's goes on without it.
-STATEMENT_TIMEOUT = "30s"
-LOCK_TIMEOUT = "2s"
+STATEMENT_TIMEOUT: LiteralString = "30s"
+LOCK_TIMEOUT: LiteralString = "2s"
+
+#: Row level security is told as an error: rows that it hides from us would look as if they had gone, and so succeeded.
+_SETTINGS: LiteralString = (
+    f"set statement_timeout = '{STATEMENT_TIMEOUT}'; set lock_timeout = '{LOCK_TIMEOUT}';"
+    " set row_security = off"
+)
 
 #: The connection is gone, and with it the answer; and there was none.
 LOST = "ConnectionClosedError"
@@ -101,8 +107,7 @@ class Database:
         try:
             connection = self._connect()
             try:
-                connection.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
-                connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
+                connection.execute(_SETTINGS)
             except psycopg.Error:
                 connection.close()
                 raise
