@@ -55,11 +55,13 @@ def letter_of(
 ) -> Letter:
     """The letter that a row of `read_dead`, `look_dead` or their like is.
 
-    A trail that can't be read counts as absent, and is told.
+    A trail that can't be read counts as absent, and is told. One that does not say when it died has died now, and has no
+    first receive.
     """
     row_id, job, trail, failed_at, error_class, message, attempts, failed_by, body, stack = row
     handle = Handle(is_parked, row_id, job)
-    died_at = min(moment_of(failed_at) or now, now)
+    told_at = moment_of(failed_at)
+    died_at = min(told_at or now, now)
     decoded, fault = _trail(trail)
     return Letter(
         message_id=letter_id(handle),
@@ -68,7 +70,7 @@ def letter_of(
         attributes=_attributes(error_class, message, attempts, failed_by, stack),
         sent_at=died_at,
         # The core reckons from here to the death; the row knows that to the second.
-        first_received_at=died_at - time_to_fail,
+        first_received_at=died_at - time_to_fail if told_at == died_at else None,
         trail=decoded,
         trail_fault=fault,
     )

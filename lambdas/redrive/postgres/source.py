@@ -100,5 +100,4 @@ class JobsSource:
         }
         statement = known.redrive_parked if handles[0].is_parked else known.redrive_dead
         rows = self._database.run(_CALL, statement, parameters)
-        # Of a row that was sent before, and brought back by a backup or a file, the last job is this one.
-        return {row: job_id(job) for row, job in sorted(rows)}
+        return {row: job_id(job) for row, job in rows}

@@ -112,7 +112,8 @@ on conflict (is_parked, row_id) do update set until = excluded.until
 _FORGET_HOLDS = "delete from {held} where until < %(before)s"
 
 #: `rows`, `run_after`, `trails`, `left_jobs` (the job that a row is the return of, or null), `now` -> row and job of
-#: each that is sent, now or before: whoever lost the answer asks again. A trigger may keep a row out of a table, or give
+#: each that is sent, now, or before by the same asking: whoever lost the answer asks again. A row that is there was not sent,
+#: whatever was noted of its number; and a job's number that comes again, as after `restart identity`, is another job. A trigger may keep a row out of a table, or give
 #: it another id, and the delete would stand: so each row is divided by how often it was inserted, see `refusals.SWALLOWED`.
 _REDRIVE = """
 with asked as (
@@ -136,6 +137,10 @@ with asked as (
 ), noted as (
   insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying, original_id)
   select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message, our_original from numbered
+  on conflict (job_id) do update
+  set is_parked = excluded.is_parked, row_id = excluded.row_id, trail = excluded.trail, redriven_at = excluded.redriven_at,
+      died_of = excluded.died_of, died_saying = excluded.died_saying, original_id = excluded.original_id,
+      tries_told = 0, settled_at = null, returned_as = null
 ), forgotten as (
   delete from {redriven} r using numbered n where r.job_id = n.our_left_job
 ), freed as (
@@ -143,11 +148,12 @@ with asked as (
 )
 select n.our_row::bigint, n.our_job / (select count(*) from sent s where s.our_job = n.our_job) from numbered n
 union all
-select r.row_id, max(r.job_id) from {redriven} r
-where r.is_parked = <is_parked> and r.row_id = any(%(rows)s) group by r.row_id
+select r.row_id, max(r.job_id) from {redriven} r join asked a on r.row_id = a.our_row and r.trail = a.our_trail
+where r.is_parked = <is_parked> and not exists (select 1 from <table> d where d.{d_id} = r.row_id)
+group by r.row_id
 """
 
-#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now or before.
+#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now, or before by the same asking.
 _PARK = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
@@ -173,7 +179,8 @@ with asked as (
 )
 select (g.our_row / (select count(*) from moved m where m.our_row = g.our_row))::bigint from gone g
 union all
-select d.{d_id}::bigint from {parked} d where d.{d_id} = any(%(rows)s)
+select d.{d_id}::bigint from {parked} d join asked a on d.{d_id} = a.our_row and d.redrive_trail = a.our_trail
+where not exists (select 1 from {dead} e where e.{d_id} = d.{d_id})
 """
 
 #: `rows` -> those that are deleted.
