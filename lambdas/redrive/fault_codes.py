@@ -34,17 +34,6 @@ CONTENT_FAULTS = frozenset(
         # Ours, on a letter that does not hold what its target needs, or is larger than it takes.
         "InvalidLetter",
         "LetterTooLarge",
-        # What Postgres answers where a table of jobs does not take a letter.
-        "CheckViolation",
-        "NotNullViolation",
-        "ForeignKeyViolation",
-        "UniqueViolation",
-        "ExclusionViolation",
-        "InvalidTextRepresentation",
-        "NumericValueOutOfRange",
-        "StringDataRightTruncation",
-        "UntranslatableCharacter",
-        "ProgramLimitExceeded",
     }
 )
 

@@ -165,8 +165,9 @@ def test_a_letter_that_the_table_of_jobs_refuses_is_found_among_the_others(bench
     sent = jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
 
     assert set(sent.new_ids) == {"dlq-1", "dlq-2", "dlq-4", "dlq-5"}
-    (fault,) = sent.faults
-    assert (fault.key, fault.code, fault.is_of_content) == ("dlq-3", "CheckViolation", True)
+    assert (sent.faults, sent.bounced) == ([], {"dlq-3": "CheckViolation (jobs_payload_check)"})
+    (*_, fault) = sent.healed
+    assert (fault.key, fault.code) == ("dlq-3", "CheckViolation")
     assert "bad" not in fault.detail.replace("jobs_payload_check", "")
     assert bench.payloads("jobs_dlq") == ["bad"]
 

@@ -88,7 +88,7 @@ def test_what_a_trigger_keeps_out_of_the_jobs_stays_a_letter(bench, body):
 
     sent = JobsSource(bench.database, QUEUE, bench.clock.now).deliver(letters(bench))
 
-    assert [(one.code, one.is_of_content) for one in sent.faults] == [("InsertSwallowed", False)]
+    assert [(one.code, one.is_refusal) for one in sent.faults] == [("InsertSwallowed", True)]
     assert sent.new_ids == {}
     assert bench.rows(DIGEST.format(table="jobs_dlq")) == before
     assert bench.rows("select count(*) from jobs") == [(0,)]
@@ -163,13 +163,3 @@ def test_what_a_worker_wrote_of_an_error_stops_no_pass(bench, words):
     assert (first.redriven, first.faults, second.faults) == (5, {}, {})
     assert second.heard == {"succeeded": 4, "failed": 1}
     assert bench.everywhere().total() == 5
-
-
-def test_a_letter_that_no_job_can_be_made_of_is_parked_with_its_row(bench):
-    bench.owner.execute("alter table jobs add check (length(payload::text) < 100)")
-    bench.die("fine", "x" * 200, "fine, too")
-
-    report = bench.run_pass(base_delay_seconds=0)
-
-    assert (report.redriven, report.parked) == (2, {"UNDELIVERABLE": 1})
-    assert bench.payloads("jobs_parked") == ["x" * 200]

@@ -144,8 +144,8 @@ class Outflow:
             if code := effects.refusals.get(lane.source.name):
                 lane.refusal = code
                 self._is_stopped = True
-        if effects.bounced and not any(one.has_succeeded for one in effects.sendings):
-            self._is_stopped = True  # a target that is down is not tried with all that may go
+        if effects.bounced and all(one.has_succeeded is False for one in effects.sendings):
+            self._is_stopped = True  # a target that takes none is not tried with all that may go
         self._release_later(effects.bounced)
         self._state.did(effects)
         if effects.failure is not None:

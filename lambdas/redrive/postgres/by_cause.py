@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from redrive.postgres.database import Database
+from redrive.postgres.letters import moment_of
 from redrive.postgres.wording import GENERIC, cause_of
 
 #: Of a deeper table the latest tell enough.
@@ -41,12 +42,11 @@ def count_by_cause(database: Database, *, is_parked: bool) -> list[Counted]:
 def oldest_death(database: Database) -> datetime | None:
     """When the letter died that is first in line; None where there is none. Raises CallFailed."""
     rows = database.run("ReadOldest", database.statements.oldest, {})
-    return next((at.astimezone(UTC) for (at,) in rows if at), None)
+    return next((moment_of(at) for (at,) in rows), None)
 
 
 def _add(group: Counted, letters: int, since: Any, row: int) -> None:
     group.letters += letters
-    if since is not None:
-        since = since.astimezone(UTC)
+    if (since := moment_of(since)) is not None:
         group.since = min(group.since or since, since)
     group.row = max(group.row, row)

@@ -8,28 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import sql
 
 from redrive.databases import JobsDatabase
 from redrive.errors import CallFailed
+from redrive.postgres.refusals import StatementRefused
 from redrive.postgres.statements import Statements
 
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 
 #: A statement is one batch, or one page. Who waits longer for a lock of another's goes on without it.
-STATEMENT_TIMEOUT = "30s"
-LOCK_TIMEOUT = "2s"
+STATEMENT_TIMEOUT: LiteralString = "30s"
+LOCK_TIMEOUT: LiteralString = "2s"
+
+#: Row level security is told as an error: rows that it hides from us would look as if they had gone, and so succeeded.
+_SETTINGS: LiteralString = (
+    f"set statement_timeout = '{STATEMENT_TIMEOUT}'; set lock_timeout = '{LOCK_TIMEOUT}';"
+    " set row_security = off"
+)
 
 #: The connection is gone, and with it the answer; and there was none.
 LOST = "ConnectionClosedError"
 NO_CONNECTION = "EndpointConnectionError"
-
-#: What was to be inserted is not there: the statements that move letters divide by how often it is, and do nothing then.
-SWALLOWED = "InsertSwallowed"
 
 
 class Database:
@@ -53,6 +57,19 @@ class Database:
                 raise
             return self._run(call, statement, parameters)
 
+    def rehearse(
+        self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]
+    ) -> list[Row]:
+        """The rows that a statement would answer with, of which nothing stays. Raises CallFailed."""
+        with self._connection(call) as connection:
+            try:
+                with connection.transaction(force_rollback=True):
+                    rows = connection.execute(statement, parameters).fetchall()
+                    connection.execute("set constraints all immediate")
+                    return rows
+            except psycopg.Error as error:
+                raise _failed(call, error, connection) from error
+
     def close(self) -> None:
         """Close what is idle."""
         while self._idle:
@@ -64,7 +81,7 @@ class Database:
                 cursor = connection.execute(statement, parameters)
                 return cursor.fetchall() if cursor.description else []
             except psycopg.Error as error:
-                raise CallFailed(call, _code(error, connection), _detail(error)) from error
+                raise _failed(call, error, connection) from error
 
     @contextmanager
     def _connection(self, call: str) -> Iterator[Connection]:
@@ -90,25 +107,17 @@ class Database:
         try:
             connection = self._connect()
             try:
-                connection.execute(f"set statement_timeout = '{STATEMENT_TIMEOUT}'")
-                connection.execute(f"set lock_timeout = '{LOCK_TIMEOUT}'")
+                connection.execute(_SETTINGS)
             except psycopg.Error:
                 connection.close()
                 raise
         except psycopg.Error as error:
-            raise CallFailed(call, NO_CONNECTION, _detail(error)) from error
+            detail = str(error).partition("\n")[0]
+            raise CallFailed(call, NO_CONNECTION, detail) from error
         return connection
 
 
-def _code(error: psycopg.Error, connection: Connection) -> str:
-    """Postgres's own name for what went wrong: "CheckViolation"."""
-    if isinstance(error, psycopg.errors.DivisionByZero):
-        return SWALLOWED
-    return LOST if connection.closed else type(error).__name__
-
-
-def _detail(error: psycopg.Error) -> str:
-    """The first line alone: the lines below it may quote a row."""
-    if isinstance(error, psycopg.errors.DivisionByZero):
-        return "a trigger keeps rows out of the table, or changes their ids: nothing was moved"
-    return str(error).partition("\n")[0]
+def _failed(call: str, error: psycopg.Error, connection: Connection) -> CallFailed:
+    """By Postgres's own name for what went wrong: "CheckViolation"."""
+    refused = StatementRefused.of(call, error)
+    return CallFailed(call, LOST, refused.detail) if connection.closed else refused

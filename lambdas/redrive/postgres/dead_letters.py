@@ -14,7 +14,7 @@ from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CallFailed, EntryFault
-from redrive.postgres.batches import sent_in_batches
+from redrive.postgres.batches import Batches, fault_of
 from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
 from redrive.postgres.pages import Pages
@@ -141,7 +141,11 @@ class ParkingLot(DeadLetters):
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Move letters here out of the DLQ, each with its trail. One that is parked already stays."""
-        return sent_in_batches("ParkLetters", outgoing, self._park)
+        batches = Batches("ParkLetters", self._park)
+        if outgoing:
+            batches.run(outgoing)
+        batches.sent.faults += [fault_of(one, failed) for one, failed in batches.refused]
+        return batches.sent
 
     def _park(self, some: Sequence[Outgoing]) -> dict[int, str]:
         handles = [Handle.of(one.letter) for one in some]

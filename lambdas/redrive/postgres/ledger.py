@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from redrive.core.ledger import Entry, Status
@@ -11,6 +12,9 @@ from redrive.core.letter import Letter
 from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.letters import error_of
 from redrive.postgres.wording import cause_of, first_line
+
+#: A trail keeps whole seconds of when its letter was first seen.
+_AS_STORED = timedelta(seconds=1)
 
 
 class WordsOfWorkers:
@@ -36,9 +40,22 @@ class WordsOfWorkers:
         known = self._memory.read_ledger(ids)
         for one in ids:
             letter = self._dead_letters.in_hand(one)
-            if letter is not None and one not in known.entries:
+            if letter is None:
+                continue
+            entry = known.entries.get(one)
+            if entry is None or _has_its_number_anew(letter, entry):
                 known.entries[one] = entry_of(letter, self._queue, self._permanent)
         return known
+
+
+def _has_its_number_anew(letter: Letter, entry: Entry) -> bool:
+    """Whether the entry is of another letter, that has gone: numbers come again after `truncate ... restart identity`.
+
+    What a backup or a file brought back has died when that one did; where a row does not say when, nobody can tell.
+    """
+    says_when = letter.first_received_at is not None
+    is_later = letter.sent_at >= entry.first_seen + _AS_STORED
+    return says_when and is_later and entry.has_replaced(letter.message_id)
 
 
 def entry_of(letter: Letter, queue: str, permanent: Container[str]) -> Entry:

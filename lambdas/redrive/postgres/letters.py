@@ -7,7 +7,7 @@ A letter is known by its row (`dlq-17`, `parked-17`), but for one that is back f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from redrive.core.letter import Attribute, Letter, Trail
@@ -29,7 +29,7 @@ class Handle:
     job: int | None = None
 
     def __str__(self) -> str:
-        return f"{'parked' if self.is_parked else 'dlq'}:{self.row}:{self.job or ''}"
+        return f"{'parked' if self.is_parked else 'dlq'}:{self.row}:{'' if self.job is None else self.job}"
 
     @classmethod
     def of(cls, letter: Letter) -> Handle:
@@ -55,11 +55,13 @@ def letter_of(
 ) -> Letter:
     """The letter that a row of `read_dead`, `look_dead` or their like is.
 
-    A trail that can't be read counts as absent, and is told.
+    A trail that can't be read counts as absent, and is told. One that does not say when it died has died now, and has no
+    first receive.
     """
     row_id, job, trail, failed_at, error_class, message, attempts, failed_by, body, stack = row
     handle = Handle(is_parked, row_id, job)
-    died_at = min(failed_at.astimezone(UTC), now) if failed_at else now
+    told_at = moment_of(failed_at)
+    died_at = min(told_at or now, now)
     decoded, fault = _trail(trail)
     return Letter(
         message_id=letter_id(handle),
@@ -68,10 +70,19 @@ def letter_of(
         attributes=_attributes(error_class, message, attempts, failed_by, stack),
         sent_at=died_at,
         # The core reckons from here to the death; the row knows that to the second.
-        first_received_at=died_at - time_to_fail,
+        first_received_at=died_at - time_to_fail if told_at == died_at else None,
         trail=decoded,
         trail_fault=fault,
     )
+
+
+def moment_of(value: object) -> datetime | None:
+    """A moment that a row tells, be its column one without a zone or of a day; None for what is none."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return None
 
 
 def error_of(letter: Letter) -> tuple[str | None, str | None]:
@@ -82,7 +93,7 @@ def error_of(letter: Letter) -> tuple[str | None, str | None]:
 def _attributes(
     error_class: str | None,
     message: str | None,
-    attempts: int | None,
+    attempts: str | None,
     failed_by: str | None,
     stack: str | None,
 ) -> dict[str, Attribute]:
@@ -92,7 +103,7 @@ def _attributes(
         name: {"DataType": "String", "StringValue": text} for name, text in texts.items() if text
     }
     if attempts is not None:
-        told[ATTEMPTS] = {"DataType": "Number", "StringValue": str(attempts)}
+        told[ATTEMPTS] = {"DataType": "Number", "StringValue": attempts}
     return told
 
 

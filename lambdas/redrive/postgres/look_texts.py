@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import LiteralString
 
+from redrive.postgres.texts import as_read
+
 #: -> what was kept of the look before (null, null where there was none), the highest number of a job of ours, and
 #: Postgres's counters of both tables, see `counters.Counters`. A race of two inserts for one unique key that is not the id counts as a delete: then nothing is
 #: to be read from them.
@@ -34,15 +36,15 @@ with latest as (select j.{j_id} as job from {jobs} j order by j.{j_id} desc limi
      open as (select r.job_id as job from {redriven} r where r.settled_at is null order by r.job_id desc limit %(most)s),
      known as (select unnest(%(seen)s::bigint[]) as job union select job from latest union select job from next
                union select job from news union select job from open)
-select k.job, case when j.{j_id} is not null then coalesce(j.{j_attempts}, 0) end, j.{j_locked_at} is not null, j.{j_run_after} <= %(now)s,
+select k.job, case when j.{j_id} is not null then coalesce(<tries of the job>, 0) end, j.{j_locked_at} is not null, j.{j_run_after} <= %(now)s,
        exists (select 1 from {redriven} r where r.job_id = k.job), d.has_died, d.tries
 from known k
 left join {jobs} j on j.{j_id} = k.job
 left join lateral (
   select true as has_died, max(m.tries) as tries from (
-    (select d.{d_attempts} as tries from {dead} d where d.{d_original_id} = k.job limit 1)
+    (select <tries> as tries from {dead} d where d.{d_original_id} = k.job limit 1)
     union all (select null from {redriven} r where r.original_id = k.job limit 1)
-    union all (select d.{d_attempts} from {parked} d where d.{d_original_id} = k.job limit 1)
+    union all (select <tries> from {parked} d where d.{d_original_id} = k.job limit 1)
   ) m where j.{j_id} is null having count(*) > 0
 ) d on true
 """
@@ -55,6 +57,6 @@ on conflict (is_latest) do update set at = excluded.at, state = excluded.state w
 
 LOOK_TEXTS: dict[str, LiteralString] = {
     "read_look": _READ_LOOK,
-    "see_jobs": _SEE_JOBS,
+    "see_jobs": as_read(_SEE_JOBS),
     "keep_look": _KEEP_LOOK,
 }

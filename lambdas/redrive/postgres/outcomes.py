@@ -18,6 +18,7 @@ from redrive.core.outcomes import VERSION, DeliveryOutcome, OutcomeMessage, Resu
 from redrive.errors import CallFailed, EntryFault
 from redrive.postgres.database import Database
 from redrive.postgres.letters import job_id
+from redrive.postgres.pages import BEFORE_ALL
 from redrive.postgres.wording import cause_of, first_line
 
 #: Outcomes of one report. A report has at most a thousand, and each of these less than a kilobyte.
@@ -45,17 +46,17 @@ class Outcomes:
         self._queue = queue
         self._clock = clock
         self._at_each_look = at_each_look
-        self._after = 0
+        self._after = BEFORE_ALL
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
         """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
-        if not self._after:
+        if self._after == BEFORE_ALL:
             self._at_each_look()
         parameters = {"after": self._after, "limit": AT_ONCE}
         read = self._database.statements.read_outcomes
         rows = self._database.run("ReadOutcomes", read, parameters)
         if not rows:
-            self._after = 0
+            self._after = BEFORE_ALL
             return []
         self._after = rows[-1][0]
         settled = [[job, letter, tries] for job, _, letter, _, _, tries in rows]
@@ -94,7 +95,7 @@ class Outcomes:
 
     def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:  # noqa: ARG002
         """Begin anew: what was not taken in comes again."""
-        self._after = 0
+        self._after = BEFORE_ALL
         return []
 
     def _outcome(self, row: tuple[Any, ...]) -> DeliveryOutcome:

@@ -25,6 +25,9 @@ PAGE = 100
 #: When no letter is held any more.
 _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
+#: Before every id that a row can have, but for this one.
+BEFORE_ALL = -(1 << 63)
+
 
 class Pages:
     """One reading of a table by the statement `read`. Safe for threads.
@@ -46,7 +49,7 @@ class Pages:
         self._is_parked = is_parked
         self._size = size
         self._among = None if among is None else list(among)
-        self._after = 0
+        self._after = BEFORE_ALL
         self._page: deque[Letter] = deque()
         self._hidden: dict[int, datetime] = {}
         self._by_time: list[tuple[datetime, int]] = []

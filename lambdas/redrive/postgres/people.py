@@ -103,7 +103,8 @@ def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> li
     numbers = {"dlq": set[int](), "parked": set[int](), "job": set[int]()}
     for one in ids:
         table, _, number = one.partition("-")
-        if table in numbers and number.isdecimal() and len(number) < _TOO_LONG:
+        digits = number.removeprefix("-")
+        if table in numbers and digits.isdecimal() and len(digits) < _TOO_LONG:
             numbers[table].add(int(number))
     if is_parked:
         return sorted(numbers["dlq"] | numbers["parked"])

@@ -26,7 +26,7 @@ _TRAIL, _PARKED_AT = "redrive_trail", "parked_at"
 
 #: `rows` -> each with all its columns, as JSON.
 _WHOLE = """
-select d.{d_id}, (to_jsonb(d) - array_remove(array[{nulls}]::text[], null))::text
+select d.{d_id}::bigint, (to_jsonb(d) - array_remove(array[{nulls}]::text[], null))::text
 from {kept} d where d.{d_id} = any(%(rows)s)
 """
 
@@ -48,9 +48,9 @@ with asked as (
   on conflict ({d_id}) do nothing
   returning {d_id} as our_row
 )
-select our_row, null::text[] from placed
+select our_row::bigint, null::text[] from placed
 union
-select d.{d_id}, null from {parked} d join asked a on a.our_row = d.{d_id} where d.redrive_trail = %(trail)s
+select d.{d_id}::bigint, null from {parked} d join asked a on a.our_row = d.{d_id} where d.redrive_trail = %(trail)s
 union
 select null, our_columns from unknown where our_columns is not null
 """

@@ -9,10 +9,13 @@ from redrive.core.letter import Trail
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
-from redrive.postgres.batches import sent_in_batches
+from redrive.postgres.batches import Batches, by_table, fault_of
 from redrive.postgres.database import Database
 from redrive.postgres.dead_letters import COUNTED, LARGEST
 from redrive.postgres.letters import Handle, job_id
+from redrive.postgres.trial import takes_another
+
+_CALL = "RedriveLetters"
 
 
 class JobsSource:
@@ -29,6 +32,7 @@ class JobsSource:
     def __init__(self, database: Database, name: str, clock: Callable[[], datetime]) -> None:
         self._database = database
         self._clock = clock
+        self._has_taken_some = False
         self.name = name
 
     def facts(self) -> QueueFacts:
@@ -50,8 +54,15 @@ class JobsSource:
         """Make each letter a job again: delete, insert and note of the trail are one transaction.
 
         Who asks again, since an answer was lost, is told the same. Nothing is read of a payload: it arrives unchanged.
+        A letter that the table does not take, and takes others, is bounced; a table that takes nobody has refused.
         """
-        return sent_in_batches("RedriveLetters", outgoing, self._deliver)
+        sent = Sent()
+        for some in by_table(outgoing):
+            batches = Batches(_CALL, self._deliver)
+            batches.run(some)
+            sent.add(batches.sent)
+            sent.add(self._judged(some, batches))
+        return sent
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
         """From a job's first try to its move to the DLQ, as the configuration has it."""
@@ -60,6 +71,22 @@ class JobsSource:
     def owns(self, source_arn: str | None, trail: Trail | None) -> bool:  # noqa: ARG002
         """Every letter of the table is of this queue."""
         return True
+
+    def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:
+        """What it means for letters that they were refused: whether that was their own fault, others tell."""
+        sent = Sent()
+        self._has_taken_some |= bool(batches.sent.new_ids)
+        is_theirs = bool(batches.refused) and (
+            self._has_taken_some
+            or takes_another(self._database, some, self._clock(), lambda: batches.is_over)
+        )
+        for one, why in batches.refused:
+            if is_theirs:
+                sent.bounced[one.letter.message_id] = why.answer
+                sent.healed.append(fault_of(one, why))
+            else:
+                sent.faults.append(fault_of(one, why, is_of_target=True))
+        return sent
 
     def _deliver(self, some: Sequence[Outgoing]) -> dict[int, str]:
         now, known = self._clock(), self._database.statements
@@ -72,6 +99,5 @@ class JobsSource:
             "now": now,
         }
         statement = known.redrive_parked if handles[0].is_parked else known.redrive_dead
-        rows = self._database.run("RedriveLetters", statement, parameters)
-        # Of a row that was sent before, and brought back by a backup or a file, the last job is this one.
-        return {row: job_id(job) for row, job in sorted(rows)}
+        rows = self._database.run(_CALL, statement, parameters)
+        return {row: job_id(job) for row, job in rows}

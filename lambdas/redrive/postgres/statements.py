@@ -43,6 +43,9 @@ class Statements:
     park: sql.Composed
     delete_dead: sql.Composed
     delete_parked: sql.Composed
+    try_job: sql.Composed
+    others_dead: sql.Composed
+    others_parked: sql.Composed
     are_dead: sql.Composed
     are_parked: sql.Composed
     read_outcomes: sql.Composed

@@ -50,11 +50,30 @@ DEATH: LiteralString = (
     "case when d.{d_failed_at} between '1970-01-02' and '9000-01-01' then d.{d_failed_at} end"
 )
 
+#: Columns as they are read, whatever their types are: a number of tries may be a `numeric`, a message `jsonb`.
+_READ: dict[LiteralString, LiteralString] = {
+    "<death>": DEATH,
+    "<class>": "d.{d_error_class}::text",
+    "<message>": "left(d.{d_error_msg}::text, 2000)",
+    "<worker>": "left(d.{d_failed_by}::text, 200)",
+    "<stack>": "left(d.{d_stacktrace}::text, 65536)",
+    "<tries>": "case when d.{d_attempts} is not null then least(greatest(d.{d_attempts}::numeric, 0), 2147483647)::int end",
+    "<tries of the job>": "case when j.{j_attempts} is not null then least(greatest(j.{j_attempts}::numeric, 0), 2147483647)::int end",
+}
+
+
+def as_read(text: LiteralString) -> LiteralString:
+    """A text with columns in the form in which they are read."""
+    for name, column in _READ.items():
+        text = text.replace(name, column)
+    return text
+
+
 #: `after`, `limit`, `now` -> a page of letters by id, those left out that are held: see `letters.letter_of`. The return of a
 #: job of ours is the first row that names it; whatever else names it is a letter of its own.
 READ_DEAD = """
-select d.{d_id}, r.job_id, r.trail, <death>, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
-       left(d.{d_failed_by}, 200), <content>
+select d.{d_id}::bigint, r.job_id, r.trail, <death>, <class>, <message>, d.{d_attempts}::text, <worker>,
+       <content>
 from {dead} d
 left join {redriven} r
   on r.job_id = d.{d_original_id}
@@ -65,12 +84,12 @@ where d.{d_id} > %(after)s
   and not exists (select 1 from {held} h where not h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
 order by d.{d_id}
 limit %(limit)s
-""".replace("<death>", DEATH)
+"""
 
 #: The same of the parking lot; what counts as the time of death is when it was parked.
 READ_PARKED = """
-select d.{d_id}, null, d.redrive_trail, d.parked_at, d.{d_error_class}, left(d.{d_error_msg}, 2000), d.{d_attempts},
-       left(d.{d_failed_by}, 200), <content>
+select d.{d_id}::bigint, null, d.redrive_trail, d.parked_at, <class>, <message>, d.{d_attempts}::text, <worker>,
+       <content>
 from {parked} d
 where d.{d_id} > %(after)s
   and not exists (select 1 from {held} h where h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
@@ -93,8 +112,9 @@ on conflict (is_parked, row_id) do update set until = excluded.until
 _FORGET_HOLDS = "delete from {held} where until < %(before)s"
 
 #: `rows`, `run_after`, `trails`, `left_jobs` (the job that a row is the return of, or null), `now` -> row and job of
-#: each that is sent, now or before: whoever lost the answer asks again. A trigger may keep a row out of a table, or give
-#: it another id, and the delete would stand: so each row is divided by how often it was inserted, see `database.SWALLOWED`.
+#: each that is sent, now, or before by the same asking: whoever lost the answer asks again. A row that is there was not sent,
+#: whatever was noted of its number; and a job's number that comes again, as after `restart identity`, is another job. A trigger may keep a row out of a table, or give
+#: it another id, and the delete would stand: so each row is divided by how often it was inserted, see `refusals.SWALLOWED`.
 _REDRIVE = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
@@ -104,7 +124,7 @@ with asked as (
 ), gone as (
   delete from <table> d using locked l where d.{d_id} = l.our_row
   returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
-            d.{d_error_class} as our_class, left(d.{d_error_msg}, 2000) as our_message{dcarried}
+            <class> as our_class, <message> as our_message{dcarried}
 ), numbered as materialized (
   select nextval(pg_get_serial_sequence({jobs_text}, {j_id_text})) as our_job, g.*
   from (select g.*, a.our_run_after, a.our_trail, a.our_left_job from gone g join asked a using (our_row)
@@ -117,18 +137,23 @@ with asked as (
 ), noted as (
   insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying, original_id)
   select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message, our_original from numbered
+  on conflict (job_id) do update
+  set is_parked = excluded.is_parked, row_id = excluded.row_id, trail = excluded.trail, redriven_at = excluded.redriven_at,
+      died_of = excluded.died_of, died_saying = excluded.died_saying, original_id = excluded.original_id,
+      tries_told = 0, settled_at = null, returned_as = null
 ), forgotten as (
   delete from {redriven} r using numbered n where r.job_id = n.our_left_job
 ), freed as (
   delete from {held} h using numbered n where h.is_parked = <is_parked> and h.row_id = n.our_row
 )
-select n.our_row, n.our_job / (select count(*) from sent s where s.our_job = n.our_job) from numbered n
+select n.our_row::bigint, n.our_job / (select count(*) from sent s where s.our_job = n.our_job) from numbered n
 union all
-select r.row_id, max(r.job_id) from {redriven} r
-where r.is_parked = <is_parked> and r.row_id = any(%(rows)s) group by r.row_id
+select r.row_id, max(r.job_id) from {redriven} r join asked a on r.row_id = a.our_row and r.trail = a.our_trail
+where r.is_parked = <is_parked> and not exists (select 1 from <table> d where d.{d_id} = r.row_id)
+group by r.row_id
 """
 
-#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now or before.
+#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now, or before by the same asking.
 _PARK = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
@@ -152,20 +177,46 @@ with asked as (
 ), freed as (
   delete from {held} h using gone g where not h.is_parked and h.row_id = g.our_row
 )
-select g.our_row / (select count(*) from moved m where m.our_row = g.our_row) from gone g
+select (g.our_row / (select count(*) from moved m where m.our_row = g.our_row))::bigint from gone g
 union all
-select d.{d_id} from {parked} d where d.{d_id} = any(%(rows)s)
+select d.{d_id}::bigint from {parked} d join asked a on d.{d_id} = a.our_row and d.redrive_trail = a.our_trail
+where not exists (select 1 from {dead} e where e.{d_id} = d.{d_id})
 """
 
 #: `rows` -> those that are deleted.
 _DELETE = """
 delete from <table> d
 where d.{d_id} in (select e.{d_id} from <table> e where e.{d_id} = any(%(rows)s) for update skip locked)
-returning d.{d_id}
+returning d.{d_id}::bigint
+"""
+
+#: `now` -> the id of a job with nothing in it; it is for a rehearsal alone.
+_TRY_JOB = """
+with numbered as materialized (
+  select nextval(pg_get_serial_sequence({jobs_text}, {j_id_text})) as our_job
+), sent as (
+  insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts})
+  overriding system value
+  select n.our_job, '{{}}', 0, %(now)s, %(now)s{and_most} from numbered n
+  returning {j_id} as our_job
+)
+select n.our_job from numbered n join sent s using (our_job)
+"""
+
+#: `rows` -> ten others at the most, from all over the table.
+_OTHERS = """
+select row_id::bigint
+from (select min(e.{d_id}) as first, max(e.{d_id}) as last from <table> e) ends, generate_series(0, 9) as ninths,
+     lateral (select d.{d_id} as row_id from <table> d
+              where d.{d_id} >= (ends.first + (ends.last::numeric - ends.first) * ninths / 9)::bigint
+                and d.{d_id} <> all(%(rows)s)
+              order by d.{d_id} limit 1) other
+group by row_id
+order by row_id
 """
 
 #: `rows` -> those that are there.
-_ARE_THERE = "select d.{d_id} from <table> d where d.{d_id} = any(%(rows)s)"
+_ARE_THERE = "select d.{d_id}::bigint from <table> d where d.{d_id} = any(%(rows)s)"
 
 #: `after`, `limit` -> news of jobs that were redriven: job, trail, of the first letter that names it (null where there
 #: is none) id, class, message, and the tries that have failed of one that waits for the next (null where it is gone). A
@@ -174,11 +225,11 @@ _ARE_THERE = "select d.{d_id} from <table> d where d.{d_id} = any(%(rows)s)"
 _READ_OUTCOMES = """
 select r.job_id, r.trail, d.letter,
        case when d.letter is null then r.died_of else d.error_class end,
-       case when d.letter is null then r.died_saying else d.error_msg end, j.{j_attempts}
+       case when d.letter is null then r.died_saying else d.error_msg end, <tries of the job>
 from {redriven} r
 left join {jobs} j on j.{j_id} = r.job_id
 left join lateral (
-  select d.{d_id} as letter, d.{d_error_class} as error_class, left(d.{d_error_msg}, 2000) as error_msg
+  select d.{d_id}::bigint as letter, <class> as error_class, <message> as error_msg
   from {dead} d where j.{j_id} is null and d.{d_original_id} = r.job_id order by d.{d_id} limit 1
 ) d on true
 where r.settled_at is null and r.job_id > %(after)s
@@ -204,18 +255,21 @@ TEXTS: dict[str, LiteralString] = {
     "count_parked": of_table("parked", _COUNT_LETTERS),
     "count_jobs": _COUNT_JOBS,
     "count_new": _COUNT_NEW,
-    "read_dead": READ_DEAD.replace("<content>", _UNREAD),
-    "read_parked": READ_PARKED.replace("<content>", _UNREAD),
+    "read_dead": as_read(READ_DEAD.replace("<content>", _UNREAD)),
+    "read_parked": as_read(READ_PARKED.replace("<content>", _UNREAD)),
     "hold": _HOLD,
     "forget_holds": _FORGET_HOLDS,
-    "redrive_dead": of_table("dead", _REDRIVE),
-    "redrive_parked": of_table("parked", _REDRIVE),
+    "redrive_dead": of_table("dead", as_read(_REDRIVE)),
+    "redrive_parked": of_table("parked", as_read(_REDRIVE)),
     "park": _PARK,
     "delete_dead": of_table("dead", _DELETE),
     "delete_parked": of_table("parked", _DELETE),
+    "try_job": _TRY_JOB,
+    "others_dead": of_table("dead", _OTHERS),
+    "others_parked": of_table("parked", _OTHERS),
     "are_dead": of_table("dead", _ARE_THERE),
     "are_parked": of_table("parked", _ARE_THERE),
-    "read_outcomes": _READ_OUTCOMES,
+    "read_outcomes": as_read(_READ_OUTCOMES),
     "settle": _SETTLE,
     "forget_settled": _FORGET_SETTLED,
 }

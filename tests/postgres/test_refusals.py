@@ -1,0 +1,283 @@
+"""A table that takes nobody costs no letter anything; a letter that it alone does not take stops no other."""
+
+from datetime import timedelta
+
+import pytest
+
+from redrive.core.circuit import State
+from redrive.core.report import Outcome
+from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.migration import ROLE
+from redrive.postgres.refusals import About, about
+from redrive.postgres.source import JobsSource
+from tests.postgres.bench import QUEUE, Bench
+
+A_MINUTE = timedelta(minutes=1)
+
+
+def guard(table: str, body: str, when: str = "before insert", kind: str = "trigger") -> str:
+    return (
+        f"create function guard() returns trigger language plpgsql as $$ begin {body} end $$;"
+        f" create {kind} guard {when} on {table} {{deferred}} for each row execute function guard()"
+    ).replace("{deferred}", "deferrable initially deferred" if "constraint" in kind else "")
+
+
+PARTITIONED = """
+drop table jobs;
+create table jobs (
+  id bigserial, payload jsonb not null, attempts int not null default 0, max_attempts int not null default 3,
+  run_after timestamptz not null default now(), locked_at timestamptz, locked_by text,
+  created_at timestamptz not null default now(), primary key (id, created_at)
+) partition by range (created_at);
+grant select (id, attempts, run_after, locked_at), insert on jobs to smart_redriver;
+grant usage on sequence jobs_id_seq to smart_redriver;
+"""
+
+#: What breaks a table for everybody, and what mends it.
+BROKEN = {
+    "a new column": (
+        "alter table jobs add region text not null",
+        "alter table jobs alter region set default 'eu'",
+    ),
+    "no right": ("revoke insert on jobs from smart_redriver", f"grant insert on jobs to {ROLE}"),
+    "no partition": (PARTITIONED, "create table jobs_1 partition of jobs default"),
+    "a check": (
+        "alter table jobs add constraint never check (false) not valid",
+        "alter table jobs drop constraint never",
+    ),
+    "kept out": (guard("jobs", "return null;"), "drop trigger guard on jobs"),
+    "raised": (guard("jobs", "raise exception 'not today';"), "drop trigger guard on jobs"),
+    "a trigger's mistake": (
+        guard("jobs", "new.nothing := 1; return new;"),
+        "drop trigger guard on jobs",
+    ),
+    "a full disk within a trigger": (
+        guard("jobs", "raise exception 'no room' using errcode = 'disk_full';"),
+        "drop trigger guard on jobs",
+    ),
+    "raised at the commit": (
+        guard("jobs", "raise exception 'too late';", "after insert", "constraint trigger"),
+        "drop trigger guard on jobs",
+    ),
+    "no deletes": (
+        "create rule guard as on delete to jobs_dlq do instead nothing",
+        "drop rule guard on jobs_dlq",
+    ),
+}
+
+
+def known_of(bench: Bench, *ids: str):
+    return bench.tools().memory.read_ledger(ids).entries
+
+
+@pytest.mark.parametrize(("broken", "mended"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("window", [100, 1])
+def test_a_table_that_takes_nobody_costs_no_letter_anything(bench, broken, mended, window):
+    bench.die("a", "b", "c")
+    bench.owner.execute(broken)
+
+    for _ in range(8):
+        report = bench.run_pass(initial_window=window, base_delay_seconds=0)
+        assert (report.redriven, report.parked) == (0, {})
+        bench.clock.advance(3600)
+
+    assert bench.payloads("jobs_dlq") == ["a", "b", "c"]
+    assert known_of(bench, "dlq-1", "dlq-2", "dlq-3") == {}
+    circuit = bench.tools().memory.load_circuit()
+    assert circuit is not None
+    assert circuit.state is State.OPEN
+    assert "refused letters" in circuit.reason
+    bench.owner.execute(mended)
+    bench.live(steps=12)
+    assert bench.done == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_database_that_may_not_be_written_to_costs_no_letter_anything(bench):
+    bench.die("a", "b", "c")
+    bench.database.close()
+    bench.owner.execute(f"alter role {ROLE} set default_transaction_read_only = on")
+    try:
+        reports = [bench.run_pass(base_delay_seconds=0) for _ in range(4)]
+    finally:
+        bench.owner.execute(f"alter role {ROLE} reset default_transaction_read_only")
+
+    assert [(one.redriven, one.parked) for one in reports] == [(0, {})] * 4
+    assert bench.payloads("jobs_dlq") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("broken", "mended"), BROKEN.values(), ids=BROKEN)
+def test_a_table_that_takes_nobody_costs_a_lone_letter_nothing(bench, broken, mended):
+    bench.die("a")
+    bench.owner.execute(broken)
+
+    for _ in range(3):
+        assert bench.run_pass(base_delay_seconds=0).redriven == 0
+        bench.clock.advance(3600)
+
+    assert (bench.payloads("jobs_dlq"), known_of(bench, "dlq-1")) == (["a"], {})
+    bench.owner.execute(mended)
+    bench.live(steps=12)
+    assert bench.done == {"a": 1}
+
+
+def test_a_table_that_is_gone_ends_the_pass_and_costs_no_letter_anything(bench):
+    bench.die("a")
+    bench.owner.execute("alter table jobs rename to tasks")
+
+    report = bench.run_pass()
+
+    assert (report.outcome, list(report.faults)) == (
+        Outcome.FAILED,
+        ["ReadOutcomes:UndefinedTable", "CountJobs:UndefinedTable"],
+    )
+    assert bench.payloads("jobs_dlq") == ["a"]
+
+
+BAD = """(new.payload #>> '{}' = 'bad')"""
+
+#: What refuses one payload alone.
+REFUSES_ONE = {
+    "a check": "alter table jobs add check (payload <> '\"bad\"')",
+    "a unique value": "create unique index on jobs (payload);"
+    " insert into jobs (id, payload, run_after) values (1000, '\"bad\"', 'infinity')",
+    "kept out": guard("jobs", f"if {BAD} then return null; end if; return new;"),
+    "another id": guard("jobs", f"if {BAD} then new.id := new.id + 999; end if; return new;"),
+    "raised": guard("jobs", f"if {BAD} then raise exception 'no'; end if; return new;"),
+    "a trigger's mistake": guard("jobs", f"if {BAD} then new.nothing := 1; end if; return new;"),
+    "raised at the commit": guard(
+        "jobs",
+        f"if {BAD} then raise exception 'no'; end if; return null;",
+        "after insert",
+        "constraint trigger",
+    ),
+    **{
+        code: guard(
+            "jobs",
+            f"if {BAD} then raise exception 'no' using errcode = '{code}'; end if; return new;",
+        )
+        for code in (
+            "08006",
+            "25006",
+            "40001",
+            "42501",
+            "53100",
+            "55P03",
+            "57014",
+            "XX000",
+            "ZZ001",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("broken", REFUSES_ONE.values(), ids=REFUSES_ONE)
+def test_a_letter_that_is_refused_beside_others_stays_with_a_strike_and_they_go(bench, broken):
+    bench.owner.execute(broken)
+    bench.die("a", "b", "bad", "c", "d")
+
+    report = bench.run_pass(base_delay_seconds=0)
+    bench.work(lambda payload: "Boom" if payload == "bad" else None)
+    bench.clock.advance(60)
+    second = bench.run_pass(base_delay_seconds=0)
+
+    assert (bench.done, report.parked) == ({"a": 1, "b": 1, "c": 1, "d": 1}, {})
+    assert [one["verdict"] for one in second.verdicts] == ["SUCCESS"]
+    assert bench.payloads("jobs_dlq") == ["bad"]
+    (code,) = {one.partition(":")[2] for one in report.faults}
+    entry = known_of(bench, "dlq-3")["dlq-3"]
+    assert entry.cause is not None
+    assert entry.cause.startswith(code)
+    assert entry.strikes == 1
+
+
+@pytest.mark.parametrize("broken", REFUSES_ONE.values(), ids=REFUSES_ONE)
+def test_the_first_letter_of_all_keeps_no_other_from_going(bench, broken):
+    """Where canaries are of one letter, it is the first of them; and it ends in the parking lot, in its time."""
+    bench.owner.execute(broken)
+    bench.die("bad", *range(5))
+
+    bench.live(initial_window=1, steps=80, base_delay_seconds=30)
+
+    assert {n: bench.done[n] for n in range(5)} == dict.fromkeys(range(5), 1)
+    assert bench.payloads("jobs_dlq") + bench.payloads("jobs_parked") == ["bad"]
+    assert bench.rows("select count(*) from jobs where id <> 1000") == [(0,)]
+
+
+def test_a_pass_goes_on_past_a_letter_that_is_refused(bench):
+    bench.owner.execute(REFUSES_ONE["a check"])
+    bench.die("bad", *range(250))
+
+    report = bench.run_pass(initial_window=1000, base_delay_seconds=0)
+
+    assert (report.redriven, bench.payloads("jobs_dlq")) == (251, ["bad"])
+
+
+def test_what_is_tried_to_learn_of_the_table_leaves_nothing(bench):
+    bench.owner.execute(REFUSES_ONE["a check"])
+    bench.die("good", "bad")
+    dlq = DeadLetters(bench.database, bench.clock.now)
+    _, bad = bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE))
+
+    sent = JobsSource(bench.database, QUEUE, bench.clock.now).deliver([bad])
+
+    assert sent.bounced == {"dlq-2": "CheckViolation (jobs_payload_check)"}
+    assert (bench.payloads("jobs_dlq"), bench.payloads("jobs")) == (["good", "bad"], [])
+    assert bench.rows("select count(*) from jobs_redriven") == [(0,)]
+
+
+def test_a_lock_is_a_moments_trouble(bench):
+    bench.die("a", "b")
+    dlq = DeadLetters(bench.database, bench.clock.now)
+    letters = bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE))
+    with bench.server.connect(bench.name, autocommit=False) as other:
+        other.execute("lock jobs in access exclusive mode")
+
+        sent = JobsSource(bench.database, QUEUE, bench.clock.now).deliver(letters)
+
+    assert [(one.code, one.is_transient) for one in sent.faults] == [("LockNotAvailable", True)] * 2
+    assert sent.bounced == {}
+
+
+def test_a_letter_that_can_not_be_parked_keeps_no_other_from_being(bench):
+    bench.owner.execute("alter table jobs_parked add check (payload <> '\"bad\"')")
+    bench.die("a", "b", "bad", "c")
+    dlq = DeadLetters(bench.database, bench.clock.now)
+
+    sent = ParkingLot(bench.database, bench.clock.now).park(
+        bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE))
+    )
+
+    assert [(one.key, one.code) for one in sent.faults] == [("dlq-3", "CheckViolation")]
+    assert (bench.payloads("jobs_dlq"), sent.bounced) == (["bad"], {})
+    assert bench.payloads("jobs_parked") == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "context", "expected"),
+    [
+        ("23502", "", About.SOME),
+        ("22P02", "", About.SOME),
+        ("P0001", "PL/pgSQL function guard() line 1 at RAISE", About.SOME),
+        ("54000", "", About.SOME),
+        ("57014", "", About.SOME),
+        ("53200", "", About.SOME),
+        ("XX000", "", About.SOME),
+        ("", "", About.SOME),
+        ("42501", "", About.EVERYBODY),
+        ("42703", "PL/pgSQL function guard() line 1 at assignment", About.SOME),
+        ("0A000", "", About.EVERYBODY),
+        ("25006", "", About.EVERYBODY),
+        ("53100", "", About.EVERYBODY),
+        ("28000", "", About.EVERYBODY),
+        ("3D000", "", About.EVERYBODY),
+        ("55000", "", About.EVERYBODY),
+        ("58030", "", About.EVERYBODY),
+        ("08006", "", About.MOMENT),
+        ("40P01", "while inserting index tuple (0,1)", About.MOMENT),
+        ("40001", "PL/pgSQL function guard() line 1 at RAISE", About.SOME),
+        ("55P03", "while locking tuple (0,1)", About.MOMENT),
+        ("57P01", "", About.MOMENT),
+    ],
+)
+def test_whom_a_refusal_is_about(sqlstate, context, expected):
+    assert about(sqlstate, context) is expected
