@@ -2,11 +2,13 @@
 
 import json
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from redrive.core.ledger import Status
 from redrive.core.report import Outcome
 from redrive.passes.redrive_pass import run_pass
 from redrive.settings import Mode, Settings
@@ -342,6 +344,61 @@ def test_undo_puts_nothing_back_twice(desk, bench):
 
     assert (again.json["done"], imported.json["done"]) == (0, 0)
     assert bench.everywhere() == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("had_strikes", [True, False], ids=["known", "never met"])
+@pytest.mark.parametrize("is_parked", [True, False], ids=["parked", "in the DLQ"])
+def test_a_letter_whose_delete_is_refused_keeps_its_strikes_and_its_history(
+    desk, bench, is_parked, had_strikes
+):
+    if had_strikes:
+        for n in range(8):
+            bench.die(f"good {n}")
+        bench.die("bad")
+        for _ in range(3):
+            bench.run_pass(base_delay_seconds=0)
+            bench.work(lambda payload: "Boom" if payload == "bad" else None)
+            bench.clock.advance(60)
+    else:
+        bench.die("bad")
+    if is_parked:
+        desk("park", "--all", "--yes")
+    memory, name = bench.tools().memory, "dlq-9" if had_strikes else "dlq-1"
+    before = memory.read_ledger([name]).entries.get(name)
+    table = "jobs_parked" if is_parked else "jobs_dlq"
+    bench.owner.execute(f"revoke delete on {table} from smart_redriver")
+
+    ran = desk("delete", "--all", *([] if is_parked else ["--from-dlq"]), "--yes", "--json")
+
+    assert (ran.code, ran.json["failed"]) == (1, {"DeleteLetters: InsufficientPrivilege": 1})
+    after = memory.read_ledger([name]).entries[name]
+    if before is not None:
+        assert after == before
+        assert bool(after.strikes) == had_strikes
+    assert (after.status is Status.DELETED, bench.payloads(table)) == (False, ["bad"])
+    bench.owner.execute(f"grant delete on {table} to smart_redriver")
+    if not is_parked:
+        bench.live(steps=20)
+        assert bench.done["bad"] == 1
+
+
+def test_a_delete_that_is_broken_off_keeps_what_the_ledger_knew(desk, bench):
+    bench.die("a")
+    desk("park", "--all", "--yes")
+    memory = bench.tools().memory
+    before = memory.read_ledger(["dlq-1"]).entries["dlq-1"]
+
+    def broken_off(call):
+        return interrupt if call.operation == "DeleteLetters" else None
+
+    def interrupt(call, act):
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        desk("delete", "--all", "--yes", script=broken_off)
+
+    assert memory.read_ledger(["dlq-1"]).entries["dlq-1"] == before
+    assert bench.payloads("jobs_parked") == ["a"]
 
 
 def test_a_letter_whose_delete_was_lost_is_not_imported_beside_itself(desk, bench):

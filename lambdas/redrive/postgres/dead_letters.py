@@ -90,17 +90,21 @@ class DeadLetters:
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Make sure that letters are gone; what comes back is still there."""
         letters = list(letters)
-        rows = [Handle.of(one).row for one in letters]
         try:
-            left = self._database.run("FindLetters", self._there, {"rows": rows})
+            there = self.still_there(letters)
         except CallFailed as failed:
             return [_fault("DeleteLetters", one, failed.code, failed.detail) for one in letters]
-        there = {row for (row,) in left}
         return [
             _fault("DeleteLetters", one, "StillThere", "its row is in the table")
             for one in letters
-            if Handle.of(one).row in there
+            if one.message_id in there
         ]
+
+    def still_there(self, letters: Sequence[Letter]) -> set[str]:
+        """MessageIds of the letters whose rows are in the table. Raises CallFailed."""
+        rows = {Handle.of(one).row: one.message_id for one in letters}
+        left = self._database.run("FindLetters", self._there, {"rows": list(rows)})
+        return {rows[row] for (row,) in left}
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
         """Keep letters, held for a time from now; zero releases at once. What comes back was not changed."""

@@ -83,6 +83,10 @@ class Lodging(Protocol):
         """Delete letters; what comes back is still there."""
         ...
 
+    def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
+        """MessageIds of the letters that are there for certain; none where nobody can know."""
+        ...
+
     def age_of_oldest(self, now: datetime) -> timedelta | None:
         """How long ago the oldest letter came to the DLQ; None where that is not known."""
         ...

@@ -101,6 +101,10 @@ class Tables:
         """Delete rows."""
         return self._table(dlq=dlq).remove(letters)
 
+    def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
+        """Those whose rows are in the table."""
+        return self._table(dlq=dlq).still_there(letters)
+
     def age_of_oldest(self, now: datetime) -> timedelta | None:
         """Since the letter died that is first in line."""
         database = self.database

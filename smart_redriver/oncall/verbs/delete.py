@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from redrive.core.case import Case
+from redrive.core.ledger import Entry
+from redrive.errors import EntryFault
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
@@ -77,7 +79,7 @@ class WriteAndDelete:
     """An `Act`: the file, then the ledger, then the delete.
 
     After a crash before the delete the ledger says DELETED and names the copy as replaced: whoever meets it
-    discards it, and the file holds it.
+    discards it, and the file holds it. A letter that is known to be there keeps what the ledger knew of it.
     """
 
     def __init__(self, session: Session, file: ExportFile, reason: str, *, from_dlq: bool) -> None:
@@ -96,8 +98,37 @@ class WriteAndDelete:
             )
             for case in few
         ]
+        known = self._known_before(few)
         self._session.store.write_ledger(entries, [], now)
-        faults = self._session.lodging.remove([case.letter for case in few], dlq=self._from_dlq)
+        faults: list[EntryFault] = []
+        try:
+            faults = self._session.lodging.remove([case.letter for case in few], dlq=self._from_dlq)
+        except KeyboardInterrupt:
+            self._put_back(few, known)
+            raise
         refused = {fault.key for fault in faults}
+        self._put_back([case for case in few if case.message_id in refused], known)
         done = [case for case in few if case.message_id not in refused]
         return Acted(done=done, faults=faults)
+
+    def _known_before(self, few: Sequence[Case]) -> Mapping[str, Entry]:
+        """What the ledger itself has of letters; of those in a queue nobody will ask."""
+        if not self._session.lodging.finds_by_id:
+            return {}
+        ids = [case.original_id for case in few]
+        return self._session.store.read_ledger(ids).entries
+
+    def _put_back(self, cases: Sequence[Case], known: Mapping[str, Entry]) -> None:
+        """Let those that are there be as they were, strikes and history included. Raises CallFailed."""
+        session = self._session
+        if not cases:
+            return
+        letters = [case.letter for case in cases]
+        there = session.lodging.still_there(letters, dlq=self._from_dlq)
+        entries = [
+            known.get(case.original_id) or case.known(session.name_of(case))
+            for case in cases
+            if case.message_id in there
+        ]
+        if entries:
+            session.store.write_ledger(entries, [], session.clock())
