@@ -42,27 +42,21 @@ def test_a_prepared_database_is_well(bench):
     ("harm", "what", "advice", "is_needed"),
     [
         (
-            "alter table jobs alter attempts type numeric",
+            "alter table jobs alter attempts type text",
             "types of jobs",
-            "attempts is numeric, and has to be smallint or integer or bigint",
+            "attempts is text, and has to be smallint or integer or bigint or numeric",
             True,
         ),
         (
             "alter table jobs_dlq alter original_id type text",
             "types of jobs_dlq",
-            "original_id is text, and has to be integer or bigint",
+            "original_id is text, and has to be integer or bigint or numeric",
             True,
         ),
         (
             "alter table jobs alter run_after drop default, alter run_after type text",
             "types of jobs",
             "run_after is text, and has to be timestamp with time zone",
-            True,
-        ),
-        (
-            "alter table jobs_dlq alter error_msg type jsonb using null",
-            "types of jobs_dlq",
-            "error_msg is jsonb, and has to be text",
             True,
         ),
         (
@@ -344,11 +338,12 @@ def test_rows_of_the_teams_would_go_with_a_letter(bench):
     assert bench.rows("select * from notes") == []
 
 
-def test_row_level_security_hides_letters(bench):
+def test_row_level_security_would_hide_letters(bench):
     bench.die("a")
     bench.owner.execute("alter table jobs_dlq enable row level security")
 
-    assert DeadLetters(bench.database, bench.clock.now).facts().depth == 0
+    with pytest.raises(CallFailed, match="InsufficientPrivilege"):
+        DeadLetters(bench.database, bench.clock.now).facts()
 
 
 def test_a_letter_can_t_be_parked_where_more_is_needed(bench):

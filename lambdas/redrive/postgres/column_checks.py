@@ -9,12 +9,12 @@ from redrive.databases import JobsDatabase
 from redrive.postgres.columns import Column
 from redrive.postgres.findings import Finding
 
-_WHOLE = ("integer", "bigint")
+_WHOLE = ("integer", "bigint", "numeric")
 _COUNT = ("smallint", *_WHOLE)
 _TIME = ("timestamp with time zone",)
 #: A time without a zone is written and read in the session's, which may not be the workers'.
 _ZONELESS = "timestamp without time zone"
-#: What the columns have to be, by their default names; all others may be anything, or texts.
+#: What the columns have to be, by their default names; all others may be anything, and are read as texts.
 _KINDS = {
     "id": _WHOLE,
     "original_id": _WHOLE,
@@ -24,7 +24,6 @@ _KINDS = {
     "failed_at": _TIME,
     "created_at": _TIME,
 }
-_TEXTS = ("error_class", "error_msg", "stacktrace", "failed_by")
 #: What is read and not written: a job that goes back is in nobody's hands.
 _ONLY_READ = "locked_at"
 
@@ -103,8 +102,6 @@ def _kinds(table: Table) -> Finding:
     unfit = []
     for one, name in table.called.items():
         column = table.columns[name]
-        if one in _TEXTS and not column.is_text:
-            unfit.append(f"{name} is {column.kind}, and has to be text")
         kinds = _KINDS.get(one)
         if kinds and column.kind not in kinds and not _is_zoneless(one, column):
             unfit.append(f"{name} is {column.kind}, and has to be {' or '.join(kinds)}")
