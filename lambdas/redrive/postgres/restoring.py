@@ -26,7 +26,7 @@ _TRAIL, _PARKED_AT = "redrive_trail", "parked_at"
 
 #: `rows` -> each with all its columns, as JSON.
 _WHOLE = """
-select d.{d_id}, (to_jsonb(d) - array_remove(array[{nulls}]::text[], null))::text
+select d.{d_id}::bigint, (to_jsonb(d) - array_remove(array[{nulls}]::text[], null))::text
 from {kept} d where d.{d_id} = any(%(rows)s)
 """
 
