@@ -286,6 +286,25 @@ def test_homes_tell_worker_queues_of_several_regions_apart():
     ]
 
 
+def test_two_lists_of_one_place_share_no_table(tmp_path):
+    files = []
+    for name, stack in (("jobs", ""), ("late", "late")):
+        database = {"host": "db.example.com", "dbname": "app", "secret": secret_arn(name)}
+        network = {key: value for key, value in jobs_entry(name).items() if key.startswith("vpc_")}
+        told = {"name": name, "origin": "postgres", **network} | ({"stack": stack} if stack else {})
+        lines = ["[[queues]]", *(f"{key} = {json.dumps(value)}" for key, value in told.items())]
+        lines += ["[queues.database]", *(f'{key} = "{one}"' for key, one in database.items())]
+        file = tmp_path / f"{name}.toml"
+        file.write_text("\n".join(lines))
+        files.append(str(file))
+
+    with pytest.raises(SettingsError) as refused:
+        parse_homes({"queues": ",".join(files)})
+
+    (fault,) = refused.value.faults
+    assert (fault.seen, fault.accepted) == ("late", f"a name and queues that {files[0]} has not")
+
+
 def test_the_example_in_the_documentation_is_read_as_it_stands(tmp_path, monkeypatch):
     text = (ROOT / "docs" / "postgres.md").read_text()
     (block,) = (

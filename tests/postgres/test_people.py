@@ -83,3 +83,12 @@ def test_a_database_that_is_not_there_is_told(tmp_path, capsys):
 
     assert main(["doctor", "--database", str(file)]) == 2
     assert "EndpointConnectionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"", b"[1]", b'{"host": NaN}'])
+def test_a_file_that_is_no_configuration_is_told(tmp_path, capsys, content):
+    file = tmp_path / "database.json"
+    file.write_bytes(content)
+
+    assert main(["doctor", "--database", str(file)]) == 2
+    assert capsys.readouterr().err

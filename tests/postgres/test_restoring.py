@@ -103,3 +103,20 @@ def test_what_is_no_row_is_refused(desk, bench, content):
 
     assert (ran.code, ran.json["done"], sum(ran.json["failed"].values())) == (1, 0, 1)
     assert not bench.everywhere()
+
+
+def test_a_row_that_a_trigger_keeps_out_of_the_parking_lot_is_not_said_to_be_there(desk, bench):
+    bench.die("a")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    bench.owner.execute(
+        "create function swallow() returns trigger language plpgsql as 'begin return null; end';"
+        "create trigger swallow before insert on jobs_parked for each row execute function swallow()"
+    )
+
+    ran = desk("undo", "kept.jsonl", "--yes", "--json")
+    bench.owner.execute("drop trigger swallow on jobs_parked")
+    again = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (ran.code, ran.json["failed"]) == (1, {"RestoreLetters: InsertSwallowed": 1})
+    assert "a trigger keeps it out of the parking lot" in ran.err
+    assert (again.json["done"], bench.payloads("jobs_parked")) == (1, ["a"])

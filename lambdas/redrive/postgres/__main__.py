@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _doctor(database)
         finally:
             database.close()
-    except (CallFailed, OSError, SettingsError) as refused:
+    except (CallFailed, OSError, SettingsError, UnicodeError) as refused:
         sys.stderr.write(f"{refused}\n")
         return 2
 

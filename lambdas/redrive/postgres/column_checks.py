@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from redrive.database_names import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED
 from redrive.databases import JobsDatabase
 from redrive.postgres.columns import Column
 from redrive.postgres.findings import Finding
 
-_WHOLE = ("integer", "bigint", "numeric")
-_COUNT = ("smallint", *_WHOLE)
-_TIME = ("timestamp with time zone",)
+_WHOLE = ("integer", "bigint")
 #: A time without a zone is written and read in the session's, which may not be the workers'.
-_ZONELESS = "timestamp without time zone"
-#: What the columns have to be, by their default names; all others may be anything, and are read as texts.
-_KINDS = {
-    "id": _WHOLE,
-    "original_id": _WHOLE,
-    "attempts": _COUNT,
-    "max_attempts": _COUNT,
-    "run_after": _TIME,
-    "failed_at": _TIME,
-    "created_at": _TIME,
+_TIMES = ("timestamp with time zone", "timestamp without time zone")
+#: What columns have to be, by their default names: statements compare them with such values, and write them.
+_NEEDED = {"id": _WHOLE, "original_id": _WHOLE, "run_after": _TIMES, "created_at": _TIMES}
+#: What they are meant to be; of other types they are read as well as can be.
+_MEANT = {
+    "attempts": ("smallint", *_WHOLE),
+    "max_attempts": ("smallint", *_WHOLE),
+    "run_after": _TIMES[:1],
+    "created_at": _TIMES[:1],
+    "failed_at": _TIMES[:1],
 }
+_TEXTS = ("error_class", "error_msg", "stacktrace", "failed_by")
 #: What is read and not written: a job that goes back is in nobody's hands.
 _ONLY_READ = "locked_at"
 
@@ -75,8 +74,8 @@ def check_columns(
     if any(one.missing for one in tables):
         return
     for one in tables:
-        yield _kinds(one)
-        yield _zones(one)
+        yield _needed_types(one)
+        yield _meant_types(one)
     for source, target in ((dead, jobs), (dead, parked), (parked, jobs)):
         yield _values_fit(source, target, casts)
     yield _nothing_else_needed(
@@ -98,31 +97,32 @@ def _missing(table: Table) -> Finding:
     )
 
 
-def _kinds(table: Table) -> Finding:
-    unfit = []
-    for one, name in table.called.items():
-        column = table.columns[name]
-        kinds = _KINDS.get(one)
-        if kinds and column.kind not in kinds and not _is_zoneless(one, column):
-            unfit.append(f"{name} is {column.kind}, and has to be {' or '.join(kinds)}")
+def _needed_types(table: Table) -> Finding:
+    unfit = _others(table, _NEEDED)
     return Finding(what=f"types of {table.name}", is_well=not unfit, advice="; ".join(unfit))
 
 
-def _is_zoneless(one: str, column: Column) -> bool:
-    return _KINDS.get(one) is _TIME and column.kind == _ZONELESS
-
-
-def _zones(table: Table) -> Finding:
-    zoneless = [
-        name for one, name in table.called.items() if _is_zoneless(one, table.columns[name])
+def _meant_types(table: Table) -> Finding:
+    unfit = _others(table, _MEANT)
+    unfit += [
+        f"{name} is {table.columns[name].kind}, and not text"
+        for one, name in table.called.items()
+        if one in _TEXTS and not table.columns[name].is_text
     ]
     return Finding(
-        what=f"time zones of {table.name}",
-        is_well=not zoneless,
-        advice=f"{', '.join(zoneless)}: without a zone each session reads and writes it in its own, the re-driver's most"
-        " likely in UTC; make it timestamptz, or see that all are in UTC",
+        what=f"usual types of {table.name}",
+        is_well=not unfit,
+        advice=f"{'; '.join(unfit)}: read as well as can be; a time without a zone is taken for the session's own, most likely UTC",
         is_needed=False,
     )
+
+
+def _others(table: Table, kinds: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        f"{name} is {table.columns[name].kind}, and not {' or '.join(kinds[one])}"
+        for one, name in table.called.items()
+        if one in kinds and table.columns[name].kind not in kinds[one]
+    ]
 
 
 def _values_fit(source: Table, target: Table, casts: Set[tuple[str, str]]) -> Finding:

@@ -31,7 +31,8 @@ from {kept} d where d.{d_id} = any(%(rows)s)
 """
 
 #: `content` (see `_WHOLE`), `trail`, `now`, `known` (the parking lot's columns) -> the row that is parked by this, now or
-#: before, or the columns that the parking lot lacks: then nothing was done. Who is in the DLQ stays there.
+#: before; the columns that the parking lot lacks: then nothing was done; whether its number was in the DLQ or the parking
+#: lot before, where it stays.
 _RESTORE = """
 with asked as (
   select (c ->> {d_id_text})::bigint as our_row, c as our_content from cast(%(content)s as jsonb) c
@@ -48,11 +49,12 @@ with asked as (
   on conflict ({d_id}) do nothing
   returning {d_id} as our_row
 )
-select our_row::bigint, null::text[] from placed
-union
-select d.{d_id}::bigint, null from {parked} d join asked a on a.our_row = d.{d_id} where d.redrive_trail = %(trail)s
-union
-select null, our_columns from unknown where our_columns is not null
+select coalesce((select p.our_row from placed p),
+                (select d.{d_id} from {parked} d where d.{d_id} = a.our_row and d.redrive_trail = %(trail)s)),
+       (select u.our_columns from unknown u),
+       exists (select 1 from {dead} d where d.{d_id} = a.our_row)
+       or exists (select 1 from {parked} d where d.{d_id} = a.our_row)
+from asked a
 """
 
 
@@ -95,14 +97,19 @@ class Rows:
             "columns": sql.SQL(", ").join(_name(column) for column in columns),
             "values": sql.SQL(", ").join(_value(column) for column in columns),
         }
-        rows = self._database.run(_CALL, self._statement(_RESTORE, names), parameters)
-        if not rows:
-            detail = "a row of its number is in the DLQ or the parking lot"
-            raise CallFailed(_CALL, "StillThere", detail)
-        row, unknown = rows[0]
+        statement = self._statement(_RESTORE, names)
+        ((row, unknown, is_there),) = self._database.run(_CALL, statement, parameters)
+        if row is not None:
+            return int(row)
         if unknown:
             raise CallFailed(_CALL, "NoSuchColumn", self._advice(unknown))
-        return int(row)
+        if is_there:
+            detail = "a row of its number is in the DLQ or the parking lot"
+            raise CallFailed(_CALL, "StillThere", detail)
+        detail = (
+            "a trigger keeps it out of the parking lot, or somebody put it there at the same moment"
+        )
+        raise CallFailed(_CALL, "InsertSwallowed", detail)
 
     def _of(self, table: str) -> list[Column]:
         if table not in self._columns:

@@ -83,8 +83,8 @@ def _hides_nothing(database: Database, table: str) -> Finding:
     return Finding(
         what=f"all rows of {table}",
         is_well=not _ask(database, _HIDES_ROWS, table),
-        advice="row level security hides rows from the role, or refuses them: a job that it can't see looks done. Give it "
-        "`bypassrls`, or leave the table without",
+        advice="row level security keeps rows from the role, and what it can't see looks gone: give it `bypassrls`, or "
+        "leave the table without",
     )
 
 
