@@ -8,6 +8,7 @@ from redrive.core.circuit import State
 from redrive.core.report import Outcome
 from redrive.postgres.batches import Batches
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.letters import Handle
 from redrive.postgres.migration import ROLE
 from redrive.postgres.refusals import About, StatementRefused, about
 from redrive.postgres.source import JobsSource
@@ -251,26 +252,41 @@ def test_one_good_letter_is_found_among_many_that_are_refused(bench, good):
     assert bench.rows("select count(*) from jobs") == [(0,)]
 
 
-def test_letters_that_take_all_the_time_there_is_end_with_one_that_is_alone(bench):
-    """Each statement takes half a minute: a pass has few of them, and every letter is answered for."""
+@pytest.mark.parametrize(
+    ("slow", "tried", "refused"),
+    [
+        ({1}, [10, 5, 2, 1, 1, 3, 5], ["dlq-1"]),
+        ({10}, [10, 5, 5, 2, 3, 1, 2, 1, 1], ["dlq-10"]),
+        (set(range(1, 11)), [10, 5, 2, 1, 1], ["dlq-1", "dlq-2"]),
+    ],
+    ids=["the first", "the last", "all"],
+)
+def test_a_letter_that_takes_all_the_time_there_is_is_found_and_the_others_go(
+    bench, slow, tried, refused
+):
+    """A statement with it takes half a minute. Where all do, few are begun; and every letter is answered for."""
     bench.die(*range(10))
     letters = bench.outgoing(
         DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
     )
-    tried = []
+    sizes = []
 
     def move(some):
-        tried.append(len(some))
+        sizes.append(len(some))
+        rows = {Handle.of(one.letter).row for one in some}
+        if rows.isdisjoint(slow):
+            return {row: f"job-{row}" for row in rows}
         bench.clock.advance(30)
         raise StatementRefused("Move", "QueryCanceled", "too long", sqlstate="57014", context="")
 
     batches = Batches("Move", move, clock=lambda: bench.clock.now().timestamp())
     batches.run(letters)
 
-    assert tried == [10, 5, 2, 1]
-    assert [one.letter.message_id for one, _ in batches.refused] == ["dlq-1"]
-    assert [one.code for one in batches.sent.faults] == ["NotTried"] * 9
-    assert batches.is_over
+    assert sizes == tried
+    assert [one.letter.message_id for one, _ in batches.refused] == refused
+    assert len(batches.sent.new_ids) == 10 - len(slow)
+    assert {one.code for one in batches.sent.faults} == ({"NotTried"} if len(slow) > 1 else set())
+    assert len(batches.sent.faults) + len(refused) + len(batches.sent.new_ids) == 10
 
 
 def test_a_lock_is_a_moments_trouble(bench):
