@@ -6,9 +6,11 @@ import pytest
 
 from redrive.core.circuit import State
 from redrive.core.report import Outcome
+from redrive.postgres.batches import Batches
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.letters import Handle
 from redrive.postgres.migration import ROLE
-from redrive.postgres.refusals import About, about
+from redrive.postgres.refusals import About, StatementRefused, about
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 
@@ -223,6 +225,68 @@ def test_what_is_tried_to_learn_of_the_table_leaves_nothing(bench):
     assert sent.bounced == {"dlq-2": "CheckViolation (jobs_payload_check)"}
     assert (bench.payloads("jobs_dlq"), bench.payloads("jobs")) == (["good", "bad"], [])
     assert bench.rows("select count(*) from jobs_redriven") == [(0,)]
+
+
+@pytest.mark.parametrize("good", [1, 50, 500, 1000])
+def test_one_good_letter_is_found_among_many_that_are_refused(bench, good):
+    """Wherever it is: passes try others each time."""
+    bench.owner.execute(REFUSES_ONE["a check"])
+    bench.owner.execute(
+        "insert into jobs_dlq (id, payload) select n, case when n = %s then '1' else '\"bad\"' end::jsonb"
+        " from generate_series(1, 1000) n where n = %s or n %% 25 = 0",
+        (good, good),
+    )
+    jobs = JobsSource(bench.database, QUEUE, bench.clock.now)
+    dlq = DeadLetters(bench.database, bench.clock.now)
+    bad = bench.outgoing(
+        [one for one in dlq.receive(100, hidden_for=A_MINUTE) if one.message_id != f"dlq-{good}"]
+    )[:10]
+
+    answers = []
+    for _ in range(30):
+        answers.append(len(jobs.deliver(bad).bounced))
+        bench.clock.advance(60)
+
+    assert set(answers) <= {0, 10}
+    assert 10 in answers
+    assert bench.rows("select count(*) from jobs") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("slow", "tried", "refused"),
+    [
+        ({1}, [10, 5, 2, 1, 1, 3, 5], ["dlq-1"]),
+        ({10}, [10, 5, 5, 2, 3, 1, 2, 1, 1], ["dlq-10"]),
+        (set(range(1, 11)), [10, 5, 2, 1, 1], ["dlq-1", "dlq-2"]),
+    ],
+    ids=["the first", "the last", "all"],
+)
+def test_a_letter_that_takes_all_the_time_there_is_is_found_and_the_others_go(
+    bench, slow, tried, refused
+):
+    """A statement with it takes half a minute. Where all do, few are begun; and every letter is answered for."""
+    bench.die(*range(10))
+    letters = bench.outgoing(
+        DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
+    )
+    sizes = []
+
+    def move(some):
+        sizes.append(len(some))
+        rows = {Handle.of(one.letter).row for one in some}
+        if rows.isdisjoint(slow):
+            return {row: f"job-{row}" for row in rows}
+        bench.clock.advance(30)
+        raise StatementRefused("Move", "QueryCanceled", "too long", sqlstate="57014", context="")
+
+    batches = Batches("Move", move, clock=lambda: bench.clock.now().timestamp())
+    batches.run(letters)
+
+    assert sizes == tried
+    assert [one.letter.message_id for one, _ in batches.refused] == refused
+    assert len(batches.sent.new_ids) == 10 - len(slow)
+    assert {one.code for one in batches.sent.faults} == ({"NotTried"} if len(slow) > 1 else set())
+    assert len(batches.sent.faults) + len(refused) + len(batches.sent.new_ids) == 10
 
 
 def test_a_lock_is_a_moments_trouble(bench):

@@ -18,9 +18,9 @@ _NOT_THERE_DETAIL = "it is locked, or gone, or a trigger keeps it in its table"
 #: Code of what was not begun any more.
 NOT_TRIED = "NotTried"
 
-#: No further statement is begun so long after the first. Four that take all the time that they may have, are begun within
-#: it: by halves, one letter among ten is alone then.
-LONGEST = timedelta(seconds=100)
+#: No further statement is begun so long after the first. Where four of them took all the time that a statement has, one
+#: letter of ten is alone by halves, and there is a moment left for the others.
+LONGEST = timedelta(seconds=125)
 
 #: Moves letters in one statement; the new id of each by its row. Raises CallFailed.
 Move = Callable[[Sequence[Outgoing]], dict[int, str]]

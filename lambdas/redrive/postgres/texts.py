@@ -203,12 +203,14 @@ with numbered as materialized (
 select n.our_job from numbered n join sent s using (our_job)
 """
 
-#: `rows` -> ten others at the most, from all over the table.
+#: `rows`, `turn` -> ten others at the most: the first, the last, and eight from between, others at each turn from 0 to 1.
 _OTHERS = """
 select row_id::bigint
-from (select min(e.{d_id}) as first, max(e.{d_id}) as last from <table> e) ends, generate_series(0, 9) as ninths,
+from (select min(e.{d_id})::numeric as first, max(e.{d_id})::numeric as last from <table> e) ends,
+     (select case one when 0 then 0 when 9 then 1 else (one - 1 + %(turn)s::numeric) / 8 end as place
+      from generate_series(0, 9) one) places,
      lateral (select d.{d_id} as row_id from <table> d
-              where d.{d_id} >= (ends.first + (ends.last::numeric - ends.first) * ninths / 9)::bigint
+              where d.{d_id} >= (ends.first + (ends.last - ends.first) * places.place)::bigint
                 and d.{d_id} <> all(%(rows)s)
               order by d.{d_id} limit 1) other
 group by row_id

@@ -11,6 +11,9 @@ from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
 from redrive.postgres.refusals import About, StatementRefused
 
+#: Its multiples, less what is whole, are spread as evenly as any number's.
+_GOLDEN = 0.618033988749895
+
 
 def takes_another(
     database: Database,
@@ -20,13 +23,14 @@ def takes_another(
 ) -> bool:
     """Whether anything would go in that is none of these, all of one table. Of what is tried, nothing stays.
 
-    Ten letters are tried at the most, from all over their table, and none once `is_over` says so.
+    Ten letters are tried at the most, from all over their table, others each time, and none once `is_over` says so.
     """
     handles = [Handle.of(one.letter) for one in refused]
     is_parked, known = handles[0].is_parked, database.statements
     others = known.others_parked if is_parked else known.others_dead
     try:
-        rows = database.run("FindOthers", others, {"rows": [one.row for one in handles]})
+        asked = {"rows": [one.row for one in handles], "turn": _turn(now)}
+        rows = database.run("FindOthers", others, asked)
         if not rows:
             return bool(database.rehearse("TryJob", known.try_job, {"now": now}))
         return any(
@@ -34,6 +38,11 @@ def takes_another(
         )
     except CallFailed:
         return False
+
+
+def _turn(now: datetime) -> float:
+    """From 0 to 1, and far from that of the minutes before: so passes do not try the same letters again and again."""
+    return now.timestamp() / 60 * _GOLDEN % 1
 
 
 def _would_go(database: Database, row: int, now: datetime, *, is_parked: bool) -> bool:
