@@ -51,14 +51,17 @@ create table jobs_dlq (
 
 
 class PostgresServer:
-    """One server with its data below `directory`, whose path must be short: it is a socket's."""
+    """One server with its data below `directory`, whose path must be short: it is a socket's.
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    `installed` is where its `bin` is, else the package's is taken.
+    """
+
+    def __init__(self, directory: Path, *options: str, installed: Path | None = None) -> None:
         self.directory = directory
         self._options = (*_OPTIONS, *options)
         self._data = directory / "data"
         self._process: subprocess.Popen[bytes] | None = None
-        self._bin = _binaries(directory)
+        self._bin = _within_reach(installed or _of_the_package(), directory) / "bin"
         self._as = {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
         if self._as:
             os.chown(directory, NOBODY, NOBODY)
@@ -158,16 +161,19 @@ def running_postgres(*options: str) -> Iterator[PostgresServer]:
         shutil.rmtree(directory)
 
 
-def _binaries(directory: Path) -> Path:
-    """Where the server's programs are; copied to `directory` where the user that runs them could not get at them."""
+def _of_the_package() -> Path:
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise RuntimeError(f"{PACKAGE} is not installed")
-    installed = Path(spec.origin).parent / "pginstall"
-    may_pass = all(one.stat().st_mode & stat.S_IXOTH for one in installed.parents)
+    return Path(spec.origin).parent / "pginstall"
+
+
+def _within_reach(installed: Path, directory: Path) -> Path:
+    """Where the server's files are; copied to `directory` where the user that runs them could not get at them."""
+    may_pass = all(one.stat().st_mode & stat.S_IXOTH for one in installed.resolve().parents)
     if os.geteuid() != 0 or may_pass:
-        return installed / "bin"
+        return installed
     copied = directory / "pginstall"
     if not copied.exists():
         shutil.copytree(installed, copied, symlinks=True)
-    return copied / "bin"
+    return copied

@@ -11,10 +11,16 @@ import psycopg
 from redrive.aws.calls import naming
 from redrive.databases import JobsDatabase
 from redrive.errors import CallFailed
+from redrive.postgres.certificates import authorities_of, explain
 from redrive.postgres.database import Connection, Database
 
 #: A server that does not answer must not eat the pass.
 CONNECT_TIMEOUT_SECONDS = 5
+
+#: What a person's environment or service file would say otherwise. With a Kerberos ticket libpq would take its encryption
+#: for TLS, and verify nobody; options may lead to tables of another schema.
+#: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-GSSENCMODE
+_NOT_FROM_OUTSIDE = {"gssencmode": "disable", "ssl_min_protocol_version": "TLSv1.2", "options": ""}
 
 
 def open_database(place: JobsDatabase, make_client: Callable[[str], Any]) -> Database:
@@ -45,10 +51,19 @@ class Connector:
             return self._connect()
 
     def _connect(self) -> Connection:
+        try:
+            return self._open(self._credentials())
+        except psycopg.OperationalError as error:
+            why = explain(self._place, str(error), CONNECT_TIMEOUT_SECONDS)
+            if why is None:
+                raise
+            raise psycopg.OperationalError(why) from error
+
+    def _open(self, credentials: dict[str, str]) -> Connection:
         place = self._place
-        parameters: dict[str, Any] = {"sslmode": place.sslmode, **self._credentials()}
+        parameters: dict[str, Any] = {"sslmode": place.sslmode, **_NOT_FROM_OUTSIDE, **credentials}
         if place.sslmode != "disable":
-            parameters["sslrootcert"] = place.sslrootcert
+            parameters["sslrootcert"] = authorities_of(place)
         return psycopg.connect(
             host=place.host,
             port=place.port,
