@@ -401,6 +401,26 @@ def test_a_delete_that_is_broken_off_keeps_what_the_ledger_knew(desk, bench):
     assert bench.payloads("jobs_parked") == ["a"]
 
 
+def test_a_replay_says_whom_the_table_refuses_and_the_others_go(desk, bench):
+    bench.owner.execute("alter table jobs add constraint small check (payload::text::int < 3)")
+    desk.park(1, 2, 3)
+
+    ran = desk("replay", "--all", "--yes", "--json")
+
+    assert (ran.code, ran.json["failed"]) == (3, {"orders: CheckViolation (small)": 1})
+    assert (sorted(bench.payloads("jobs")), bench.payloads("jobs_parked")) == ([1, 2], [3])
+
+
+def test_a_replay_says_why_the_table_takes_nobody(desk, bench):
+    bench.owner.execute("alter table jobs add region text not null")
+    desk.park(1, 2, 3)
+
+    ran = desk("replay", "--all", "--yes", "--json")
+
+    assert (ran.code, ran.json["failed"]) == (1, {"RedriveLetters: NotNullViolation": 3})
+    assert bench.payloads("jobs_parked") == [1, 2, 3]
+
+
 def test_a_letter_whose_delete_was_lost_is_not_imported_beside_itself(desk, bench):
     bench.die("a")
     desk("export", "kept.jsonl", "--from-dlq")

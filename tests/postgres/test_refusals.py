@@ -61,6 +61,18 @@ BROKEN = {
         guard("jobs", "raise exception 'too late';", "after insert", "constraint trigger"),
         "drop trigger guard on jobs",
     ),
+    "refused deletes": (
+        guard("jobs_dlq", "raise exception 'keep it';", "before delete"),
+        "drop trigger guard on jobs_dlq",
+    ),
+    "no notes": (
+        "revoke insert on jobs_redriven from smart_redriver",
+        f"grant insert on jobs_redriven to {ROLE}",
+    ),
+    "all that there is": (
+        "alter table jobs add check (payload ? 'region')",
+        "alter table jobs drop constraint jobs_payload_check",
+    ),
     "no deletes": (
         "create rule guard as on delete to jobs_dlq do instead nothing",
         "drop rule guard on jobs_dlq",

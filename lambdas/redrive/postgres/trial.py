@@ -1,4 +1,7 @@
-"""Whether a table of jobs takes anybody: other letters are tried, and rolled back. Where there is none, an empty job is."""
+"""Whether a table of jobs takes anybody: other letters are tried, and rolled back.
+
+Where a letter is all that there is, a job with nothing in it has to do.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def takes_another(
         asked = {"rows": [one.row for one in handles], "turn": _turn(now)}
         rows = database.run("FindOthers", others, asked)
         if not rows:
-            return bool(database.rehearse("TryJob", known.try_job, {"now": now}))
+            return len(handles) == 1 and _would_take_a_job(database, handles[0], now)
         return any(
             not is_over() and _would_go(database, row, now, is_parked=is_parked) for (row,) in rows
         )
@@ -43,6 +46,16 @@ def takes_another(
 def _turn(now: datetime) -> float:
     """From 0 to 1, and far from that of the minutes before: so passes do not try the same letters again and again."""
     return now.timestamp() / 60 * _GOLDEN % 1
+
+
+def _would_take_a_job(database: Database, alone: Handle, now: datetime) -> bool:
+    """Whether a job with nothing in it would go in, and nothing but that keeps the letter where it is. Raises CallFailed."""
+    known = database.statements
+    delete = known.delete_parked if alone.is_parked else known.delete_dead
+    return bool(
+        database.rehearse("TryJob", known.try_job, {"now": now})
+        and database.rehearse("TryLetter", delete, {"rows": [alone.row]})
+    )
 
 
 def _would_go(database: Database, row: int, now: datetime, *, is_parked: bool) -> bool:
