@@ -217,6 +217,22 @@ def test_the_first_letter_of_all_keeps_no_other_from_going(bench, broken):
     assert bench.rows("select count(*) from jobs where id <> 1000") == [(0,)]
 
 
+def test_what_a_table_took_before_does_not_speak_for_it_for_long(bench):
+    """An environment of Lambda keeps its adapters from pass to pass."""
+    tools = bench.tools()
+    bench.die("a")
+    assert bench.run_pass(tools=tools, base_delay_seconds=0).redriven == 1
+    bench.owner.execute(BROKEN["a new column"][0].replace("not null", "not null default ''"))
+    bench.owner.execute("alter table jobs alter region drop default")
+    bench.clock.advance(60)
+    bench.die("b", "c")
+
+    report = bench.run_pass(tools=tools, base_delay_seconds=0)
+
+    assert (report.redriven, report.outcome) == (0, Outcome.REFUSED)
+    assert known_of(bench, "dlq-2", "dlq-3") == {}
+
+
 def test_a_pass_goes_on_past_a_letter_that_is_refused(bench):
     bench.owner.execute(REFUSES_ONE["a check"])
     bench.die("bad", *range(250))

@@ -17,6 +17,9 @@ from redrive.postgres.trial import takes_another
 
 _CALL = "RedriveLetters"
 
+#: What the table took so lately speaks for it. It may change at any moment, and this object outlives a pass.
+_LATELY = timedelta(minutes=1)
+
 
 class JobsSource:
     """A table of jobs, with its workers. `name` is what circuit and trails call it.
@@ -32,7 +35,7 @@ class JobsSource:
     def __init__(self, database: Database, name: str, clock: Callable[[], datetime]) -> None:
         self._database = database
         self._clock = clock
-        self._has_taken_some = False
+        self._took_some_at: datetime | None = None
         self.name = name
 
     def facts(self) -> QueueFacts:
@@ -74,11 +77,12 @@ class JobsSource:
 
     def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:
         """What it means for letters that they were refused: whether that was their own fault, others tell."""
-        sent = Sent()
-        self._has_taken_some |= bool(batches.sent.new_ids)
+        sent, now = Sent(), self._clock()
+        if batches.sent.new_ids:
+            self._took_some_at = now
+        has_taken_some = self._took_some_at is not None and now - self._took_some_at < _LATELY
         is_theirs = bool(batches.refused) and (
-            self._has_taken_some
-            or takes_another(self._database, some, self._clock(), lambda: batches.is_over)
+            has_taken_some or takes_another(self._database, some, now, lambda: batches.is_over)
         )
         for one, why in batches.refused:
             if is_theirs:
