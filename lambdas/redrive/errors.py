@@ -5,6 +5,7 @@ A lost race is no error: it is ``None`` or ``False`` in the answer of the call t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from redrive.fault_codes import CONTENT_FAULTS, TRANSIENT_FAULTS
 
@@ -67,6 +68,17 @@ class EntryFault:
     code: str
     detail: str = ""
     is_of_target: bool = False
+
+    @classmethod
+    def of(cls, failed: CallFailed, key: str, *, is_of_target: bool = False) -> Self:
+        """What a call that failed as a whole means for one of its entries."""
+        return cls(
+            call=failed.call,
+            key=key,
+            code=failed.code,
+            detail=failed.detail,
+            is_of_target=is_of_target,
+        )
 
     @property
     def is_of_content(self) -> bool:

@@ -54,10 +54,7 @@ def batch(
         with naming(call):
             answer = request(Entries=numbered)
     except CallFailed as failed:
-        faults = {
-            index: EntryFault(call=call, key=key, code=failed.code, detail=failed.detail)
-            for index, key in enumerate(keys)
-        }
+        faults = {index: EntryFault.of(failed, key) for index, key in enumerate(keys)}
         return BatchAnswer(faults=faults, failed_as_a_whole=True)
     accepted = {int(one["Id"]): one.get("MessageId", "") for one in answer.get("Successful", ())}
     refused = {int(one["Id"]): one for one in answer.get("Failed", ())}

@@ -74,11 +74,9 @@ def deliver_one_by_one(
 
 def _same_for(outgoing: Sequence[Outgoing], failed: CallFailed) -> list[EntryFault]:
     return [
-        EntryFault(
-            call=failed.call,
-            key=one.letter.message_id,
-            code=failed.code,
-            detail=failed.detail,
+        EntryFault.of(
+            failed,
+            one.letter.message_id,
             is_of_target=failed.code not in (NOT_TRIED, *CONTENT_FAULTS),
         )
         for one in outgoing

@@ -69,15 +69,7 @@ class QueueTarget:
         try:
             sent.add(_with_bounces(self._its_queue().send(messages)))
         except CallFailed as failed:
-            sent.faults += [
-                EntryFault(
-                    call=failed.call,
-                    key=one.letter.message_id,
-                    code=failed.code,
-                    detail=failed.detail,
-                )
-                for one in messages
-            ]
+            sent.faults += [EntryFault.of(failed, one.letter.message_id) for one in messages]
         return sent
 
     def facts(self) -> QueueFacts:

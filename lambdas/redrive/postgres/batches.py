@@ -67,7 +67,7 @@ class Batches:
         if not isinstance(failed, StatementRefused):
             self._failed(some, failed)
         elif len(some) > 1 and failed.may_be_one:
-            self.sent.healed.append(fault_of(some[0], failed))
+            self.sent.healed.append(EntryFault.of(failed, some[0].letter.message_id))
             half = len(some) // 2
             for part in (some[:half], some[half:]):
                 if self.is_over:
@@ -82,7 +82,9 @@ class Batches:
     def _failed(
         self, some: Sequence[Outgoing], failed: CallFailed, *, is_of_target: bool = False
     ) -> None:
-        self.sent.faults += [fault_of(one, failed, is_of_target=is_of_target) for one in some]
+        self.sent.faults += [
+            EntryFault.of(failed, one.letter.message_id, is_of_target=is_of_target) for one in some
+        ]
 
 
 def by_table(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
@@ -91,14 +93,3 @@ def by_table(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
         some = [one for one in outgoing if Handle.of(one.letter).is_parked is is_parked]
         if some:
             yield some
-
-
-def fault_of(one: Outgoing, failed: CallFailed, *, is_of_target: bool = False) -> EntryFault:
-    """What a failed statement means for one of its letters."""
-    return EntryFault(
-        call=failed.call,
-        key=one.letter.message_id,
-        code=failed.code,
-        detail=failed.detail,
-        is_of_target=is_of_target,
-    )

@@ -14,7 +14,7 @@ from redrive.core.letter import Letter
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CallFailed, EntryFault
-from redrive.postgres.batches import Batches, fault_of
+from redrive.postgres.batches import Batches
 from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
 from redrive.postgres.pages import Pages
@@ -93,9 +93,14 @@ class DeadLetters:
         try:
             there = self.still_there(letters)
         except CallFailed as failed:
-            return [_fault("DeleteLetters", one, failed.code, failed.detail) for one in letters]
+            return [EntryFault.of(failed, one.message_id) for one in letters]
         return [
-            _fault("DeleteLetters", one, "StillThere", "its row is in the table")
+            EntryFault(
+                call="DeleteLetters",
+                key=one.message_id,
+                code="StillThere",
+                detail="its row is in the table",
+            )
             for one in letters
             if one.message_id in there
         ]
@@ -123,9 +128,7 @@ class DeadLetters:
             self._database.run("HoldLetters", known.hold, parameters)
             self._database.run("ForgetHolds", known.forget_holds, {"before": now - _HOLDS_KEPT})
         except CallFailed as failed:
-            return [
-                _fault("HoldLetters", one, failed.code, failed.detail) for one, _ in held.values()
-            ]
+            return [EntryFault.of(failed, one.message_id) for one, _ in held.values()]
         return []
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
@@ -148,7 +151,9 @@ class ParkingLot(DeadLetters):
         batches = Batches("ParkLetters", self._park)
         if outgoing:
             batches.run(outgoing)
-        batches.sent.faults += [fault_of(one, failed) for one, failed in batches.refused]
+        batches.sent.faults += [
+            EntryFault.of(failed, one.letter.message_id) for one, failed in batches.refused
+        ]
         return batches.sent
 
     def _park(self, some: Sequence[Outgoing]) -> dict[int, str]:
@@ -161,7 +166,3 @@ class ParkingLot(DeadLetters):
         }
         rows = self._database.run("ParkLetters", self._database.statements.park, parameters)
         return {row: f"parked-{row}" for (row,) in rows}
-
-
-def _fault(call: str, letter: Letter, code: str, detail: str) -> EntryFault:
-    return EntryFault(call=call, key=letter.message_id, code=code, detail=detail)

@@ -85,12 +85,12 @@ class Outcomes:
             try:
                 self._database.run("SettleJobs", known.settle, parameters)
             except CallFailed as failed:
-                faults.append(_fault(one.message_id, failed))
+                faults.append(EntryFault.of(failed, one.message_id))
         try:
             before = {"before": now - REMEMBERED}
             self._database.run("ForgetJobs", known.forget_settled, before)
         except CallFailed as failed:
-            faults.append(_fault("outcomes", failed))
+            faults.append(EntryFault.of(failed, "outcomes"))
         return faults
 
     def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:  # noqa: ARG002
@@ -135,7 +135,3 @@ class Outcomes:
             first_line=first_line(message) or None,
             permanent=is_last and error_class in self._database.place.permanent,
         )
-
-
-def _fault(key: str, failed: CallFailed) -> EntryFault:
-    return EntryFault(call=failed.call, key=key, code=failed.code, detail=failed.detail)

@@ -64,7 +64,7 @@ class PeoplesLetters(DeadLetters):
         try:
             self._database.run("DeleteLetters", statement, {"rows": rows})
         except CallFailed as failed:
-            return [_fault("DeleteLetters", one, failed.code, failed.detail) for one in letters]
+            return [EntryFault.of(failed, one.message_id) for one in letters]
         return self.delete(letters)
 
     def _make_pages(self) -> Pages:
@@ -89,7 +89,7 @@ class PeoplesLot(PeoplesLetters, ParkingLot):
             try:
                 row = self._rows.restore(one, self._clock())
             except CallFailed as failed:
-                sent.faults.append(_fault(failed.call, one.letter, failed.code, failed.detail))
+                sent.faults.append(EntryFault.of(failed, one.letter.message_id))
             else:
                 sent.new_ids[one.letter.message_id] = f"parked-{row}"
         return sent
@@ -126,7 +126,3 @@ def _by_row(letter: Letter) -> Letter:
 def _with_row(letter: Letter, content: str) -> Letter:
     row = {"DataType": "String", "StringValue": content}
     return replace(letter, attributes={**letter.attributes, ROW: row})
-
-
-def _fault(call: str, letter: Letter, code: str, detail: str) -> EntryFault:
-    return EntryFault(call=call, key=letter.message_id, code=code, detail=detail)

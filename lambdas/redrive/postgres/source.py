@@ -9,7 +9,8 @@ from redrive.core.letter import Trail
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
-from redrive.postgres.batches import Batches, by_table, fault_of
+from redrive.errors import EntryFault
+from redrive.postgres.batches import Batches, by_table
 from redrive.postgres.database import Database
 from redrive.postgres.dead_letters import COUNTED, LARGEST
 from redrive.postgres.letters import Handle, job_id
@@ -87,9 +88,9 @@ class JobsSource:
         for one, why in batches.refused:
             if is_theirs:
                 sent.bounced[one.letter.message_id] = why.answer
-                sent.healed.append(fault_of(one, why))
+                sent.healed.append(EntryFault.of(why, one.letter.message_id))
             else:
-                sent.faults.append(fault_of(one, why, is_of_target=True))
+                sent.faults.append(EntryFault.of(why, one.letter.message_id, is_of_target=True))
         return sent
 
     def _deliver(self, some: Sequence[Outgoing]) -> dict[int, str]:
