@@ -7,7 +7,8 @@ import pytest
 
 from redrive.core.outcomes import Result, parse_outcomes
 from redrive.errors import CallFailed
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import COUNTED, DeadLetters, ParkingLot
+from redrive.postgres.letters import Handle
 from redrive.postgres.outcomes import REMEMBERED, Outcomes
 from redrive.postgres.pages import PAGE
 from redrive.postgres.people import PeoplesLetters, PeoplesLot
@@ -41,13 +42,61 @@ def ids(letters):
     return [one.message_id for one in letters]
 
 
-def test_letters_come_in_the_order_of_their_ids_and_each_once(bench, dlq):
+def test_letters_come_in_the_order_of_their_ids_from_somewhere_on_and_each_once(bench, dlq):
     bench.die(*range(PAGE + 5))
 
     received = [one for _ in range(11) for one in dlq.receive(10, hidden_for=A_MINUTE)]
 
-    assert ids(received) == [f"dlq-{n}" for n in range(1, PAGE + 6)]
+    first = int(received[0].message_id.removeprefix("dlq-"))
+    around = [*range(first, PAGE + 6), *range(1, first)]
+    assert ids(received) == [f"dlq-{n}" for n in around]
     assert dlq.receive(10, hidden_for=A_MINUTE) == []
+
+
+@pytest.mark.parametrize("gap", [1, 1_000_000_000])
+def test_no_letter_is_the_first_that_each_pass_meets(bench, gap):
+    """What stays where it is, as nobody takes it, would be every canary. Numbers may have gaps."""
+    bench.owner.execute(
+        "insert into jobs_dlq (id, payload) select case when n <= 5 then n else n + %s end, '1' from generate_series(1, 10) n",
+        (gap,),
+    )
+    first = set()
+
+    for _ in range(40):
+        another = DeadLetters(bench.database, bench.clock.now)
+        first |= set(ids(another.receive(1, hidden_for=A_MINUTE)))
+        bench.clock.advance(60)
+
+    assert len(first) == 10
+
+
+def test_of_many_letters_those_at_the_end_are_begun_with_as_well(bench):
+    """Beyond what is counted, the numbers tell about where a letter is."""
+    bench.owner.execute(
+        "insert into jobs_dlq (id, payload) select n, '1' from generate_series(1, %s) n",
+        (2 * COUNTED,),
+    )
+    first = []
+
+    for _ in range(40):
+        another = DeadLetters(bench.database, bench.clock.now)
+        first += [Handle.of(one).row for one in another.receive(1, hidden_for=A_MINUTE)]
+        bench.clock.advance(60)
+
+    assert min(first) < COUNTED / 10
+    assert max(first) > 1.9 * COUNTED
+
+
+def test_letters_that_come_while_others_are_worked_through_are_met(bench, dlq):
+    bench.die("a", "b", "c")
+    bench.clock.advance(60)
+    seen = ids(dlq.receive(10, hidden_for=A_MINUTE))
+    assert dlq.receive(10, hidden_for=A_MINUTE) == []
+
+    bench.die("d")
+
+    assert sorted(seen) == ["dlq-1", "dlq-2", "dlq-3"]
+    assert ids(dlq.receive(10, hidden_for=A_MINUTE)) == ["dlq-4"]
 
 
 def test_a_letter_says_of_what_and_when_it_died_and_not_what_is_in_it(bench, dlq):
@@ -74,7 +123,7 @@ def test_a_person_is_shown_payload_and_stack_trace(bench):
 
 def test_what_is_in_hand_comes_again_when_its_time_is_up_or_it_is_released(bench, dlq):
     bench.die("a", "b", "c")
-    received = dlq.receive(10, hidden_for=A_MINUTE)
+    received = sorted(dlq.receive(10, hidden_for=A_MINUTE), key=lambda one: one.message_id)
 
     assert dlq.hide([(received[1], timedelta())]) == []
     released = dlq.receive(10, hidden_for=timedelta(hours=1))
@@ -86,7 +135,7 @@ def test_what_is_in_hand_comes_again_when_its_time_is_up_or_it_is_released(bench
 
 def test_a_held_letter_is_hidden_from_everybody_until_its_time(bench, dlq):
     bench.die("a", "b")
-    first, _ = dlq.receive(10, hidden_for=A_MINUTE)
+    (first,) = [one for one in dlq.receive(10, hidden_for=A_MINUTE) if one.message_id == "dlq-1"]
 
     assert dlq.hide([(first, timedelta(hours=2))]) == []
     assert dlq.hide([(first, timedelta(hours=1))]) == []
@@ -96,7 +145,7 @@ def test_a_held_letter_is_hidden_from_everybody_until_its_time(bench, dlq):
     assert (dlq.facts().visible, dlq.facts().in_flight) == (1, 1)
     bench.clock.advance(3600)
     later = DeadLetters(bench.database, bench.clock.now)
-    assert ids(later.receive(10, hidden_for=A_MINUTE)) == ["dlq-1", "dlq-2"]
+    assert sorted(ids(later.receive(10, hidden_for=A_MINUTE))) == ["dlq-1", "dlq-2"]
     assert (dlq.facts().visible, dlq.facts().in_flight) == (2, 0)
 
 
@@ -245,7 +294,7 @@ def test_a_parked_letter_goes_back_as_it_was(bench, dlq, lot, jobs):
 
 def test_letters_of_both_tables_go_in_one_delivery(bench, dlq, lot, jobs):
     bench.die("a", "b")
-    first, second = dlq.receive(10, hidden_for=A_MINUTE)
+    first, second = sorted(dlq.receive(10, hidden_for=A_MINUTE), key=lambda one: one.message_id)
     lot.park(bench.outgoing([first]))
     (parked,) = lot.receive(10, hidden_for=A_MINUTE)
 

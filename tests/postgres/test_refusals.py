@@ -217,6 +217,18 @@ def test_the_first_letter_of_all_keeps_no_other_from_going(bench, broken):
     assert bench.rows("select count(*) from jobs where id <> 1000") == [(0,)]
 
 
+@pytest.mark.parametrize("bad", [3, 20])
+def test_many_refused_letters_at_the_head_keep_nobody_waiting(bench, bad):
+    """They stay where they are, so that canaries have to come from elsewhere; nor does a window of theirs alone end it."""
+    bench.owner.execute(REFUSES_ONE["a check"])
+    bench.die(*["bad"] * bad, *range(100))
+
+    bench.live(steps=30)
+
+    assert {n: bench.done[n] for n in range(100)} == dict.fromkeys(range(100), 1)
+    assert bench.payloads("jobs_dlq") + bench.payloads("jobs_parked") == ["bad"] * bad
+
+
 def test_what_a_table_took_before_does_not_speak_for_it_for_long(bench):
     """An environment of Lambda keeps its adapters from pass to pass."""
     tools = bench.tools()
@@ -246,7 +258,9 @@ def test_what_is_tried_to_learn_of_the_table_leaves_nothing(bench):
     bench.owner.execute(REFUSES_ONE["a check"])
     bench.die("good", "bad")
     dlq = DeadLetters(bench.database, bench.clock.now)
-    _, bad = bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE))
+    (bad,) = bench.outgoing(
+        [one for one in dlq.receive(10, hidden_for=A_MINUTE) if one.message_id == "dlq-2"]
+    )
 
     sent = JobsSource(bench.database, QUEUE, bench.clock.now).deliver([bad])
 
@@ -294,9 +308,8 @@ def test_a_letter_that_takes_all_the_time_there_is_is_found_and_the_others_go(
 ):
     """A statement with it takes half a minute. Where all do, few are begun; and every letter is answered for."""
     bench.die(*range(10))
-    letters = bench.outgoing(
-        DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
-    )
+    received = DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
+    letters = bench.outgoing(sorted(received, key=lambda one: Handle.of(one).row))
     sizes = []
 
     def move(some):

@@ -17,7 +17,7 @@ from redrive.errors import CallFailed, EntryFault
 from redrive.postgres.batches import Batches
 from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
-from redrive.postgres.pages import Pages
+from redrive.postgres.pages import Pages, turn_of
 
 #: No row of these tables expires.
 NEVER = timedelta(days=36_500)
@@ -137,8 +137,20 @@ class DeadLetters:
 
     def _make_pages(self) -> Pages:
         known = self._database.statements
-        read = known.read_parked if self._is_parked else known.read_dead
-        return Pages(self._database, read, is_parked=self._is_parked)
+        if self._is_parked:
+            return Pages(self._database, known.read_parked, is_parked=True)
+        return Pages(self._database, known.read_dead, is_parked=False, begin=self._somewhere)
+
+    def _somewhere(self) -> int | None:
+        """A letter, another in each minute; None where there is none. Raises CallFailed.
+
+        What stays where it is, as nobody takes it or moves it, would otherwise be the first that each pass meets, and every canary.
+        """
+        parameters = {"turn": turn_of(self._clock()), "most": COUNTED}
+        ((row,),) = self._database.run(
+            "FindBeginning", self._database.statements.somewhere, parameters
+        )
+        return None if row is None else int(row)
 
 
 class ParkingLot(DeadLetters):

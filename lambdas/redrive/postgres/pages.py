@@ -7,7 +7,7 @@ that was let go brings the reading back to its place, and what else is in hand t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from threading import Lock
@@ -29,8 +29,19 @@ _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 BEFORE_ALL = -(1 << 63)
 
 
+#: Its multiples, less what is whole, are spread as evenly as any number's.
+_GOLDEN = 0.618033988749895
+
+
+def turn_of(now: datetime) -> float:
+    """From 0 to 1, and far from that of the minutes before: so passes do not try the same letters again and again."""
+    return now.timestamp() / 60 * _GOLDEN % 1
+
+
 class Pages:
     """One reading of a table by the statement `read`. Safe for threads.
+
+    `begin`: tells the row with which to begin, if any; those before it come last. Without, it is the first.
 
     `size`: of its pages; None for as much as is asked for, of which nothing waits here and grows old. `among`: of these rows alone, held ones among them; then `read` takes `rows`, too.
     """
@@ -43,7 +54,10 @@ class Pages:
         is_parked: bool,
         size: int | None = PAGE,
         among: Sequence[int] | None = None,
+        begin: Callable[[], int | None] | None = None,
     ) -> None:
+        self._begin = begin
+        self._is_before_first = False
         self._database = database
         self._read = read
         self._is_parked = is_parked
@@ -60,7 +74,7 @@ class Pages:
         with self._lock:
             self._show_again(now)
             few: list[Letter] = []
-            while len(few) < limit and (self._page or self._turn(limit - len(few), now)):
+            while len(few) < limit and (self._page or self._next_page(limit - len(few), now)):
                 letter = self._page.popleft()
                 row = Handle.of(letter).row
                 if row not in self._hidden:
@@ -74,8 +88,21 @@ class Pages:
             for row, moment in until.items():
                 self._hide(row, moment)
 
+    def _next_page(self, wanted: int, now: datetime) -> bool:
+        """Read the letters behind those that were read last, and behind the last the first; whether there are any."""
+        if self._begin is not None:
+            first, self._begin = self._begin(), None
+            self._is_before_first = first is not None
+            self._after = self._after if first is None else first - 1
+        if self._turn(wanted, now):
+            return True
+        if not self._is_before_first:
+            return False
+        # All of them once more, as some may have been let go; those in hand are left out.
+        self._is_before_first, self._after = False, BEFORE_ALL
+        return self._turn(wanted, now)
+
     def _turn(self, wanted: int, now: datetime) -> bool:
-        """Read the letters behind those that were read last; whether there are any."""
         parameters: dict[str, Any] = {
             "after": self._after,
             "limit": self._size or wanted,

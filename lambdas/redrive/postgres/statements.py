@@ -43,6 +43,7 @@ class Statements:
     park: sql.Composed
     delete_dead: sql.Composed
     delete_parked: sql.Composed
+    somewhere: sql.Composed
     try_job: sql.Composed
     others_dead: sql.Composed
     others_parked: sql.Composed

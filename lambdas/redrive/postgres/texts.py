@@ -203,6 +203,17 @@ with numbered as materialized (
 select n.our_job from numbered n join sent s using (our_job)
 """
 
+#: `turn` (from 0 to 1), `most` -> the letter at this part of the line; of more than so many, about there. Null where there is none.
+_SOMEWHERE = """
+with few as (select d.{d_id} as our_row from {dead} d order by d.{d_id} limit %(most)s),
+     counted as (select count(*) as letters from few)
+select case when letters < %(most)s
+            then (select our_row from few order by our_row offset floor(letters * %(turn)s)::bigint limit 1)
+            else (select min(d.{d_id}) + (max(d.{d_id})::numeric - min(d.{d_id})) * %(turn)s::numeric from {dead} d)
+       end::bigint
+from counted
+"""
+
 #: `rows`, `turn` -> ten others at the most: the first, the last, and eight from between, others at each turn from 0 to 1.
 _OTHERS = """
 select row_id::bigint
@@ -266,6 +277,7 @@ TEXTS: dict[str, LiteralString] = {
     "park": _PARK,
     "delete_dead": of_table("dead", _DELETE),
     "delete_parked": of_table("parked", _DELETE),
+    "somewhere": _SOMEWHERE,
     "try_job": _TRY_JOB,
     "others_dead": of_table("dead", _OTHERS),
     "others_parked": of_table("parked", _OTHERS),

@@ -12,10 +12,8 @@ from redrive.core.outgoing import Outgoing
 from redrive.errors import CallFailed
 from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
+from redrive.postgres.pages import turn_of
 from redrive.postgres.refusals import About, StatementRefused
-
-#: Its multiples, less what is whole, are spread as evenly as any number's.
-_GOLDEN = 0.618033988749895
 
 
 def takes_another(
@@ -32,7 +30,7 @@ def takes_another(
     is_parked, known = handles[0].is_parked, database.statements
     others = known.others_parked if is_parked else known.others_dead
     try:
-        asked = {"rows": [one.row for one in handles], "turn": _turn(now)}
+        asked = {"rows": [one.row for one in handles], "turn": turn_of(now)}
         rows = database.run("FindOthers", others, asked)
         if not rows:
             return len(handles) == 1 and _would_take_a_job(database, handles[0], now)
@@ -41,11 +39,6 @@ def takes_another(
         )
     except CallFailed:
         return False
-
-
-def _turn(now: datetime) -> float:
-    """From 0 to 1, and far from that of the minutes before: so passes do not try the same letters again and again."""
-    return now.timestamp() / 60 * _GOLDEN % 1
 
 
 def _would_take_a_job(database: Database, alone: Handle, now: datetime) -> bool:
