@@ -3,6 +3,7 @@
 MiniStack kills the environment whenever a handler raises; AWS keeps it warm. It does not tell a function its log
 group, as AWS does (https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html). And it cannot know
 when a handler has printed its last line, so it waits 50 ms for silence after every invocation.
+Nor is its code at /var/task: variables that name a file there are told it from the folder of the code, in which the worker starts.
 Here the worker says on stderr when it has finished, just before it answers.
 """
 
@@ -25,9 +26,13 @@ _PATIENCE_WITH_THE_LIVING_SECONDS = 60
 _ANSWER_RAISED = 'json.dumps({"status": "error", "error": str(e), "trace"'
 _ANSWER_RAISED_AND_STAYS = 'json.dumps({"status": "ok", "raised": True, "error": str(e), "trace"'
 _FIRST_LINE = "    init = json.loads(sys.stdin.readline())\n"
+_AT_TASK_ROOT = """
+    for name, value in init["env"].items():
+        init["env"][name] = value.replace("/var/task/", "")
+"""
 _STREAM_AND_FIRST_LINE = (
     f"    print({NAMES_STREAM!r} + os.environ['AWS_LAMBDA_LOG_STREAM_NAME'],"
-    f" file=sys.__stderr__, flush=True)\n{_FIRST_LINE}"
+    f" file=sys.__stderr__, flush=True)\n{_FIRST_LINE}{_AT_TASK_ROOT}"
 )
 _LAST_FLUSH = "        _real_stdout.flush()\n\nrun()"
 _END_LOG_AND_FLUSH = (

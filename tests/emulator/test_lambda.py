@@ -66,6 +66,20 @@ def test_a_function_knows_its_log_group(functions: Any, make_function: Callable[
     assert _invoke(functions, function, {}) == [f"/aws/lambda/{function}"] * 2
 
 
+def test_a_variable_that_names_a_file_at_the_task_root_leads_to_it(
+    functions: Any, make_function: Callable[..., str]
+) -> None:
+    source = """
+        import os, pathlib
+
+        def handler(event, context):
+            return pathlib.Path(os.environ["WHERE"]).is_file()
+        """
+    function = make_function(source, Environment={"Variables": {"WHERE": "/var/task/index.py"}})
+
+    assert _invoke(functions, function, {}) is True
+
+
 def test_a_log_is_searched_for_any_of_some_terms(
     aws: LocalAws, functions: Any, make_function: Callable[..., str]
 ) -> None:

@@ -51,6 +51,26 @@ def test_the_bundle_holds_every_module_of_the_function(bundled):
     assert "redrive/handler.py" in bundled
 
 
+def test_the_bundle_for_postgres_has_psycopg_with_its_libraries_the_authorities_and_no_tests(
+    tmp_path,
+):
+    authorities = tmp_path / "global-bundle.pem"
+    authorities.write_text("certificates")
+    sources = {"redrive": LAMBDAS / "redrive", "database-ca.pem": authorities}
+
+    bundle(sources, tmp_path / "bundle", bundling.POSTGRES_LOCK_FILE)
+
+    bundled = contents(tmp_path / "bundle")
+    # An ELF file names its machine in the 19th byte: 183 is AArch64.
+    libraries = {name: text[18] for name, text in bundled.items() if text[:4] == b"\x7fELF"}
+    assert {"psycopg_binary/_psycopg.cpython-314-aarch64-linux-gnu.so"} <= set(libraries)
+    assert [name for name in libraries if name.startswith("psycopg_binary.libs/libpq-")]
+    assert set(libraries.values()) == {183}
+    assert bundled["database-ca.pem"] == b"certificates"
+    assert "psycopg/__init__.py" in bundled
+    assert not [name for name in bundled if "tests" in Path(name).parts]
+
+
 def test_the_bundle_has_no_caches_and_no_notes_of_the_installer(bundled):
     names = [Path(name) for name in bundled]
 
