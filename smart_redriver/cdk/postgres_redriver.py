@@ -19,7 +19,7 @@ from redrive.settings import Settings
 from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
-from smart_redriver.cdk.postgres_alarms import make_postgres_alarms, runbook_of
+from smart_redriver.cdk.postgres_alarms import PostgresAlarms, runbook_of
 from smart_redriver.cdk.postgres_dashboard import make_postgres_dashboard
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.redriver import LONGEST_PASS, REDRIVE
@@ -103,13 +103,13 @@ class PostgresRedriver(Construct):
         schedule_ticks(self, self.function)
         self.topics = topics or shared_topics(self, key)
         monitoring = monitoring or MonitoringSettings()
-        self.alarms = make_postgres_alarms(
+        self.alarms = PostgresAlarms(
             self,
             name=name,
             function=self.function,
             monitoring=monitoring,
             topics=self.topics,
-        )
+        ).made
         if monitoring.alarms is Alarms.ALL:
             make_postgres_dashboard(
                 self,

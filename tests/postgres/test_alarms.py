@@ -74,3 +74,19 @@ def test_letters_that_wait_are_not_letters_that_stay(bench, resources):
     bench.die(*range(5))
 
     assert minutes_in_alarm(bench, resources, 75, mode=Mode.PAUSED) == {}
+
+
+REFUSES_ALL = "alter table jobs add check (payload is null) not valid"
+
+
+def test_a_circuit_that_does_not_close_is_told_while_letters_wait_and_not_after(bench, resources):
+    bench.owner.execute(REFUSES_ALL)
+    bench.die(*range(5))
+
+    waits = minutes_in_alarm(bench, resources, 90)
+    bench.owner.execute("delete from jobs_dlq")
+    gone = minutes_in_alarm(bench, resources, 90)
+
+    assert 30 <= min(waits["CircuitOpen"]) <= 45
+    assert max(waits["CircuitOpen"]) == 90
+    assert "CircuitOpen" not in gone

@@ -15,9 +15,7 @@ from redrive.errors import CallFailed
 
 #: What was to be inserted is not there: the statements that move letters divide by how often it is, and do nothing then.
 SWALLOWED = "InsertSwallowed"
-_SWALLOWED_DETAIL = (
-    "a trigger keeps rows out of the table, or changes their ids, or a check divides by zero: nothing was moved"
-)
+_SWALLOWED_DETAIL = "a trigger keeps rows out of the table, or changes their ids, or a check divides by zero: nothing was moved"
 
 
 class About(Enum):
