@@ -50,13 +50,13 @@ def test_a_prepared_database_is_well(bench):
         (
             "alter table jobs_dlq alter original_id type text",
             "types of jobs_dlq",
-            "original_id is text, and not integer or bigint",
+            "original_id is text, and not smallint or integer or bigint",
             True,
         ),
         (
             "alter table jobs alter id drop default; alter table jobs alter id type uuid using gen_random_uuid()",
             "types of jobs",
-            "id is uuid, and not integer or bigint",
+            "id is uuid, and not smallint or integer or bigint",
             True,
         ),
         (
@@ -196,6 +196,8 @@ def test_what_is_not_well_is_named_with_what_to_do(bench, harm, what, advice, is
     [
         "alter table jobs alter id type int; alter table jobs_dlq alter original_id type int, alter id type int",
         "alter table jobs alter attempts type smallint",
+        "alter table jobs alter id type smallint; alter table jobs_dlq alter original_id type smallint, alter id type smallint",
+        "revoke usage on sequence jobs_id_seq from smart_redriver; grant update on sequence jobs_id_seq to smart_redriver",
         "alter table jobs_dlq alter failed_at type timestamptz(3), alter error_class type varchar(80)",
         "create domain whole as bigint check (value > 0); alter table jobs_dlq alter original_id type whole",
         "alter table jobs alter payload type json; alter table jobs_dlq alter payload type json; "

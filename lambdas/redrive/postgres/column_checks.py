@@ -9,15 +9,15 @@ from redrive.databases import JobsDatabase
 from redrive.postgres.columns import Column
 from redrive.postgres.findings import Finding
 
-_WHOLE = ("integer", "bigint")
+_WHOLE = ("smallint", "integer", "bigint")
 #: A time without a zone is written and read in the session's, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
 #: What columns have to be, by their default names: statements compare them with such values, and write them.
 _NEEDED = {"id": _WHOLE, "original_id": _WHOLE, "run_after": _TIMES, "created_at": _TIMES}
 #: What they are meant to be; of other types they are read as well as can be.
 _MEANT = {
-    "attempts": ("smallint", *_WHOLE),
-    "max_attempts": ("smallint", *_WHOLE),
+    "attempts": _WHOLE,
+    "max_attempts": _WHOLE,
     "run_after": _TIMES[:1],
     "created_at": _TIMES[:1],
     "failed_at": _TIMES[:1],

@@ -34,7 +34,7 @@ _MAY = sql.SQL("select has_table_privilege(%(table)s, %(right)s)")
 _MAY_ON_A_COLUMN = sql.SQL("select has_any_column_privilege(%(table)s, %(right)s)")
 _MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')")
 _SEQUENCE = sql.SQL(
-    "select s is not null and has_sequence_privilege(s, 'USAGE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
+    "select s is not null and has_sequence_privilege(s, 'USAGE, UPDATE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
 )
 _TLS = sql.SQL("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
 
