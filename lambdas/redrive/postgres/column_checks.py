@@ -85,6 +85,8 @@ def check_columns(
     )
     drop = "`alter table ... alter column ... drop not null`"
     yield _nothing_else_needed(parked, "parking a letter", drop)
+    yield _nothing_generated(jobs, jobs.wanted - {jobs.called[_ONLY_READ]})
+    yield _nothing_generated(parked, parked.wanted)
     yield from _beside(jobs, dead)
     yield _parked_has_all(dead, parked)
 
@@ -150,6 +152,16 @@ def _nothing_else_needed(table: Table, what: str, advice: str) -> Finding:
         what=f"no further values needed in {table.name}",
         is_well=not needed,
         advice=f"{', '.join(needed)}: not null without a default, so that {what} would be refused; {advice}",
+    )
+
+
+def _nothing_generated(table: Table, written: Set[str]) -> Finding:
+    generated = sorted(one for one in written if table.columns[one].is_generated)
+    return Finding(
+        what=f"no generated columns to be written in {table.name}",
+        is_well=not generated,
+        advice=f"{', '.join(generated)}: generated, so that each letter would be refused; "
+        "`alter table ... alter column ... drop expression`, or name another in `columns`",
     )
 
 

@@ -12,7 +12,8 @@ from redrive.postgres.database import Database
 _COLUMNS = sql.SQL("""
 select a.attname, format_type(a.atttypid, a.atttypmod), format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null),
        t.typcategory = 'S',
-       (a.attnotnull or t.typnotnull) and not a.atthasdef and a.attidentity = '' and t.typdefault is null
+       (a.attnotnull or t.typnotnull) and not a.atthasdef and a.attidentity = '' and t.typdefault is null,
+       a.attgenerated <> ''
 from pg_attribute a join pg_type t on t.oid = a.atttypid
 where a.attrelid = to_regclass(%(table)s) and a.attnum > 0 and not a.attisdropped
 order by a.attnum
@@ -26,7 +27,7 @@ class Column(NamedTuple):
     """One column.
 
     `declared` is its type as DDL has it, `kind` the type that a domain is of, without length or precision; `has_to_be_given`:
-    an insert that does not name it is refused.
+    an insert that does not name it is refused; `is_generated`: one that names it is.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Column(NamedTuple):
     kind: str
     is_text: bool
     has_to_be_given: bool
+    is_generated: bool
 
     @property
     def is_json(self) -> bool:

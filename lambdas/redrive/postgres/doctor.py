@@ -12,6 +12,7 @@ from redrive.postgres.column_checks import Table, check_columns
 from redrive.postgres.columns import casts_of, columns_of, quoted
 from redrive.postgres.database import Database
 from redrive.postgres.findings import Finding
+from redrive.postgres.own_tables import check_own_tables
 from redrive.postgres.table_checks import check_tables
 
 #: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
@@ -36,6 +37,7 @@ _MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')
 _SEQUENCE = sql.SQL(
     "select s is not null and has_sequence_privilege(s, 'USAGE, UPDATE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
 )
+_MAY_WRITE = sql.SQL("select current_setting('transaction_read_only') = 'off'")
 _TLS = sql.SQL("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
 
 
@@ -48,10 +50,20 @@ def examine(database: Database) -> list[Finding]:
         Table(place, role, columns_of(database, getattr(place, role)))
         for role in ("jobs", "dead_letters", "parked")
     )
-    columns = [*tables, *check_columns(jobs, dead, parked, casts_of(database))]
+    columns = [
+        *tables,
+        *check_own_tables(database),
+        *check_columns(jobs, dead, parked, casts_of(database)),
+    ]
     if jobs.missing or dead.missing or parked.missing:
         return columns
-    return [*columns, *_rights(database), *check_tables(database), _tls(database)]
+    return [
+        *columns,
+        _may_write(database),
+        *_rights(database),
+        *check_tables(database),
+        _tls(database),
+    ]
 
 
 def _tables(database: Database) -> Iterator[Finding]:
@@ -111,6 +123,15 @@ def _may_look(database: Database) -> Finding:
         what=f"select of {', '.join(seen)} of {place.jobs}",
         is_well=not hidden,
         advice=f"grant it: {', '.join(hidden)}",
+    )
+
+
+def _may_write(database: Database) -> Finding:
+    return Finding(
+        what="transactions that may write",
+        is_well=_ask(database, _MAY_WRITE),
+        advice="the server is a replica, or the role or the database has `default_transaction_read_only`: name the primary, "
+        "or set it off for the role",
     )
 
 
