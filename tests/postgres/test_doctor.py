@@ -364,6 +364,21 @@ def test_a_schema_that_the_role_may_not_look_into_is_named(bench):
     )
 
 
+def test_a_table_that_is_there_and_not_seen_is_told_from_one_that_is_absent(bench):
+    bench.owner.execute(
+        "drop table jobs_held; create schema work; alter table jobs_dlq set schema work"
+    )
+    bench.owner.execute(
+        "grant usage on schema work to smart_redriver; revoke usage on schema public from public"
+    )
+
+    found = {one.what: one.advice for one in examine(bench.open())}
+
+    assert 'grant usage on schema "public" to' in found["table jobs"]
+    assert "name it work.jobs_dlq" in found["table jobs_dlq"]
+    assert found["table jobs_held"] == "run the migration"
+
+
 # What it says is so.
 
 

@@ -31,6 +31,11 @@ _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT"
 _IS_TABLE = sql.SQL(
     "select (select c.relkind in ('r', 'p') from pg_class c where c.oid = to_regclass(%(table)s))"
 )
+#: Where a table of that name is that the role does not see, and whether the schema lets it in.
+_UNSEEN = sql.SQL("""
+select n.nspname::text, has_schema_privilege(n.oid, 'USAGE') from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.relname = %(name)s and c.relkind in ('r', 'p') and n.nspname !~ '^pg_' order by 2, 1
+""")
 _MAY = sql.SQL("select has_table_privilege(%(table)s, %(right)s)")
 _MAY_ON_A_COLUMN = sql.SQL("select has_any_column_privilege(%(table)s, %(right)s)")
 _MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')")
@@ -84,8 +89,22 @@ def _is_table(database: Database, table: str) -> Finding:
             raise
         return Finding(what=what, is_well=False, advice=f"grant usage of it: {failed.detail}")
     absent = "run the migration" if is_ours else "name the table in the configuration"
-    advice = absent if is_table is None else "what has this name is no table"
+    advice = "what has this name is no table"
+    if is_table is None:
+        advice = _unseen(database, table) or absent
     return Finding(what=what, is_well=bool(is_table), advice=advice)
+
+
+def _unseen(database: Database, table: str) -> str | None:
+    """What to do where it is there, and the role's search path does not lead to it."""
+    if "." in table:
+        return None
+    rows = database.run("Examine", sql.Composed([_UNSEEN]), {"name": table})
+    for schema, may_use in rows:
+        if not may_use:
+            return f'is in schema {schema}, where the role sees nothing: grant usage on schema "{schema}" to the role'
+        return f"is in schema {schema}, and not in the role's search path: name it {schema}.{table} in the configuration"
+    return None
 
 
 def _rights(database: Database) -> Iterator[Finding]:
