@@ -379,6 +379,24 @@ def test_a_table_that_is_there_and_not_seen_is_told_from_one_that_is_absent(benc
     assert found["table jobs_held"] == "run the migration"
 
 
+def test_advice_can_be_pasted_whatever_the_case_of_names(bench):
+    bench.owner.execute(
+        'create schema "MyApp"; grant usage on schema "MyApp" to smart_redriver;'
+        'alter table jobs set schema "MyApp"; alter table "MyApp".jobs rename to "JobsQ";'
+        'alter table "MyApp"."JobsQ" rename run_after to "runAfter"; drop index if exists "MyApp".jobs_run_after_idx;'
+        'alter table "MyApp"."JobsQ" drop constraint jobs_pkey'
+    )
+
+    found = ills(bench, jobs="MyApp.JobsQ", columns={"jobs.run_after": "runAfter"})
+
+    advice = found["unique index on MyApp.JobsQ.id"][0].partition(";")[0]
+    assert advice == 'create unique index concurrently on "MyApp"."JobsQ" (id)'
+    bench.owner.execute(advice)
+    assert "unique index on MyApp.JobsQ.id" not in ills(
+        bench, jobs="MyApp.JobsQ", columns={"jobs.run_after": "runAfter"}
+    )
+
+
 # What it says is so.
 
 

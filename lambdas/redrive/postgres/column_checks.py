@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from redrive.database_names import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED
 from redrive.databases import JobsDatabase
-from redrive.postgres.columns import Column
+from redrive.postgres.columns import Column, pasted
 from redrive.postgres.findings import Finding
 
 _WHOLE = ("smallint", "integer", "bigint")
@@ -181,6 +181,6 @@ def _parked_has_all(dead: Table, parked: Table) -> Finding:
     return Finding(
         what=f"{parked.name} has the columns of {dead.name}",
         is_well=not lacks,
-        advice=f"`alter table {parked.name} {added}`: without, undo refuses rows that have a value there",
+        advice=f"`alter table {pasted(parked.name)} {added}`: without, undo refuses rows that have a value there",
         is_needed=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -56,6 +57,13 @@ def columns_of(database: Database, table: str) -> list[Column]:
 def casts_of(database: Database) -> Set[tuple[str, str]]:
     """From which type to which an insert makes values by itself. Raises CallFailed."""
     return {(one, other) for one, other in database.run("ReadCasts", sql.Composed([_CASTS]), {})}
+
+
+def pasted(name: str) -> str:
+    """The name of a table or column as a person pastes it: in quotes only where it would be another without."""
+    return ".".join(
+        one if re.fullmatch(r"[a-z_][a-z0-9_]*", one) else f'"{one}"' for one in name.split(".")
+    )
 
 
 def quoted(table: str) -> str:
