@@ -46,6 +46,8 @@ COLUMNS = (
 )
 #: What the parking lot has beside the columns of the DLQ.
 OF_PARKED = ("redrive_trail", "parked_at")
+#: What begins so is a name that statements give to values of their own, beside the columns that go along.
+_OF_STATEMENTS = "our_"
 
 
 class Clash(NamedTuple):
@@ -114,5 +116,7 @@ def carried_clashes(
     for place, one in enumerate(carried):
         if one in carried[:place]:
             yield Clash("carried", one, "each column once")
+        elif one.startswith(_OF_STATEMENTS):
+            yield Clash("carried", one, f"names that do not begin with {_OF_STATEMENTS}")
         elif other := known.get(one):
             yield Clash("carried", one, f"further columns, and not that of {other}")

@@ -50,13 +50,13 @@ def test_a_prepared_database_is_well(bench):
         (
             "alter table jobs_dlq alter original_id type text",
             "types of jobs_dlq",
-            "original_id is text, and not integer or bigint",
+            "original_id is text, and not smallint or integer or bigint",
             True,
         ),
         (
             "alter table jobs alter id drop default; alter table jobs alter id type uuid using gen_random_uuid()",
             "types of jobs",
-            "id is uuid, and not integer or bigint",
+            "id is uuid, and not smallint or integer or bigint",
             True,
         ),
         (
@@ -125,7 +125,7 @@ def test_a_prepared_database_is_well(bench):
             '`alter table jobs_parked add column "host" character varying(9)`',
             False,
         ),
-        ("alter table jobs_parked drop redrive_trail", "columns of jobs_parked", "missing: ", True),
+        ("alter table jobs_parked drop failed_by", "columns of jobs_parked", "missing: ", True),
         ("alter table jobs drop run_after", "columns of jobs", "missing: run_after", True),
         (
             "alter table jobs_dlq enable row level security",
@@ -165,9 +165,52 @@ def test_a_prepared_database_is_well(bench):
         ),
         (
             "create rule kept as on delete to jobs_parked do instead nothing",
-            "no triggers that keep rows of jobs_parked",
-            "kept",
-            False,
+            "no rules on jobs_parked",
+            "kept: with it each statement",
+            True,
+        ),
+        (
+            "create rule noted as on insert to jobs do also notify jobs",
+            "no rules on jobs",
+            "noted: with it each statement",
+            True,
+        ),
+        (
+            "alter role smart_redriver in database {name} set default_transaction_read_only = on",
+            "transactions that may write",
+            "`default_transaction_read_only`",
+            True,
+        ),
+        (
+            "alter table jobs_redriven drop original_id, drop constraint jobs_redriven_pkey",
+            "jobs_redriven as the migration makes it",
+            "missing: column original_id bigint; primary key (job_id).",
+            True,
+        ),
+        (
+            "alter table jobs_held drop constraint jobs_held_pkey",
+            "jobs_held as the migration makes it",
+            "primary key (is_parked, row_id)",
+            True,
+        ),
+        (
+            "alter table jobs_redriven_looks alter state type bytea using null",
+            "jobs_redriven_looks as the migration makes it",
+            "column state text",
+            True,
+        ),
+        (
+            "alter table jobs_parked alter redrive_trail type bytea using null, drop constraint jobs_parked_pkey",
+            "jobs_parked as the migration makes it",
+            "column redrive_trail text; primary key (id)",
+            True,
+        ),
+        (
+            "alter table jobs drop created_at; "
+            "alter table jobs add created_at timestamptz generated always as (run_after) stored",
+            "no generated columns to be written in jobs",
+            "created_at: generated",
+            True,
         ),
         (
             "insert into jobs_dlq (payload) select to_jsonb(repeat('x', 200)) from generate_series(1, 9000)",
@@ -180,7 +223,7 @@ def test_a_prepared_database_is_well(bench):
     ],
 )  # fmt: skip
 def test_what_is_not_well_is_named_with_what_to_do(bench, harm, what, advice, is_needed):
-    bench.owner.execute(harm)
+    bench.owner.execute(harm.replace("{name}", bench.name))
     database = bench.open()
 
     found = {one.what: one for one in examine(database) if not one.is_well}
@@ -196,6 +239,8 @@ def test_what_is_not_well_is_named_with_what_to_do(bench, harm, what, advice, is
     [
         "alter table jobs alter id type int; alter table jobs_dlq alter original_id type int, alter id type int",
         "alter table jobs alter attempts type smallint",
+        "alter table jobs alter id type smallint; alter table jobs_dlq alter original_id type smallint, alter id type smallint",
+        "revoke usage on sequence jobs_id_seq from smart_redriver; grant update on sequence jobs_id_seq to smart_redriver",
         "alter table jobs_dlq alter failed_at type timestamptz(3), alter error_class type varchar(80)",
         "create domain whole as bigint check (value > 0); alter table jobs_dlq alter original_id type whole",
         "alter table jobs alter payload type json; alter table jobs_dlq alter payload type json; "
@@ -319,6 +364,39 @@ def test_a_schema_that_the_role_may_not_look_into_is_named(bench):
     )
 
 
+def test_a_table_that_is_there_and_not_seen_is_told_from_one_that_is_absent(bench):
+    bench.owner.execute(
+        "drop table jobs_held; create schema work; alter table jobs_dlq set schema work"
+    )
+    bench.owner.execute(
+        "grant usage on schema work to smart_redriver; revoke usage on schema public from public"
+    )
+
+    found = {one.what: one.advice for one in examine(bench.open())}
+
+    assert 'grant usage on schema "public" to' in found["table jobs"]
+    assert "name it work.jobs_dlq" in found["table jobs_dlq"]
+    assert found["table jobs_held"] == "run the migration"
+
+
+def test_advice_can_be_pasted_whatever_the_case_of_names(bench):
+    bench.owner.execute(
+        'create schema "MyApp"; grant usage on schema "MyApp" to smart_redriver;'
+        'alter table jobs set schema "MyApp"; alter table "MyApp".jobs rename to "JobsQ";'
+        'alter table "MyApp"."JobsQ" rename run_after to "runAfter"; drop index if exists "MyApp".jobs_run_after_idx;'
+        'alter table "MyApp"."JobsQ" drop constraint jobs_pkey'
+    )
+
+    found = ills(bench, jobs="MyApp.JobsQ", columns={"jobs.run_after": "runAfter"})
+
+    advice = found["unique index on MyApp.JobsQ.id"][0].partition(";")[0]
+    assert advice == 'create unique index concurrently on "MyApp"."JobsQ" (id)'
+    bench.owner.execute(advice)
+    assert "unique index on MyApp.JobsQ.id" not in ills(
+        bench, jobs="MyApp.JobsQ", columns={"jobs.run_after": "runAfter"}
+    )
+
+
 # What it says is so.
 
 
@@ -335,6 +413,9 @@ def redriven(bench):
         "alter table jobs_dlq alter payload type text",
         "alter table jobs add tenant text not null",
         SWALLOW.format(event="insert", table="jobs"),
+        "create rule noted as on insert to jobs do also notify jobs",
+        "alter table jobs drop created_at; "
+        "alter table jobs add created_at timestamptz generated always as (run_after) stored",
     ],
 )
 def test_what_it_names_moves_no_letter(bench, harm):

@@ -104,6 +104,28 @@ def test_jobs_without_a_sequence_are_refused_by_a_sentence_before_anything_is_ma
     assert fresh.rows("select to_regclass('jobs_parked')") == [(None,)]
 
 
+def test_the_role_may_use_the_schema_that_the_tables_are_in(fresh):
+    fresh.owner.execute("revoke usage on schema public from public")
+
+    migrate(fresh)
+
+    with fresh.server.connect(fresh.name, user=migration.ROLE) as role:
+        assert role.execute("select count(*) from jobs_dlq").fetchall() == [(0,)]
+
+
+def test_what_is_printed_makes_all_but_the_index_in_one_transaction(fresh):
+    printed = str(migration.migration_of(fresh.place))
+    whole, _, index = printed.partition("commit;\n")
+    fresh.owner.execute("create table jobs_redriven_looks (a int)")
+
+    assert whole.startswith("begin;")
+    assert "create index concurrently" in index
+    with pytest.raises(psycopg.errors.DuplicateTable):
+        fresh.owner.execute(whole)
+    fresh.owner.execute("commit")
+    assert fresh.rows("select to_regclass('jobs_parked')") == [(None,)]
+
+
 def test_names_with_dollars_are_names(fresh):
     fresh.owner.execute("alter table jobs rename to a$$b")
 

@@ -170,6 +170,7 @@ def test_what_is_no_identifier_is_refused(name):
         ({"redriven": "app." + "x" * 58}, "DATABASE redriven"),
         ({"carried": ["payload"]}, "DATABASE carried"),
         ({"carried": ["locked_at"]}, "DATABASE carried"),
+        ({"carried": ["our_row"]}, "DATABASE carried"),
         ({"carried": ["parked_at"]}, "DATABASE carried"),
         ({"carried": ["tenant", "tenant"]}, "DATABASE carried"),
         ({"carried": ["body"], "columns": {"jobs_dlq.payload": "body"}}, "DATABASE carried"),

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from psycopg import sql
+from psycopg.adapt import Loader
 
 from redrive.core.outcomes import Result, parse_outcomes
 from redrive.errors import CallFailed
@@ -79,6 +81,53 @@ def test_columns_of_other_types_end_no_pass(bench, change):
 
     assert (first.redriven, first.parked, second.heard) == (2, {}, {"succeeded": 2})
     assert bench.done == {"a": 1, "bad": 1}
+
+
+@pytest.mark.parametrize("kind", ["numeric", "smallint"])
+def test_jobs_with_ids_of_other_types_are_seen_pass_after_pass(bench, kind):
+    bench.owner.execute(f"alter table jobs alter id type {kind}")
+    bench.owner.execute("insert into jobs (payload) values ('1')")
+    bench.die("a")
+
+    reports = [bench.run_pass(base_delay_seconds=0) for _ in range(3)]
+
+    assert [one.faults for one in reports] == [{}, {}, {}]
+    assert sum(one.redriven for one in reports) == 1
+
+
+SETTINGS = ["datestyle = 'German'", "datestyle = 'SQL, DMY'", "client_encoding = 'SQL_ASCII'", "client_encoding = 'LATIN1'"]  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_settings_of_a_role_change_nothing(bench, setting):
+    bench.die("é")
+    bench.owner.execute(f"alter database {bench.name} set {setting}")
+
+    first = bench.run_pass(base_delay_seconds=0)
+    bench.clock.advance(60)
+    second = bench.run_pass(base_delay_seconds=0)
+
+    assert (first.redriven, first.faults, second.faults) == (1, {}, {})
+    assert bench.payloads("jobs") == ["é"]
+
+
+def test_a_value_that_can_t_be_read_is_a_call_that_failed(bench):
+    def lie():
+        connection = bench.server.connect(bench.name)
+        connection.adapters.register_loader("int4", Unreadable)
+        return connection
+
+    database = bench.open(connect=lie)
+
+    with pytest.raises(CallFailed) as failed:
+        database.run("Read", sql.SQL("select 1").format(), {})
+
+    assert (failed.value.code, str(failed.value.__cause__)) == ("NotImplementedError", "no such")
+
+
+class Unreadable(Loader):
+    def load(self, data):
+        raise NotImplementedError("no such")
 
 
 @pytest.mark.parametrize("change", TYPES.values(), ids=TYPES)

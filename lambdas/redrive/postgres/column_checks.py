@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from redrive.database_names import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED
 from redrive.databases import JobsDatabase
-from redrive.postgres.columns import Column
+from redrive.postgres.columns import Column, pasted
 from redrive.postgres.findings import Finding
 
-_WHOLE = ("integer", "bigint")
+_WHOLE = ("smallint", "integer", "bigint")
 #: A time without a zone is written and read in the session's, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
 #: What columns have to be, by their default names: statements compare them with such values, and write them.
 _NEEDED = {"id": _WHOLE, "original_id": _WHOLE, "run_after": _TIMES, "created_at": _TIMES}
 #: What they are meant to be; of other types they are read as well as can be.
 _MEANT = {
-    "attempts": ("smallint", *_WHOLE),
-    "max_attempts": ("smallint", *_WHOLE),
+    "attempts": _WHOLE,
+    "max_attempts": _WHOLE,
     "run_after": _TIMES[:1],
     "created_at": _TIMES[:1],
     "failed_at": _TIMES[:1],
@@ -85,6 +85,8 @@ def check_columns(
     )
     drop = "`alter table ... alter column ... drop not null`"
     yield _nothing_else_needed(parked, "parking a letter", drop)
+    yield _nothing_generated(jobs, jobs.wanted - {jobs.called[_ONLY_READ]})
+    yield _nothing_generated(parked, parked.wanted)
     yield from _beside(jobs, dead)
     yield _parked_has_all(dead, parked)
 
@@ -153,6 +155,16 @@ def _nothing_else_needed(table: Table, what: str, advice: str) -> Finding:
     )
 
 
+def _nothing_generated(table: Table, written: Set[str]) -> Finding:
+    generated = sorted(one for one in written if table.columns[one].is_generated)
+    return Finding(
+        what=f"no generated columns to be written in {table.name}",
+        is_well=not generated,
+        advice=f"{', '.join(generated)}: generated, so that each letter would be refused; "
+        "`alter table ... alter column ... drop expression`, or name another in `columns`",
+    )
+
+
 def _beside(jobs: Table, dead: Table) -> Iterator[Finding]:
     if names := sorted(one.name for one in dead.beside):
         yield Finding(
@@ -169,6 +181,6 @@ def _parked_has_all(dead: Table, parked: Table) -> Finding:
     return Finding(
         what=f"{parked.name} has the columns of {dead.name}",
         is_well=not lacks,
-        advice=f"`alter table {parked.name} {added}`: without, undo refuses rows that have a value there",
+        advice=f"`alter table {pasted(parked.name)} {added}`: without, undo refuses rows that have a value there",
         is_needed=False,
     )

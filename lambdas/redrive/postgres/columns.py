@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -12,7 +13,8 @@ from redrive.postgres.database import Database
 _COLUMNS = sql.SQL("""
 select a.attname, format_type(a.atttypid, a.atttypmod), format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null),
        t.typcategory = 'S',
-       (a.attnotnull or t.typnotnull) and not a.atthasdef and a.attidentity = '' and t.typdefault is null
+       (a.attnotnull or t.typnotnull) and not a.atthasdef and a.attidentity = '' and t.typdefault is null,
+       a.attgenerated <> ''
 from pg_attribute a join pg_type t on t.oid = a.atttypid
 where a.attrelid = to_regclass(%(table)s) and a.attnum > 0 and not a.attisdropped
 order by a.attnum
@@ -26,7 +28,7 @@ class Column(NamedTuple):
     """One column.
 
     `declared` is its type as DDL has it, `kind` the type that a domain is of, without length or precision; `has_to_be_given`:
-    an insert that does not name it is refused.
+    an insert that does not name it is refused; `is_generated`: one that names it is.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Column(NamedTuple):
     kind: str
     is_text: bool
     has_to_be_given: bool
+    is_generated: bool
 
     @property
     def is_json(self) -> bool:
@@ -54,6 +57,13 @@ def columns_of(database: Database, table: str) -> list[Column]:
 def casts_of(database: Database) -> Set[tuple[str, str]]:
     """From which type to which an insert makes values by itself. Raises CallFailed."""
     return {(one, other) for one, other in database.run("ReadCasts", sql.Composed([_CASTS]), {})}
+
+
+def pasted(name: str) -> str:
+    """The name of a table or column as a person pastes it: in quotes only where it would be another without."""
+    return ".".join(
+        one if re.fullmatch(r"[a-z_][a-z0-9_]*", one) else f'"{one}"' for one in name.split(".")
+    )
 
 
 def quoted(table: str) -> str:

@@ -26,14 +26,18 @@ STATEMENT_TIMEOUT: LiteralString = "30s"
 LOCK_TIMEOUT: LiteralString = "2s"
 
 #: Row level security is told as an error: rows that it hides from us would look as if they had gone, and so succeeded.
+#: Times and texts come in the form that is read here, whatever the role or the database is set to.
 _SETTINGS: LiteralString = (
     f"set statement_timeout = '{STATEMENT_TIMEOUT}'; set lock_timeout = '{LOCK_TIMEOUT}';"
-    " set row_security = off"
+    " set row_security = off; set datestyle = 'ISO'; set client_encoding = 'UTF8'"
 )
 
 #: The connection is gone, and with it the answer; and there was none.
 LOST = "ConnectionClosedError"
 NO_CONNECTION = "EndpointConnectionError"
+
+#: What psycopg raises beside its own errors, of values that it can't write or read.
+_UNREADABLE = (TypeError, ValueError, NotImplementedError)
 
 
 class Database:
@@ -82,6 +86,8 @@ class Database:
                 return cursor.fetchall() if cursor.description else []
             except psycopg.Error as error:
                 raise _failed(call, error, connection) from error
+            except _UNREADABLE as error:
+                raise CallFailed(call, type(error).__name__, str(error)) from error
 
     @contextmanager
     def _connection(self, call: str) -> Iterator[Connection]:

@@ -12,6 +12,7 @@ from redrive.postgres.column_checks import Table, check_columns
 from redrive.postgres.columns import casts_of, columns_of, quoted
 from redrive.postgres.database import Database
 from redrive.postgres.findings import Finding
+from redrive.postgres.own_tables import check_own_tables
 from redrive.postgres.table_checks import check_tables
 
 #: What the role needs, by the table's name in `JobsDatabase`; some of it on the whole table, some on one column.
@@ -30,12 +31,18 @@ _TOO_MUCH = {"jobs": ("UPDATE", "DELETE", "TRUNCATE"), "dead_letters": ("INSERT"
 _IS_TABLE = sql.SQL(
     "select (select c.relkind in ('r', 'p') from pg_class c where c.oid = to_regclass(%(table)s))"
 )
+#: Where a table of that name is that the role does not see, and whether the schema lets it in.
+_UNSEEN = sql.SQL("""
+select n.nspname::text, has_schema_privilege(n.oid, 'USAGE') from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.relname = %(name)s and c.relkind in ('r', 'p') and n.nspname !~ '^pg_' order by 2, 1
+""")
 _MAY = sql.SQL("select has_table_privilege(%(table)s, %(right)s)")
 _MAY_ON_A_COLUMN = sql.SQL("select has_any_column_privilege(%(table)s, %(right)s)")
 _MAY_SEE = sql.SQL("select has_column_privilege(%(table)s, %(column)s, 'SELECT')")
 _SEQUENCE = sql.SQL(
-    "select s is not null and has_sequence_privilege(s, 'USAGE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
+    "select s is not null and has_sequence_privilege(s, 'USAGE, UPDATE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
 )
+_MAY_WRITE = sql.SQL("select current_setting('transaction_read_only') = 'off'")
 _TLS = sql.SQL("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
 
 
@@ -48,10 +55,20 @@ def examine(database: Database) -> list[Finding]:
         Table(place, role, columns_of(database, getattr(place, role)))
         for role in ("jobs", "dead_letters", "parked")
     )
-    columns = [*tables, *check_columns(jobs, dead, parked, casts_of(database))]
+    columns = [
+        *tables,
+        *check_own_tables(database),
+        *check_columns(jobs, dead, parked, casts_of(database)),
+    ]
     if jobs.missing or dead.missing or parked.missing:
         return columns
-    return [*columns, *_rights(database), *check_tables(database), _tls(database)]
+    return [
+        *columns,
+        _may_write(database),
+        *_rights(database),
+        *check_tables(database),
+        _tls(database),
+    ]
 
 
 def _tables(database: Database) -> Iterator[Finding]:
@@ -72,8 +89,22 @@ def _is_table(database: Database, table: str) -> Finding:
             raise
         return Finding(what=what, is_well=False, advice=f"grant usage of it: {failed.detail}")
     absent = "run the migration" if is_ours else "name the table in the configuration"
-    advice = absent if is_table is None else "what has this name is no table"
+    advice = "what has this name is no table"
+    if is_table is None:
+        advice = _unseen(database, table) or absent
     return Finding(what=what, is_well=bool(is_table), advice=advice)
+
+
+def _unseen(database: Database, table: str) -> str | None:
+    """What to do where it is there, and the role's search path does not lead to it."""
+    if "." in table:
+        return None
+    rows = database.run("Examine", sql.Composed([_UNSEEN]), {"name": table})
+    for schema, may_use in rows:
+        if not may_use:
+            return f'is in schema {schema}, where the role sees nothing: grant usage on schema "{schema}" to the role'
+        return f"is in schema {schema}, and not in the role's search path: name it {schema}.{table} in the configuration"
+    return None
 
 
 def _rights(database: Database) -> Iterator[Finding]:
@@ -111,6 +142,15 @@ def _may_look(database: Database) -> Finding:
         what=f"select of {', '.join(seen)} of {place.jobs}",
         is_well=not hidden,
         advice=f"grant it: {', '.join(hidden)}",
+    )
+
+
+def _may_write(database: Database) -> Finding:
+    return Finding(
+        what="transactions that may write",
+        is_well=_ask(database, _MAY_WRITE),
+        advice="the server is a replica, or the role or the database has `default_transaction_read_only`: name the primary, "
+        "or set it off for the role",
     )
 
 

@@ -30,8 +30,8 @@ from (select {jobs_text}::regclass::oid as jobs, {dead_text}::regclass::oid as d
 #: after how many tries. What died may have been moved on since: then its letter's own move has left its number.
 #: One snapshot, so that a worker's move from one table to the other is seen as a whole.
 _SEE_JOBS = """
-with latest as (select j.{j_id} as job from {jobs} j order by j.{j_id} desc limit %(few)s),
-     next as (select j.{j_id} as job from {jobs} j where j.{j_locked_at} is null order by j.{j_run_after} limit %(few)s),
+with latest as (select j.{j_id}::bigint as job from {jobs} j order by j.{j_id} desc limit %(few)s),
+     next as (select j.{j_id}::bigint as job from {jobs} j where j.{j_locked_at} is null order by j.{j_run_after} limit %(few)s),
      news as (select r.job_id as job from {redriven} r where r.job_id > %(after)s order by r.job_id limit %(most)s),
      open as (select r.job_id as job from {redriven} r where r.settled_at is null order by r.job_id desc limit %(most)s),
      known as (select unnest(%(seen)s::bigint[]) as job union select job from latest union select job from next

@@ -18,6 +18,9 @@ from redrive.postgres.statements import composed, names_of
 #: What the role is called where the configuration leaves its name to the secret.
 ROLE = "smart_redriver"
 
+#: The tables that it is to see, as the texts name them.
+_WITH_GRANTS = ("jobs", "dead", "parked", "held", "redriven", "looks")
+
 _TABLES = """\
 -- The re-driver takes the ids of its jobs from the sequence of yours.
 do $redriver$ begin
@@ -80,7 +83,15 @@ do $redriver$ begin
     create role {role} login;
   end if;
 end $redriver$;
-{usages}grant select ({j_id}, {j_attempts}, {j_run_after}, {j_locked_at}), insert on {jobs} to {role};
+-- It sees tables of a schema that it may use.
+do $redriver$ declare place text; begin
+  for place in select distinct relnamespace::regnamespace::text from pg_class
+               where oid in ({regclasses}) and not has_schema_privilege({role_text}, relnamespace, 'USAGE')
+  loop
+    execute format('grant usage on schema %s to %I', place, {role_text});
+  end loop;
+end $redriver$;
+grant select ({j_id}, {j_attempts}, {j_run_after}, {j_locked_at}), insert on {jobs} to {role};
 do $redriver$ begin
   execute format('grant usage on sequence %s to %I', pg_get_serial_sequence({jobs_text}, {j_id_text}), {role_text});
 end $redriver$;
@@ -106,7 +117,7 @@ create index concurrently on {dead} ({d_original_id});
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """The parts, to be run in this order by whoever owns the tables."""
+    """The parts, to be run in this order by whoever owns the tables; what is printed makes all of the first two, or nothing."""
 
     tables: str
     grants: str
@@ -114,25 +125,19 @@ class Migration:
 
     def __str__(self) -> str:
         """All of it, to be read before it is run."""
-        return "\n".join((self.tables, self.grants, self.index))
+        return f"begin;\n{self.tables}\n{self.grants}commit;\n\n{self.index}"
 
 
 def migration_of(database: JobsDatabase) -> Migration:
     """The migration for one database."""
     role = database.user or ROLE
-    schemas = sorted({one.partition(".")[0] for one in database.tables if "." in one})
-    names = names_of(database) | {
+    names = names_of(database)
+    tables = [names[f"{one}_text"] for one in _WITH_GRANTS]
+    names |= {
         "role": sql.Identifier(role),
         "role_text": sql.Literal(role),
         "j_id_named": sql.Literal(f"{database.jobs}.{database.column('jobs.id')}"),
-        "usages": sql.Composed(
-            [
-                sql.SQL("grant usage on schema {} to {};\n").format(
-                    sql.Identifier(one), sql.Identifier(role)
-                )
-                for one in schemas
-            ]
-        ),
+        "regclasses": sql.SQL(", ").join(sql.SQL("{}::regclass").format(one) for one in tables),
     }
     by_iam = database.sslmode != "disable" and not database.secret
     return Migration(

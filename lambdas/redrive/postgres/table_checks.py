@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from psycopg import sql
 
-from redrive.postgres.columns import quoted
+from redrive.postgres.columns import pasted, quoted
 from redrive.postgres.database import Database, Row
 from redrive.postgres.findings import Finding
 
@@ -27,18 +27,20 @@ _LEAVES = """
 select coalesce(nullif(array(select relid::oid from pg_partition_tree(to_regclass(%(table)s)) where isleaf), '{}'),
                 array[to_regclass(%(table)s)::oid])
 """
-#: What may keep a row from being inserted or deleted: triggers before the row, of partitions too, and rules.
+#: What may keep a row from being inserted or deleted: triggers before the row, of partitions too.
 _SWALLOWS = sql.SQL(
     """
 with tables as (select to_regclass(%(table)s)::oid as one union select unnest((<leaves>)))
 select t.tgname from pg_trigger t join tables on t.tgrelid = one
 where not t.tgisinternal and t.tgenabled in ('O', 'A') and t.tgtype::int & 3 = 3 and t.tgtype::int & %(events)s <> 0
-union
-select r.rulename from pg_rewrite r join tables on r.ev_class = one
-where r.ev_enabled in ('O', 'A') and r.ev_type::text = any(%(rules)s)
 order by 1
 """.replace("<leaves>", _LEAVES)
 )
+#: Rules of the table itself: a statement of ours is a `with`, where Postgres takes none.
+_RULES = sql.SQL("""
+select r.rulename from pg_rewrite r where r.ev_class = to_regclass(%(table)s)
+and r.ev_enabled in ('O', 'A') and r.ev_type::text = any(%(rules)s) order by 1
+""")
 
 _IS_PARTITIONED = sql.SQL("select relkind = 'p' from pg_class where oid = to_regclass(%(table)s)")
 
@@ -71,9 +73,13 @@ def check_tables(database: Database) -> Iterator[Finding]:
         yield _hides_nothing(database, table)
     for table in (place.dead_letters, place.parked):
         yield from _deletes_alone(database, table)
-    yield _swallows_nothing(database, place.jobs, _INSERT)
-    yield _swallows_nothing(database, place.dead_letters, _DELETE)
-    yield _swallows_nothing(database, place.parked, _INSERT, _DELETE)
+    for table, events in (
+        (place.jobs, [_INSERT]),
+        (place.dead_letters, [_DELETE]),
+        (place.parked, [_INSERT, _DELETE]),
+    ):
+        yield _swallows_nothing(database, table, sum(bit for bit, _ in events))
+        yield _has_no_rules(database, table, [rule for _, rule in events])
     yield from _indexes(database)
     for table in (place.jobs, place.dead_letters, place.parked):
         yield _is_analyzed(database, table)
@@ -110,15 +116,23 @@ def _deletes_alone(database: Database, table: str) -> Iterator[Finding]:
         )
 
 
-def _swallows_nothing(database: Database, table: str, *events: tuple[int, str]) -> Finding:
-    bits, rules = sum(bit for bit, _ in events), [rule for _, rule in events]
-    rows = _run(database, _SWALLOWS, table, events=bits, rules=rules)
+def _swallows_nothing(database: Database, table: str, events: int) -> Finding:
+    rows = _run(database, _SWALLOWS, table, events=events)
     names = ", ".join(name for (name,) in rows)
     return Finding(
         what=f"no triggers that keep rows of {table}",
         is_well=not rows,
         advice=f"{names}: where it keeps a row, or changes its id, no letter moves, and passes report it",
         is_needed=False,
+    )
+
+
+def _has_no_rules(database: Database, table: str, rules: list[str]) -> Finding:
+    names = ", ".join(name for (name,) in _run(database, _RULES, table, rules=rules))
+    return Finding(
+        what=f"no rules on {table}",
+        is_well=not names,
+        advice=f"{names}: with it each statement that moves letters is refused; make it a trigger, or drop it",
     )
 
 
@@ -142,6 +156,7 @@ def _indexes(database: Database) -> Iterator[Finding]:
 
 def _advice(kind: str, table: str, column: str, *, is_partitioned: bool) -> str:
     """A partitioned table has no index that is built concurrently, and none that is unique without what it is parted by."""
+    table, column = pasted(table), pasted(column)
     if not is_partitioned:
         return f"create {kind} concurrently on {table} ({column})"
     each = f"create {kind} concurrently on each partition of {table} ({column})"
@@ -154,7 +169,7 @@ def _is_analyzed(database: Database, table: str) -> Finding:
     return Finding(
         what=f"statistics of {table}",
         is_well=not _ask(database, _IS_UNKNOWN, table),
-        advice=f"analyze {table}{by_hand if is_partitioned else ''}: nobody has, so that plans may read the whole table, and"
+        advice=f"analyze {pasted(table)}{by_hand if is_partitioned else ''}: nobody has, so that plans may read the whole table, and"
         " more than 10,000 letters can't be estimated",
         is_needed=False,
     )
