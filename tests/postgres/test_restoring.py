@@ -120,3 +120,54 @@ def test_a_row_that_a_trigger_keeps_out_of_the_parking_lot_is_not_said_to_be_the
     assert (ran.code, ran.json["failed"]) == (1, {"RestoreLetters: InsertSwallowed": 1})
     assert "a trigger keeps it out of the parking lot" in ran.err
     assert (again.json["done"], bench.payloads("jobs_parked")) == (1, ["a"])
+
+
+@pytest.mark.parametrize("name", ["d", "r", "a", "c", "our_content", "50%", "%s", 'say "hi"'])
+@pytest.mark.parametrize("kind", ["jsonb", "text"])
+def test_whatever_a_column_is_called_the_row_is_kept_whole_and_comes_back(desk, bench, name, kind):
+    quoted = '"' + name.replace('"', '""') + '"'
+    for one in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f"alter table {one} add column {quoted} {kind}".encode())
+    bench.die({"a": 1})
+    bench.owner.execute(f"""update jobs_dlq set {quoted} = '{{"amount": 3}}'""".encode())
+
+    deleted = desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    undone = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (deleted.code, undone.code, undone.json["done"]) == (0, 0, 1)
+    kept = bench.owner.execute(f"select payload, {quoted}::jsonb from jobs_parked".encode())
+    assert kept.fetchall() == [({"a": 1}, {"amount": 3})]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "add column region text not null default 'eu'",
+        "add column size int generated always as (attempts * 2) stored",
+        "add column serial bigint generated always as identity",
+    ],
+)
+def test_columns_that_the_parking_lot_fills_itself_keep_no_row_out(desk, bench, later):
+    bench.die("a")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    bench.owner.execute(f"alter table jobs_parked {later}")
+
+    undone = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (undone.code, undone.json["done"]) == (0, 1)
+    assert bench.payloads("jobs_parked") == ["a"]
+
+
+def test_a_row_that_a_trigger_gives_another_number_is_not_put_back(desk, bench):
+    """Nobody would find it again by the number that the file, the ledger and a person know."""
+    bench.die("a")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    bench.owner.execute(
+        "create function other() returns trigger language plpgsql as 'begin new.id := new.id + 1000; return new; end';"
+        " create trigger other before insert on jobs_parked for each row execute function other()"
+    )
+
+    undone = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert undone.json["failed"] == {"RestoreLetters: InsertSwallowed": 1}
+    assert not bench.everywhere()

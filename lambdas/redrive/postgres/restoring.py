@@ -6,6 +6,7 @@ A row is kept as JSON, in which a column of JSON that is null is not there at al
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import LiteralString
@@ -24,15 +25,15 @@ ROW = "Row"
 _CALL = "RestoreLetters"
 _TRAIL, _PARKED_AT = "redrive_trail", "parked_at"
 
-#: `rows` -> each with all its columns, as JSON.
+#: `rows` -> each with all its columns, as JSON. `d.*`, as a column may be called `d`.
 _WHOLE = """
-select d.{d_id}::bigint, (to_jsonb(d) - array_remove(array[{nulls}]::text[], null))::text
+select d.{d_id}::bigint, (to_jsonb(d.*) - array_remove(array[{nulls}]::text[], null))::text
 from {kept} d where d.{d_id} = any(%(rows)s)
 """
 
 #: `content` (see `_WHOLE`), `trail`, `now`, `known` (the parking lot's columns) -> the row that is parked by this, now or
 #: before; the columns that the parking lot lacks: then nothing was done; whether its number was in the DLQ or the parking
-#: lot before, where it stays.
+#: lot before, where it stays. A trigger that gives it another number divides by zero, see `refusals.SWALLOWED`.
 _RESTORE = """
 with asked as (
   select (c ->> {d_id_text})::bigint as our_row, c as our_content from cast(%(content)s as jsonb) c
@@ -40,7 +41,7 @@ with asked as (
   select array_agg(k.key order by k.key) as our_columns from asked a, jsonb_each(a.our_content) k
   where k.value <> 'null' and k.key <> all(%(known)s)
 ), placed as (
-  insert into {parked} ({columns})
+  insert into {parked} ({columns}) overriding system value
   select {values}
   from asked a, jsonb_populate_record(null::{parked}, a.our_content
                   || jsonb_build_object('redrive_trail', %(trail)s::text, 'parked_at', %(now)s::timestamptz)) r
@@ -49,7 +50,7 @@ with asked as (
   on conflict ({d_id}) do nothing
   returning {d_id} as our_row
 )
-select coalesce((select p.our_row from placed p),
+select coalesce((select p.our_row / (p.our_row = a.our_row)::int from placed p),
                 (select d.{d_id} from {parked} d where d.{d_id} = a.our_row and d.redrive_trail = %(trail)s)),
        (select u.our_columns from unknown u),
        exists (select 1 from {dead} d where d.{d_id} = a.our_row)
@@ -70,7 +71,7 @@ class Rows:
         place = self._database.place
         table = place.parked if is_parked else place.dead_letters
         nulls = [
-            sql.SQL("case when d.{} is null then {} end").format(_name(one), one.name)
+            sql.SQL("case when d.{} is null then {} end").format(_name(one), _spelt(one))
             for one in self._of(table)
             if one.is_json
         ]
@@ -86,12 +87,13 @@ class Rows:
         content = one.letter.attributes.get(ROW, {}).get("StringValue")
         if content is None:
             raise CallFailed(_CALL, "NoRow", "the file has no row of it")
-        columns = self._of(self._database.place.parked)
+        known = self._of(self._database.place.parked)
+        columns = [column for column in known if _is_written(column, content)]
         parameters = {
             "content": content,
             "trail": one.trail.encode(),
             "now": now,
-            "known": [column.name for column in columns],
+            "known": [column.name for column in known],
         }
         names = {
             "columns": sql.SQL(", ").join(_name(column) for column in columns),
@@ -131,13 +133,24 @@ class Rows:
         return f"{place.parked} lacks what the row has: {', '.join(unknown)}; `alter table {parked} {added}`, and again"
 
 
+def _is_written(column: Column, content: str) -> bool:
+    """Whether the row has a value for it, which may be none. What is JSON and not there is none, too; what came later has its default."""
+    is_of_row = column.is_json or json.dumps(column.name, ensure_ascii=False) in content
+    return not column.is_generated and (is_of_row or column.name in (_TRAIL, _PARKED_AT))
+
+
+def _spelt(column: Column) -> str:
+    """As it stands in a statement with parameters."""
+    return column.name.replace("%", "%%")
+
+
 def _name(column: Column) -> sql.Identifier:
-    return sql.Identifier(column.name)
+    return sql.Identifier(_spelt(column))
 
 
 def _value(column: Column) -> sql.Composed:
     if not column.is_json or column.name in (_TRAIL, _PARKED_AT):
         return sql.SQL("r.{}").format(_name(column))
     return sql.SQL("case when a.our_content -> {} = 'null' then 'null' else r.{} end").format(
-        column.name, _name(column)
+        _spelt(column), _name(column)
     )
