@@ -13,9 +13,9 @@ from zlib import crc32
 from redrive.core.case import Case
 from redrive.core.ledger import Entry, Status
 from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
-from redrive.errors import EntryFault
 from smart_redriver.oncall.letters.jsonlines import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
+from smart_redriver.oncall.moving.refusals import tell_refused
 from smart_redriver.oncall.moving.sending import Destinations, why_not_served
 from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.moving.work import Tally
@@ -114,17 +114,9 @@ class Importing(ABC):
         kept = [(new_id, one.trail) for _, one, new_id in accepted if one.leaves_trail]
         self._session.store.write_ledger(entries, kept, now)
         self.tally.done += len(accepted)
-        self._tell(sent.faults)
+        tell_refused(self._session.terminal, self.tally.failed, sent.faults)
         self.tally.failed.update(sent.bounced.values())
         return set(sent.new_ids)
-
-    def _tell(self, faults: Sequence[EntryFault]) -> None:
-        """Count what was refused, and say once of each kind what the first answer said."""
-        for fault in faults:
-            kind = f"{fault.call}: {fault.code}"
-            if kind not in self.tally.failed and fault.detail:
-                self._session.terminal.warn(f"{kind}: {fault.detail}.")
-            self.tally.failed[kind] += 1
 
 
 class ToSource(Importing):

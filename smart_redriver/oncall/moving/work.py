@@ -28,6 +28,7 @@ from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.choice import Choice, ids_of
 from smart_redriver.oncall.letters.look import handle_only
 from smart_redriver.oncall.letters.reach import COPY, out_of_reach
+from smart_redriver.oncall.moving.refusals import tell_refused
 from smart_redriver.oncall.moving.shift import new_owner, shift
 from smart_redriver.oncall.moving.throttle import Throttle
 from smart_redriver.oncall.stack.session import Session
@@ -194,7 +195,7 @@ class Work:
         tally.discarded += discarded.removed
         tally.skipped.update(reason for _, reason in acted.skipped)
         refused = [*acted.faults, *discarded.not_deleted]
-        tally.failed.update(f"{fault.call}: {fault.code}" for fault in refused)
+        tell_refused(self._session.terminal, tally.failed, refused)
         if self._choice.ids:
             for case in (*acted.done, *replaced, *(case for case, _ in acted.skipped)):
                 tally.ids_done |= ids_of(case)
