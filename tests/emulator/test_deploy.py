@@ -95,7 +95,7 @@ def test_a_failing_message_reaches_the_dead_letter_queue_after_three_receives(
 ) -> None:
     sent = sqs.send_message(QueueUrl=stack["SourceUrl"], MessageBody="poison")
 
-    aws.pass_time(120)
+    aws.pass_time(240)  # four receives, three timeouts of 30 s, each seen up to a step of 30 s late
 
     (letter,) = sqs.receive_message(
         QueueUrl=stack["DeadLetterUrl"], MessageSystemAttributeNames=["All"], VisibilityTimeout=0
