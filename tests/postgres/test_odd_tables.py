@@ -9,9 +9,10 @@ from psycopg.adapt import Loader
 from redrive.core.outcomes import Result, parse_outcomes
 from redrive.errors import CallFailed
 from redrive.postgres.by_cause import count_by_cause, oldest_death
+from redrive.postgres.by_id import rows_named
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
 from redrive.postgres.outcomes import Outcomes
-from redrive.postgres.people import PeoplesLetters, rows_named
+from redrive.postgres.people import PeoplesLetters
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE
 

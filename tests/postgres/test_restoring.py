@@ -171,3 +171,46 @@ def test_a_row_that_a_trigger_gives_another_number_is_not_put_back(desk, bench):
 
     assert undone.json["failed"] == {"RestoreLetters: InsertSwallowed": 1}
     assert not bench.everywhere()
+
+
+@pytest.mark.parametrize("verb", ["undo", "import"])
+def test_what_somebody_deletes_by_sql_after_it_was_put_back_is_put_back_again(desk, bench, verb):
+    bench.die("a", "b")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="2")
+    desk("undo", "kept.jsonl", "--yes")
+    bench.owner.execute("delete from jobs_parked where id = 1")
+
+    ran = desk(verb, "kept.jsonl", "--yes", "--json")
+
+    assert (ran.json["done"], sum(ran.json["skipped"].values())) == (1, 1)
+    assert bench.payloads("jobs_parked") == ["a", "b"]
+
+
+@pytest.mark.parametrize("verb", ["undo", "import"])
+def test_what_was_sent_since_is_put_back_by_nobody_whatever_became_of_it(desk, bench, verb):
+    bench.die("a", "b", "c")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="3")
+    desk("undo", "kept.jsonl", "--yes")
+    desk("replay", "--all", "--yes")
+    bench.clock.advance(3600)
+    bench.work(lambda payload: "Boom" if payload == "b" else None)
+
+    ran = desk(verb, "kept.jsonl", "--yes", "--json")
+
+    assert (ran.json["done"], sum(ran.json["skipped"].values())) == (0, 3)
+    assert bench.everywhere() == dict.fromkeys("abc", 1)
+
+
+def test_rows_that_stay_in_the_dlq_are_said_to_be_there(desk, bench):
+    bench.die("a")
+    bench.owner.execute(
+        "create table audits (letter bigint references jobs_dlq); insert into audits values (1)"
+    )
+    for _ in range(2):
+        refused = desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+
+    ran = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (refused.code, len(Path("kept.jsonl").read_text().splitlines())) == (1, 2)
+    assert "Plan: put 1 letter of kept.jsonl" in ran.err
+    assert ran.json["skipped"] == {"it is in the DLQ, as it was": 1}

@@ -1,4 +1,4 @@
-"""The tables of letters as people have them: payloads shown or whole, letters by their ids.
+"""The tables of letters as people have them: payloads shown or whole.
 
 Only `remove` deletes, and only a file puts rows back: whatever else people do is what a pass does.
 """
@@ -21,9 +21,6 @@ from redrive.postgres.restoring import ROW, Rows
 
 #: What a person agrees to is counted, and not estimated.
 _COUNTED = 1 << 40
-
-#: A bigint has fewer digits, or one as many.
-_TOO_LONG = 19
 
 
 class PeoplesLetters(DeadLetters):
@@ -93,27 +90,6 @@ class PeoplesLot(PeoplesLetters, ParkingLot):
             else:
                 sent.new_ids[one.letter.message_id] = f"parked-{row}"
         return sent
-
-
-def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> list[int]:
-    """The numbers of rows that letters of these ids may be in. Raises CallFailed.
-
-    A row keeps its number where it is parked, so that `dlq-17` is 17 there, too.
-    """
-    numbers = {"dlq": set[int](), "parked": set[int](), "job": set[int]()}
-    for one in ids:
-        table, _, number = one.partition("-")
-        digits = number.removeprefix("-")
-        if table in numbers and digits.isdecimal() and len(digits) < _TOO_LONG:
-            numbers[table].add(int(number))
-    if is_parked:
-        return sorted(numbers["dlq"] | numbers["parked"])
-    rows = numbers["dlq"]
-    if numbers["job"]:
-        parameters = {"jobs": sorted(numbers["job"])}
-        statement = database.statements.rows_of_jobs
-        rows |= {row for (row,) in database.run("FindLetters", statement, parameters)}
-    return sorted(rows)
 
 
 def _by_row(letter: Letter) -> Letter:

@@ -21,6 +21,18 @@ _AMONG = "  and d.{d_id} = any(%(rows)s)\n" + _PAGED
 #: `jobs` -> the rows that name them.
 _ROWS_OF_JOBS = "select d.{d_id}::bigint from {dead} d where d.{d_original_id} = any(%(jobs)s)"
 
+#: `rows`, `jobs` -> whether it is a job, and its number: of those of which something is left, the note of ours that a row
+#: was sent, or that a job was and nobody knows yet what became of it, included.
+_ABOUT = """
+select false, d.{d_id}::bigint from {dead} d where d.{d_id} = any(%(rows)s)
+union select false, d.{d_id}::bigint from {parked} d where d.{d_id} = any(%(rows)s)
+union select false, r.row_id from {redriven} r where r.row_id = any(%(rows)s)
+union select true, d.{d_original_id}::bigint from {dead} d where d.{d_original_id} = any(%(jobs)s)
+union select true, d.{d_original_id}::bigint from {parked} d where d.{d_original_id} = any(%(jobs)s)
+union select true, j.{j_id}::bigint from {jobs} j where j.{j_id} = any(%(jobs)s)
+union select true, r.job_id from {redriven} r where r.job_id = any(%(jobs)s) and r.settled_at is null
+"""
+
 #: `latest`, `generic` (classes that name no trouble) -> letters by class, and by message where the class says nothing:
 #: class, message, how many of so many latest, when the first died, the last row.
 _GROUPS = """
@@ -47,6 +59,7 @@ PEOPLES_TEXTS: dict[str, LiteralString] = {
         READ_PARKED.replace("<content>", _WHOLE_PAYLOAD).replace(_PAGED, _AMONG)
     ),
     "rows_of_jobs": _ROWS_OF_JOBS,
+    "about": _ABOUT,
     "group_dead": as_read(of_table("dead", _GROUPS).replace("<since>", DEATH)),
     "group_parked": as_read(of_table("parked", _GROUPS).replace("<since>", "d.parked_at")),
     "oldest": _OLDEST,

@@ -33,6 +33,7 @@ class Statements:
     pick_dead: sql.Composed
     pick_parked: sql.Composed
     rows_of_jobs: sql.Composed
+    about: sql.Composed
     group_dead: sql.Composed
     group_parked: sql.Composed
     oldest: sql.Composed

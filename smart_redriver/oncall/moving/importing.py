@@ -11,13 +11,14 @@ from itertools import islice
 from zlib import crc32
 
 from redrive.core.case import Case
-from redrive.core.ledger import Entry, Status
+from redrive.core.ledger import Entry
 from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
 from smart_redriver.oncall.letters.jsonlines import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.refusals import tell_refused
 from smart_redriver.oncall.moving.sending import Destinations, why_not_served
 from smart_redriver.oncall.moving.shift import new_owner, shift
+from smart_redriver.oncall.moving.whereabouts import Whereabouts
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Advance
@@ -57,11 +58,11 @@ class Importing(ABC):
         self.tally.was_interrupted = bool(few)
 
     def _take(self, few: Sequence[Kept]) -> None:
-        known = self._session.store.read_ledger(one.letter.original_id for one in few).entries
+        known = Whereabouts.of(self._session, few)
         absent: dict[str, Case] = {}
         for one in few:
-            letter, entry = one.letter, known.get(one.letter.original_id)
-            is_about = entry is not None and entry.status is not Status.DELETED
+            letter, entry = one.letter, known.entries.get(one.letter.original_id)
+            is_about = entry is not None and letter.original_id not in known.gone
             if is_about or letter.message_id in absent:
                 self.tally.skipped["the ledger says it is still about"] += 1
             else:

@@ -5,7 +5,7 @@ What a pass needs of either is the same (`redrive.passes.ports`). This is what p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -85,6 +85,10 @@ class Lodging(Protocol):
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
         """MessageIds of the letters that are there for certain; none where nobody can know."""
+        ...
+
+    def nowhere(self, entries: Iterable[Entry]) -> set[str]:
+        """Original ids of the letters that are nowhere any more for certain, whatever the ledger says; none where nobody can know."""
         ...
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from redrive.core.ledger import Entry
 from redrive.core.letter import Letter
 from redrive.core.queue_facts import QueueFacts
 from redrive.deployment import Deployment
@@ -75,6 +76,10 @@ class Queues:
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:  # noqa: ARG002
         """A delete without an answer may have been carried out."""
+        return set()
+
+    def nowhere(self, entries: Iterable[Entry]) -> set[str]:  # noqa: ARG002
+        """A message that nobody is handed may be hidden."""
         return set()
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from redrive.core.ledger import Entry
+from redrive.core.ledger import Entry, Status
 from redrive.core.letter import Letter
 from redrive.core.queue_facts import QueueFacts
 from redrive.deployment import Deployment
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Causes that are told with an example.
 _WITH_EXAMPLE = 50
+
+#: What the ledger says of letters of the DLQ and of the parking lot. Those that were sent are gone where they are done.
+_IN_A_TABLE = (Status.RETURNED, Status.FAILED, Status.PARKED)
 
 _REFUSALS = {
     Deed.REWRITE: "A payload in a table is changed where it is: park the letter, `update` its row of {parked} in your "
@@ -105,6 +108,16 @@ class Tables:
         """Those whose rows are in the table."""
         return self._table(dlq=dlq).still_there(letters)
 
+    def nowhere(self, entries: Iterable[Entry]) -> set[str]:
+        """Those of which no table has a row: somebody has deleted it who tells the ledger nothing."""
+        held = {one.current_id: one for one in entries if one.status in _IN_A_TABLE}
+        if not held:
+            return set()
+        database = self.database
+        from redrive.postgres.by_id import about
+
+        return {held[one].original_id for one in held.keys() - about(database, held)}
+
     def age_of_oldest(self, now: datetime) -> timedelta | None:
         """Since the letter died that is first in line."""
         database = self.database
@@ -155,7 +168,7 @@ class Tables:
     def _rows(self, ids: Collection[str], *, dlq: bool) -> list[int]:
         """Also of letters that are named by the id that they had first."""
         database = self.database
-        from redrive.postgres.people import rows_named
+        from redrive.postgres.by_id import rows_named
 
         entries = self._ledger().read_ledger(ids).entries.values()
         named = {*ids, *(one.current_id for one in entries)}

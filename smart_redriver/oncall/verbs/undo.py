@@ -7,6 +7,7 @@ original, and is kept in a file of its own. One that is at its source queue can'
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from smart_redriver.oncall.letters.kept_file import KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot
 from smart_redriver.oncall.moving.parking import Park
+from smart_redriver.oncall.moving.whereabouts import Whereabouts
 from smart_redriver.oncall.moving.work import Tally, Work
 from smart_redriver.oncall.stack.lodging import Deed
 from smart_redriver.oncall.stack.recording import recorded
@@ -31,7 +33,10 @@ from smart_redriver.oncall.terminal.words import letters
 
 _UNKNOWN = "the ledger does not know it; `redrive import` sends it"
 _AS_IT_WAS = "it is as it was"
+_UNCHANGED = "it is in the DLQ, as it was"
 _AWAY = "its copy is not in the DLQ or the parking lot: processed, or on its way; undo again if it comes back"
+#: What the ledger says of letters there, or whose last failure was reported, and that are about to be.
+_IN_DLQ = (Status.RETURNED, Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,25 +50,29 @@ class UndoRequest:
 
 @dataclass(slots=True)
 class _Originals:
-    """Letters of the file, by what the ledger says of them: gone, or by the id of the copy that takes their place."""
+    """Letters of the file, by what is known of them: gone, or by the id of the copy that takes their place."""
 
-    unknown: int = 0
-    gone: list[Kept] = field(default_factory=list)
+    unknown: set[str] = field(default_factory=set)
+    gone: dict[str, Kept] = field(default_factory=dict)
     parked: dict[str, Letter] = field(default_factory=dict)
+    returned: dict[str, Letter] = field(default_factory=dict)
     away: dict[str, Letter] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many letters: a file may have one in several lines."""
+        return sum(map(len, (self.unknown, self.gone, self.parked, self.returned, self.away)))
 
 
 def undo(session: Session, request: UndoRequest) -> Exit:
     """Show the plan, ask, put back. Raises CallFailed and Refused."""
     file = KeptFile(session, request.file)
-    total = file.check()
-    if not total:
+    if not file.check():
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
     originals = _sort(session, file)
     session.terminal.plan(
-        f"Plan: put {letters(total)} of {request.file} into the parking lot as they were. Deleted: {len(originals.gone):,}. "
-        f"Parked, perhaps in another form: {len(originals.parked):,}. Sent, and put back if they have returned to the "
-        f"DLQ: {len(originals.away):,}. What takes their place now is kept in {request.kept}."
+        f"Plan: put {letters(len(originals))} of {request.file} into the parking lot as they were. Deleted: {len(originals.gone):,}. "
+        f"Parked, perhaps in another form: {len(originals.parked):,}. In the DLQ: {len(originals.returned):,}. Sent, and put "
+        f"back if they have returned to the DLQ since: {len(originals.away):,}. What takes their place now is kept in {request.kept}."
     )
     tell_standing(session)
     session.terminal.confirm("Put them back?")
@@ -77,37 +86,45 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
     found = _Originals()
     reading = iter(file)
     while few := list(islice(reading, ENTRIES_PER_CALL)):
-        known = session.store.read_ledger(one.letter.original_id for one in few).entries
+        known = Whereabouts.of(session, few)
         for one in few:
-            entry = known.get(one.letter.original_id)
+            original_id = one.letter.original_id
+            entry = known.entries.get(original_id)
             if entry is None:
-                found.unknown += 1
-            elif entry.status is Status.DELETED:
-                found.gone.append(one)
+                found.unknown.add(original_id)
+            elif original_id in known.gone:
+                found.gone[original_id] = one
             elif entry.status is Status.PARKED:
                 found.parked[entry.current_id] = one.letter
+            elif entry.status in _IN_DLQ:
+                found.returned[entry.kept_id or entry.current_id] = one.letter
             else:
                 found.away[entry.kept_id or entry.current_id] = one.letter
     return found
 
 
 def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
-    tally = _bring_back(session, request, originals.gone)
+    tally = _bring_back(session, request, originals.gone.values())
     if originals.unknown:
-        tally.skipped[_UNKNOWN] += originals.unknown
+        tally.skipped[_UNKNOWN] += len(originals.unknown)
     note = session.signed("put back", request.reason)
     if session.lodging.refusal(Deed.REWRITE):  # then they are as they were, wherever they are
-        tally.skipped.update({_AS_IT_WAS: len(originals.parked), _AWAY: len(originals.away)})
-        tally.skipped = +tally.skipped
+        stay = (
+            (_AS_IT_WAS, originals.parked),
+            (_UNCHANGED, originals.returned),
+            (_AWAY, originals.away),
+        )
+        tally.skipped += Counter({why: len(those) for why, those in stay})
         return tally
     with ExportFile(request.kept, session.name_of) as file:
-        for letters_of, is_dlq in ((originals.parked, False), (originals.away, True)):
+        in_dlq = originals.returned | originals.away
+        for letters_of, is_dlq in ((originals.parked, False), (in_dlq, True)):
             if letters_of and not tally.was_interrupted:
                 _add(tally, _swap(session, letters_of, file, note, is_dlq=is_dlq))
     return tally
 
 
-def _bring_back(session: Session, request: UndoRequest, gone: list[Kept]) -> Tally:
+def _bring_back(session: Session, request: UndoRequest, gone: Iterable[Kept]) -> Tally:
     importing = ToParkingLot(session, request.reason)
     importing.take_all(gone)
     return importing.tally
