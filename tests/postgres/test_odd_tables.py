@@ -139,7 +139,7 @@ def test_people_are_shown_letters_of_other_types_and_may_park_them(bench, change
     theirs = PeoplesLetters(bench.database, bench.clock.now, whole=True)
 
     (letter,) = theirs.receive(10, hidden_for=A_MINUTE)
-    (kept,) = theirs.keep([letter])
+    (kept,), _ = theirs.keep([letter])
     oldest, (counted,) = (
         oldest_death(bench.database),
         count_by_cause(bench.database, is_parked=False),

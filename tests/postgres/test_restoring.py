@@ -214,3 +214,32 @@ def test_rows_that_stay_in_the_dlq_are_said_to_be_there(desk, bench):
     assert (refused.code, len(Path("kept.jsonl").read_text().splitlines())) == (1, 2)
     assert "Plan: put 1 letter of kept.jsonl" in ran.err
     assert ran.json["skipped"] == {"it is in the DLQ, as it was": 1}
+
+
+def test_a_row_that_something_refers_to_keeps_no_other_from_being_deleted(desk, bench):
+    bench.die(*range(7))
+    bench.owner.execute(
+        "create table audits (letter bigint references jobs_dlq); insert into audits values (4)"
+    )
+
+    ran = desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", "--json", answer="7")
+
+    assert (ran.code, ran.json["done"]) == (3, 6)
+    assert ran.json["failed"] == {"DeleteLetters: ForeignKeyViolation": 1}
+    assert "audits" in ran.err
+    assert bench.payloads("jobs_dlq") == [3]
+
+
+@pytest.mark.parametrize("payload", ['"a\\u0000b"', '"\\ud800"', '{"n": 1e400000}'])
+def test_a_row_that_can_t_be_kept_is_not_deleted_and_keeps_no_other_from_it(desk, bench, payload):
+    bench.owner.execute("alter table jobs_dlq alter column payload type json using payload::json")
+    bench.die(*range(4))
+    bench.owner.execute("update jobs_dlq set payload = %s::json where id = 2", (payload,))
+
+    exported = desk("export", "all.jsonl", "--from-dlq", "--json")
+    ran = desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", "--json", answer="4")
+
+    assert (exported.code, exported.json["count"], exported.json["is_complete"]) == (3, 3, False)
+    assert (ran.code, ran.json["done"], sum(ran.json["failed"].values())) == (3, 3, 1)
+    assert bench.rows("select payload::text from jobs_dlq") == [(payload,)]
+    assert len(Path("kept.jsonl").read_text().splitlines()) == 3

@@ -15,6 +15,7 @@ from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CallFailed, EntryFault
 from redrive.postgres.database import Database
 from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.halves import by_halves
 from redrive.postgres.letters import Handle, job_id
 from redrive.postgres.pages import Pages
 from redrive.postgres.restoring import ROW, Rows
@@ -47,22 +48,26 @@ class PeoplesLetters(DeadLetters):
         """Letters that are known by the numbers of their rows, too. Raises CallFailed."""
         return [_by_row(one) for one in super().receive(limit, hidden_for=hidden_for)]
 
-    def keep(self, letters: Iterable[Letter]) -> list[Letter]:
-        """Letters with their whole rows, for a file; those alone that are there. Raises CallFailed."""
+    def keep(self, letters: Iterable[Letter]) -> tuple[list[Letter], list[EntryFault]]:
+        """Letters with their whole rows, for a file, those alone that are there; and those that can't be read."""
+        return by_halves(list(letters), self._with_rows)
+
+    def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
+        """Delete letters; what comes back is still there."""
+        gone, refused = by_halves(list(letters), self._remove)
+        return refused + self.delete(gone)
+
+    def _with_rows(self, letters: Sequence[Letter]) -> list[Letter]:
         by_row = {Handle.of(one).row: one for one in letters}
         kept = self._rows.keep(list(by_row), is_parked=self._is_parked)
         return [_with_row(by_row[row], content) for row, content in kept.items()]
 
-    def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Delete letters; what comes back is still there."""
-        letters, known = list(letters), self._database.statements
+    def _remove(self, letters: Sequence[Letter]) -> list[Letter]:
+        known = self._database.statements
         statement = known.delete_parked if self._is_parked else known.delete_dead
         rows = [Handle.of(one).row for one in letters]
-        try:
-            self._database.run("DeleteLetters", statement, {"rows": rows})
-        except CallFailed as failed:
-            return [EntryFault.of(failed, one.message_id) for one in letters]
-        return self.delete(letters)
+        self._database.run("DeleteLetters", statement, {"rows": rows})
+        return list(letters)
 
     def _make_pages(self) -> Pages:
         known, table = self._database.statements, "parked" if self._is_parked else "dead"

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import IO
 
 from redrive.core.case import Case
+from redrive.errors import EntryFault
 from smart_redriver.oncall.letters.jsonlines import letter_to_json
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
@@ -71,12 +72,15 @@ class ExportFile:
         return [f"kept in {self._path}"] if self._written else []
 
 
-def to_be_kept(session: Session, cases: Sequence[Case], *, dlq: bool) -> list[Case]:
-    """Letters with all that brings them back; those that have gone meanwhile are left out. Raises CallFailed and Refused."""
-    kept = {
-        one.message_id: one
-        for one in session.lodging.keep([case.letter for case in cases], dlq=dlq)
-    }
+def to_be_kept(
+    session: Session, cases: Sequence[Case], *, dlq: bool
+) -> tuple[list[Case], list[EntryFault]]:
+    """Letters with all that brings them back, and those of which that can't be read.
+
+    Those that have gone meanwhile are left out. Raises CallFailed and Refused.
+    """
+    letters, unread = session.lodging.keep([case.letter for case in cases], dlq=dlq)
+    kept = {one.message_id: one for one in letters}
     return [
         replace(case, letter=kept[case.message_id]) for case in cases if case.message_id in kept
-    ]
+    ], unread

@@ -75,8 +75,13 @@ class Lodging(Protocol):
         """How many letters there are; exactly, where that can be known at some cost."""
         ...
 
-    def keep(self, letters: Sequence[Letter], *, dlq: bool) -> list[Letter]:
-        """Letters with all that a file has to hold to bring them back; those that are gone are left out."""
+    def keep(
+        self, letters: Sequence[Letter], *, dlq: bool
+    ) -> tuple[list[Letter], list[EntryFault]]:
+        """Letters with all that a file has to hold to bring them back, and those of which that can't be read.
+
+        Those that are gone are left out.
+        """
         ...
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:

@@ -66,9 +66,14 @@ class Queues:
         """As SQS counts, which may be a minute old."""
         return (self.dead_letters if dlq else self.parking_lot).facts()
 
-    def keep(self, letters: Sequence[Letter], *, dlq: bool) -> list[Letter]:  # noqa: ARG002
+    def keep(
+        self,
+        letters: Sequence[Letter],
+        *,
+        dlq: bool,  # noqa: ARG002
+    ) -> tuple[list[Letter], list[EntryFault]]:
         """A message is all there is of a letter."""
-        return list(letters)
+        return list(letters), []
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
         """Delete messages."""

@@ -96,7 +96,9 @@ class Tables:
         table = self._table(dlq=dlq)
         return table.exact_facts() if exactly else table.facts()
 
-    def keep(self, letters: Sequence[Letter], *, dlq: bool) -> list[Letter]:
+    def keep(
+        self, letters: Sequence[Letter], *, dlq: bool
+    ) -> tuple[list[Letter], list[EntryFault]]:
         """With their whole rows."""
         return self._table(dlq=dlq).keep(letters)
 

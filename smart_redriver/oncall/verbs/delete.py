@@ -90,7 +90,7 @@ class WriteAndDelete:
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
         now = self._session.clock()
-        few = to_be_kept(self._session, few, dlq=self._from_dlq)
+        few, unread = to_be_kept(self._session, few, dlq=self._from_dlq)
         self._file.write(few)
         entries = [
             case.known(self._session.name_of(case)).deleted(
@@ -109,7 +109,7 @@ class WriteAndDelete:
         refused = {fault.key for fault in faults}
         self._put_back([case for case in few if case.message_id in refused], known)
         done = [case for case in few if case.message_id not in refused]
-        return Acted(done=done, faults=faults)
+        return Acted(done=done, faults=unread + faults)
 
     def _known_before(self, few: Sequence[Case]) -> Mapping[str, Entry]:
         """What the ledger itself has of letters; of those in a queue nobody will ask."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.reach import COPY
 from smart_redriver.oncall.moving.meant import CUT, facts_of, nothing_matches
+from smart_redriver.oncall.moving.refusals import tell_refused
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
@@ -23,7 +25,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
     """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
     facts = facts_of(session, from_dlq=from_dlq, exactly=True)
-    depth, count = facts.depth, 0
+    depth, count, unread = facts.depth, 0, Counter[str]()
     with ExportFile(file, session.name_of) as export_file:
         look = Look(
             session=session,
@@ -37,13 +39,19 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
                 advance(1)
                 is_copy = look.out_of_reach.get(case.message_id) == COPY
                 if choice.takes(case) and not is_copy:
-                    count += export_file.write(to_be_kept(session, [case], dlq=from_dlq))
-    if not count and not look.is_cut_short:
+                    kept, faults = to_be_kept(session, [case], dlq=from_dlq)
+                    count += export_file.write(kept)
+                    tell_refused(session.terminal, unread, faults)
+    if not count and not unread and not look.is_cut_short:
         session.terminal.warn(look.cost())
         raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
-    is_complete = not (look.is_cut_short or look.is_cut)
+    is_complete = not (look.is_cut_short or look.is_cut or unread)
+    if unread:
+        session.terminal.warn(
+            f"{letters(unread.total())} could not be read: the file is not complete."
+        )
     if look.is_cut_short:
         session.terminal.warn("There were too many for one look: the file is not complete.")
     elif look.is_cut:
