@@ -55,6 +55,10 @@ class CallFailed(RedriverError):  # noqa: N818 - reads as what happened, and is 
         super().__init__(f"{call}: {code}: {detail}")
 
 
+class DatabaseLost(CallFailed):
+    """Raised when the connection to a database broke, or there was none; what was asked may have been done."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFault:
     """One entry of a batch call that AWS did not accept, or whose whole call failed.

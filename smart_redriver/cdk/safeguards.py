@@ -66,8 +66,12 @@ def _one(pattern: re.Pattern[str], accepted: str) -> Kind[str]:
 def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tuple[str, ...]]:
     def parse(value: Any) -> tuple[str, ...]:
         # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
-        listed = value if isinstance(value, list | tuple) else str(value).split(",")
-        ids = tuple(str(one).strip() for one in listed if str(one).strip())
+        listed = value if isinstance(value, list | tuple) else str(value).strip().split(",")
+        ids = (
+            ()
+            if listed == [""] and isinstance(value, str)
+            else tuple(str(one).strip() for one in listed)
+        )
         if (
             len(ids) > at_most
             or len(set(ids)) < len(ids)

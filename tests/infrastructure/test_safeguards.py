@@ -236,6 +236,7 @@ def faults_of(**values: object) -> dict[str, str]:
         ("vpc_subnet_ids", "subnet-0123456789abcdef0,subnet-0123456789abcdef0"),
         ("vpc_security_group_ids", "sg-0123456789abcdef0, sg-0123456789abcdef0"),
         ("vpc_security_group_ids", "vpc-0123456789abcdef0"),
+        ("vpc_security_group_ids", [""]),
         ("permissions_boundary_arn", "boundary"),
         ("permissions_boundary_arn", f"arn:aws:iam::{ACCOUNT}:role/boundary"),
         ("tags", "team"),

@@ -42,6 +42,12 @@ def test_a_prepared_database_is_well(bench):
     ("harm", "what", "advice", "is_needed"),
     [
         (
+            "alter table jobs alter id drop default, alter id type numeric",
+            "usual types of jobs",
+            "id is numeric, and not smallint or integer or bigint: read as well as can be",
+            False,
+        ),
+        (
             "alter table jobs alter attempts type numeric",
             "usual types of jobs",
             "attempts is numeric, and not smallint or integer or bigint: read as well as can be",
@@ -122,7 +128,7 @@ def test_a_prepared_database_is_well(bench):
         (
             "alter table jobs_dlq add host varchar(9)",
             "jobs_parked has the columns of jobs_dlq",
-            '`alter table jobs_parked add column "host" character varying(9)`',
+            '`alter table "jobs_parked" add column "host" character varying(9)`',
             False,
         ),
         ("alter table jobs_parked drop failed_by", "columns of jobs_parked", "missing: ", True),
@@ -215,7 +221,7 @@ def test_a_prepared_database_is_well(bench):
         (
             "insert into jobs_dlq (payload) select to_jsonb(repeat('x', 200)) from generate_series(1, 9000)",
             "statistics of jobs_dlq",
-            "analyze jobs_dlq: nobody has",
+            'analyze "jobs_dlq": nobody has',
             False,
         ),
         ("drop table jobs; create view jobs as select 1", "table jobs", "is no table", True),
@@ -304,10 +310,10 @@ def test_an_index_is_advised_as_a_partitioned_table_can_have_it(bench):
     bench.owner.execute("create index on jobs_old (run_after); create index on jobs (run_after)")
 
     assert none["index on jobs.run_after"][0].startswith(
-        "create index concurrently on each partition of jobs (run_after), then create index on jobs (run_after);"
+        'create index concurrently on each partition of "jobs" ("run_after"), then create index on "jobs" ("run_after");'
     )
     assert none["unique index on jobs.id"][0].startswith(
-        "create unique index concurrently on each partition of jobs (id);"
+        'create unique index concurrently on each partition of "jobs" ("id");'
     )
     assert ills(bench) == {}
     bench.owner.execute("drop index jobs_new_id_idx")
@@ -390,7 +396,7 @@ def test_advice_can_be_pasted_whatever_the_case_of_names(bench):
     found = ills(bench, jobs="MyApp.JobsQ", columns={"jobs.run_after": "runAfter"})
 
     advice = found["unique index on MyApp.JobsQ.id"][0].partition(";")[0]
-    assert advice == 'create unique index concurrently on "MyApp"."JobsQ" (id)'
+    assert advice == 'create unique index concurrently on "MyApp"."JobsQ" ("id")'
     bench.owner.execute(advice)
     assert "unique index on MyApp.JobsQ.id" not in ills(
         bench, jobs="MyApp.JobsQ", columns={"jobs.run_after": "runAfter"}

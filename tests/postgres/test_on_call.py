@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fakes.faults import on, refuse
 from redrive.core.ledger import Status
 from redrive.core.report import Outcome
+from redrive.errors import DatabaseLost
 from redrive.passes.redrive_pass import run_pass
+from redrive.postgres.database import LOST
 from redrive.settings import Mode, Settings
 from tests.postgres.desk import PostgresDesk
 
@@ -617,3 +620,15 @@ def test_the_examples_check_runs_the_workers_handle_and_books_nothing(desk, benc
     assert ("PermanentError: an order without an id" in ran.said) is stays
     assert bench.payloads("jobs_dlq" if stays else "jobs") == [payload]
     assert bench.rows("select * from booked") == []
+
+
+def test_a_database_that_goes_while_it_is_asked_is_not_said_to_be_aws(desk, bench):
+    bench.die("a")
+
+    gone = DatabaseLost("ReadLetters", LOST, "server closed the connection unexpectedly")
+
+    ran = desk("park", "--all", "--yes", script=on("ReadLetters", refuse(gone)))
+
+    assert ran.code == 1
+    assert "The database was lost while it was asked (ReadLetters: server closed" in ran.err
+    assert bench.everywhere() == {"a": 1}

@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from redrive.database_names import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED
 from redrive.databases import JobsDatabase
-from redrive.postgres.columns import Column, pasted
+from redrive.postgres.columns import Column, quoted
 from redrive.postgres.findings import Finding
 
 _WHOLE = ("smallint", "integer", "bigint")
+_NUMBERS = (*_WHOLE, "numeric")
 #: A time without a zone is written and read in the session's, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
 #: What columns have to be, by their default names: statements compare them with such values, and write them.
-_NEEDED = {"id": _WHOLE, "original_id": _WHOLE, "run_after": _TIMES, "created_at": _TIMES}
+_NEEDED = {"id": _NUMBERS, "original_id": _NUMBERS, "run_after": _TIMES, "created_at": _TIMES}
 #: What they are meant to be; of other types they are read as well as can be.
 _MEANT = {
+    "id": _WHOLE,
+    "original_id": _WHOLE,
     "attempts": _WHOLE,
     "max_attempts": _WHOLE,
     "run_after": _TIMES[:1],
@@ -181,6 +184,6 @@ def _parked_has_all(dead: Table, parked: Table) -> Finding:
     return Finding(
         what=f"{parked.name} has the columns of {dead.name}",
         is_well=not lacks,
-        advice=f"`alter table {pasted(parked.name)} {added}`: without, undo refuses rows that have a value there",
+        advice=f"`alter table {quoted(parked.name)} {added}`: without, undo refuses rows that have a value there",
         is_needed=False,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from typing import NamedTuple
 
@@ -59,13 +58,6 @@ def casts_of(database: Database) -> Set[tuple[str, str]]:
     return {(one, other) for one, other in database.run("ReadCasts", sql.Composed([_CASTS]), {})}
 
 
-def pasted(name: str) -> str:
-    """The name of a table or column as a person pastes it: in quotes only where it would be another without."""
-    return ".".join(
-        one if re.fullmatch(r"[a-z_][a-z0-9_]*", one) else f'"{one}"' for one in name.split(".")
-    )
-
-
-def quoted(table: str) -> str:
-    """The name of a table as Postgres reads it in a text."""
-    return ".".join(f'"{part}"' for part in table.split("."))
+def quoted(name: str) -> str:
+    """The name of a table or column as Postgres reads it in a text, whatever it is: `order`, too."""
+    return ".".join(f'"{part}"' for part in name.split("."))

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 
 from redrive.databases import JobsDatabase
-from redrive.errors import CallFailed
+from redrive.errors import CallFailed, DatabaseLost
 from redrive.postgres.refusals import StatementRefused
 from redrive.postgres.statements import Statements
 
@@ -119,11 +119,11 @@ class Database:
                 raise
         except psycopg.Error as error:
             detail = str(error).partition("\n")[0]
-            raise CallFailed(call, NO_CONNECTION, detail) from error
+            raise DatabaseLost(call, NO_CONNECTION, detail) from error
         return connection
 
 
 def _failed(call: str, error: psycopg.Error, connection: Connection) -> CallFailed:
     """By Postgres's own name for what went wrong: "CheckViolation"."""
     refused = StatementRefused.of(call, error)
-    return CallFailed(call, LOST, refused.detail) if connection.closed else refused
+    return DatabaseLost(call, LOST, refused.detail) if connection.closed else refused

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from psycopg import sql
 
-from redrive.postgres.columns import pasted, quoted
+from redrive.postgres.columns import quoted
 from redrive.postgres.database import Database, Row
 from redrive.postgres.findings import Finding
 
@@ -156,7 +156,7 @@ def _indexes(database: Database) -> Iterator[Finding]:
 
 def _advice(kind: str, table: str, column: str, *, is_partitioned: bool) -> str:
     """A partitioned table has no index that is built concurrently, and none that is unique without what it is parted by."""
-    table, column = pasted(table), pasted(column)
+    table, column = quoted(table), quoted(column)
     if not is_partitioned:
         return f"create {kind} concurrently on {table} ({column})"
     each = f"create {kind} concurrently on each partition of {table} ({column})"
@@ -169,7 +169,7 @@ def _is_analyzed(database: Database, table: str) -> Finding:
     return Finding(
         what=f"statistics of {table}",
         is_well=not _ask(database, _IS_UNKNOWN, table),
-        advice=f"analyze {pasted(table)}{by_hand if is_partitioned else ''}: nobody has, so that plans may read the whole table, and"
+        advice=f"analyze {quoted(table)}{by_hand if is_partitioned else ''}: nobody has, so that plans may read the whole table, and"
         " more than 10,000 letters can't be estimated",
         is_needed=False,
     )

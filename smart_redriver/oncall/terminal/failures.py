@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from redrive.errors import CallFailed, RedriverError
+from redrive.errors import CallFailed, DatabaseLost, RedriverError
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 
 _NO_CREDENTIALS = "No AWS credentials were found. Log in (for example `aws sso login`), or name a profile with --profile."
@@ -77,6 +77,11 @@ def explain(fault: Exception) -> tuple[str, Exit]:
 
 def advice(failed: CallFailed) -> str:
     """One paragraph for a person: what failed, and what to do next."""
+    if isinstance(failed, DatabaseLost):
+        return (
+            f"The database was lost while it was asked ({failed.call}: {failed.detail or failed.code}). What was done stays done, and "
+            "each row is moved whole or not at all: run it again once the database is back."
+        )
     if failed.code in _DENIED:
         return (
             f"You may not call {failed.call} ({failed.code}). Looking needs the managed policy RedriveViewer, "

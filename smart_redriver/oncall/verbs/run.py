@@ -84,7 +84,11 @@ def report_in_words(report: Mapping[str, Any]) -> str:
     parts += [f"{count} faults {fault}" for fault, count in (report.get("faults") or {}).items()]
     reason = f" ({report['reason']})" if report.get("reason") else ""
     depth = report.get("depth")
-    before = f"; {letters(depth)} were in the DLQ" if isinstance(depth, int) else ""
+    before = (
+        f"; {letters(depth)} {'was' if depth == 1 else 'were'} in the DLQ"
+        if isinstance(depth, int)
+        else ""
+    )
     return (
         f"{report.get('outcome')}{reason}: {_circuits_in_words(report)}; "
         f"{', '.join(parts) or 'nothing to do'}{before}."
