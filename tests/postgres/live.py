@@ -11,7 +11,8 @@ import psycopg
 
 from redrive.core.books import PERIOD, Account, Books
 from redrive.core.evidence import LiveOutcome, live_outcome
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 from redrive.postgres.witness import LiveWitness
 from tests.postgres.bench import QUEUE, Bench

@@ -4,13 +4,15 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from psycopg import sql
 
 from redrive.core.outcomes import Result, parse_outcomes
 from redrive.errors import CallFailed
-from redrive.postgres.dead_letters import COUNTED, DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import COUNTED, DeadLetters
 from redrive.postgres.letters import Handle
 from redrive.postgres.outcomes import REMEMBERED, Outcomes
 from redrive.postgres.pages import PAGE
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.people import PeoplesLetters, PeoplesLot
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
@@ -260,6 +262,58 @@ def test_only_the_first_letter_that_names_a_job_of_ours_is_its_return(bench, dlq
     assert (first.message_id, second.message_id, second.trail) == ("job-2", "dlq-3", None)
     (again,) = DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=A_MINUTE)
     assert (again.message_id, again.trail) == ("dlq-3", None)
+
+
+@pytest.mark.parametrize("name", ["tenant", "order", "100%", 'say "so"', "d", "Grüße", "g"])
+def test_a_column_that_nobody_was_told_of_is_kept_where_both_tables_have_it(bench, dlq, lot, name):
+    column = sql.Identifier(name)
+    bench.die("a", "b")
+    for table in ("jobs_dlq", "jobs_parked"):
+        added = sql.SQL("alter table {} add column {} varchar(9)")
+        bench.owner.execute(added.format(sql.Identifier(table), column))
+    bench.owner.execute(sql.SQL("update jobs_dlq set {} = 'blue' where id = 1").format(column))
+
+    lot.park(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
+
+    assert bench.owner.execute(
+        sql.SQL("select payload, {} from jobs_parked order by id").format(column)
+    ).fetchall() == [("a", "blue"), ("b", None)]
+
+
+@pytest.mark.parametrize(
+    ("dead", "parked"),
+    [
+        ("add column more text default 'x'", "add column other int"),
+        ("add column more text default 'x'", "add column more int"),
+        ("add column more varchar(9) default 'x'", "add column more varchar(3)"),
+        ("add column more text", "add column more text not null default 'x'"),
+        ("add column more int", "add column more int generated always as (attempts + 1) stored"),
+        ("add column our_row int default 7", "add column our_row int"),
+        ("add column parked_at int default 7", "add column other int"),
+    ],
+)
+def test_a_column_that_might_not_take_what_the_other_has_keeps_no_letter_from_being_parked(
+    bench, dlq, lot, dead, parked
+):
+    bench.owner.execute(f"alter table jobs_dlq {dead}; alter table jobs_parked {parked}")
+    bench.die("a")
+
+    sent = lot.park(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
+
+    assert (sent.faults, bench.payloads("jobs_parked")) == ([], ["a"])
+
+
+def test_a_column_that_goes_between_two_moves_is_not_asked_for(bench, dlq, lot):
+    for table in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f"alter table {table} add column tenant text")
+    bench.die("a", "b")
+    first, second = dlq.receive(10, hidden_for=A_MINUTE)
+    lot.park(bench.outgoing([first]))
+    bench.owner.execute("alter table jobs_parked drop column tenant")
+
+    sent = lot.park(bench.outgoing([second]))
+
+    assert (sent.faults, bench.payloads("jobs_parked")) == ([], ["a", "b"])
 
 
 def test_a_parked_letter_keeps_all_of_its_row_and_its_trail(bench, dlq, lot):

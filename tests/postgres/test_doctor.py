@@ -3,8 +3,9 @@
 import pytest
 
 from redrive.errors import CallFailed
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.doctor import examine
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.people import PeoplesLetters
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench

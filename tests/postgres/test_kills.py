@@ -12,7 +12,8 @@ from threading import Thread
 import pytest
 
 from emulator.postgres import running_postgres
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 from tests.postgres.conftest import prepare

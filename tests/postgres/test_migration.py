@@ -6,7 +6,7 @@ import pytest
 from emulator.postgres import TABLES
 from redrive.databases import JobsDatabase
 from redrive.postgres import migration
-from redrive.postgres.dead_letters import ParkingLot
+from redrive.postgres.parking_lot import ParkingLot
 from tests.postgres.bench import Bench
 from tests.postgres.conftest import new_name
 
@@ -72,7 +72,7 @@ def test_columns_that_must_have_a_value_in_the_dlq_keep_no_letter_from_being_par
     parked = lot.park(fresh.outgoing([letter]))
 
     assert (parked.new_ids, parked.faults) == ({"dlq-1": "parked-1"}, [])
-    assert fresh.rows('select payload, "Tenant" from jobs_parked') == [("a", None)]
+    assert fresh.rows('select payload, "Tenant" from jobs_parked') == [("a", "blue")]
 
 
 def test_a_role_that_is_there_serves_a_second_queue_of_the_database(fresh):

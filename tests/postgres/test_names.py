@@ -10,8 +10,9 @@ import pytest
 from redrive.databases import JobsDatabase
 from redrive.errors import SettingsError
 from redrive.postgres import migration
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.outcomes import Outcomes
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 from smart_redriver.oncall.stack.databases import Databases
 from tests.postgres.desk import PostgresDesk

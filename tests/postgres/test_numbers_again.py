@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE
 

@@ -10,8 +10,9 @@ from redrive.core.outcomes import Result, parse_outcomes
 from redrive.errors import CallFailed
 from redrive.postgres.by_cause import count_by_cause, oldest_death
 from redrive.postgres.by_id import rows_named
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.outcomes import Outcomes
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.people import PeoplesLetters
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE

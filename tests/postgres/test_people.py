@@ -64,7 +64,7 @@ def test_the_doctor_finds_a_prepared_database_well_but_for_tls(told, capsys):
         (
             "alter table jobs_dlq add column host text",
             0,
-            "warn  no further columns of jobs_dlq: not kept of a letter that leaves it: host;",
+            "warn  no further columns of jobs_dlq: not kept of a letter that becomes a job: host;",
         ),
     ],
 )

@@ -7,9 +7,10 @@ import pytest
 from redrive.core.circuit import State
 from redrive.core.report import Outcome
 from redrive.postgres.batches import Batches
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.letters import Handle
 from redrive.postgres.migration import ROLE
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.refusals import About, StatementRefused, about
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench

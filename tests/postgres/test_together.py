@@ -4,7 +4,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 

@@ -173,7 +173,7 @@ def _beside(jobs: Table, dead: Table) -> Iterator[Finding]:
         yield Finding(
             what=f"no further columns of {dead.name}",
             is_well=False,
-            advice=f"not kept of a letter that leaves it: {', '.join(names)}; name in `carried` what {jobs.name} has too",
+            advice=f"not kept of a letter that becomes a job: {', '.join(names)}; name in `carried` what {jobs.name} has too",
             is_needed=False,
         )
 
@@ -184,6 +184,6 @@ def _parked_has_all(dead: Table, parked: Table) -> Finding:
     return Finding(
         what=f"{parked.name} has the columns of {dead.name}",
         is_well=not lacks,
-        advice=f"`alter table {quoted(parked.name)} {added}`: without, undo refuses rows that have a value there",
+        advice=f"`alter table {quoted(parked.name)} {added}`: without, it is lost of a row that is parked, and undo refuses rows that have a value there",
         is_needed=False,
     )

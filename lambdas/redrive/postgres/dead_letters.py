@@ -1,4 +1,4 @@
-"""The tables that letters are taken from: the DLQ, and the parking lot. Rows in, letters out.
+"""The tables that letters are taken from: the DLQ, and (`parking_lot`) where they are parked. Rows in, letters out.
 
 Nothing hides a letter from another pass or person while it is in hand, as only one of them can move it; what is to wait
 longer is noted in a table of ours.
@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from redrive.core.letter import Letter
-from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CallFailed, EntryFault
-from redrive.postgres.batches import Batches
 from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
 from redrive.postgres.pages import Pages, turn_of
@@ -151,30 +149,3 @@ class DeadLetters:
             "FindBeginning", self._database.statements.somewhere, parameters
         )
         return None if row is None else int(row)
-
-
-class ParkingLot(DeadLetters):
-    """The table that holds letters for a person: letters are moved to it, too."""
-
-    _is_parked = True
-
-    def park(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """Move letters here out of the DLQ, each with its trail. One that is parked already stays."""
-        batches = Batches("ParkLetters", self._park)
-        if outgoing:
-            batches.run(outgoing)
-        batches.sent.faults += [
-            EntryFault.of(failed, one.letter.message_id) for one, failed in batches.refused
-        ]
-        return batches.sent
-
-    def _park(self, some: Sequence[Outgoing]) -> dict[int, str]:
-        handles = [Handle.of(one.letter) for one in some]
-        parameters = {
-            "rows": [one.row for one in handles],
-            "trails": [one.trail.encode() for one in some],
-            "left_jobs": [one.job for one in handles],
-            "now": self._clock(),
-        }
-        rows = self._database.run("ParkLetters", self._database.statements.park, parameters)
-        return {row: f"parked-{row}" for (row,) in rows}

@@ -37,7 +37,7 @@ create table {parked} (
   primary key ({d_id})
 );
 create index on {parked} ({d_original_id});
--- A row is parked with the columns that the re-driver is told of: of others none has to have a value here.
+-- No row has to have a value here that it did not have there.
 do $redriver$ declare needed name; begin
   for needed in select attname from pg_attribute where attrelid = {parked_text}::regclass and attnum > 0 and attnotnull
                 and attname not in ({d_id_text}, 'parked_at')

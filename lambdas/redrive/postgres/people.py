@@ -14,10 +14,11 @@ from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.queue_facts import QueueFacts
 from redrive.errors import CallFailed, EntryFault
 from redrive.postgres.database import Database
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.halves import by_halves
 from redrive.postgres.letters import Handle, job_id
 from redrive.postgres.pages import Pages
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.restoring import ROW, Rows
 
 #: What a person agrees to is counted, and not estimated.

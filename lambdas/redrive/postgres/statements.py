@@ -41,7 +41,7 @@ class Statements:
     forget_holds: sql.Composed
     redrive_dead: sql.Composed
     redrive_parked: sql.Composed
-    park: sql.Composed
+    beside: sql.Composed
     delete_dead: sql.Composed
     delete_parked: sql.Composed
     somewhere: sql.Composed

@@ -153,8 +153,8 @@ where r.is_parked = <is_parked> and not exists (select 1 from <table> d where d.
 group by r.row_id
 """
 
-#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now, or before by the same asking.
-_PARK = """
+#: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now, or before by the same asking. Beside: see `parking_lot`.
+PARK = """
 with asked as (
   select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_trail, our_left_job)
@@ -164,12 +164,12 @@ with asked as (
   delete from {dead} d using locked l where d.{d_id} = l.our_row
   returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
             d.{d_attempts} as our_attempts, d.{d_error_class} as our_class, d.{d_error_msg} as our_message,
-            d.{d_stacktrace} as our_stack, d.{d_failed_by} as our_worker, d.{d_failed_at} as our_death{dcarried}
+            d.{d_stacktrace} as our_stack, d.{d_failed_by} as our_worker, d.{d_failed_at} as our_death{dcarried}{dbeside}
 ), moved as (
   insert into {parked} ({d_id}, {d_original_id}, {d_payload}, {d_attempts}, {d_error_class}, {d_error_msg},
-                        {d_stacktrace}, {d_failed_by}, {d_failed_at}{carried}, redrive_trail, parked_at)
+                        {d_stacktrace}, {d_failed_by}, {d_failed_at}{carried}{beside}, redrive_trail, parked_at)
   select g.our_row, g.our_original, g.our_payload, g.our_attempts, g.our_class, g.our_message,
-         g.our_stack, g.our_worker, g.our_death{gcarried}, a.our_trail, %(now)s
+         g.our_stack, g.our_worker, g.our_death{gcarried}{gbeside}, a.our_trail, %(now)s
   from gone g join asked a using (our_row)
   returning {d_id} as our_row
 ), forgotten as (
@@ -181,6 +181,16 @@ select (g.our_row / (select count(*) from moved m where m.our_row = g.our_row)):
 union all
 select d.{d_id}::bigint from {parked} d join asked a on d.{d_id} = a.our_row and d.redrive_trail = a.our_trail
 where not exists (select 1 from {dead} e where e.{d_id} = d.{d_id})
+"""
+
+#: `known` -> further columns that both tables have, of the same type, and that take any value of it.
+_BESIDE = """
+select d.attname
+from pg_attribute d join pg_attribute p on p.attname = d.attname and p.atttypid = d.atttypid and p.atttypmod = d.atttypmod
+where d.attrelid = to_regclass({dead_text}) and p.attrelid = to_regclass({parked_text}) and d.attnum > 0
+  and not d.attisdropped and not p.attisdropped and not p.attnotnull and p.attgenerated = '' and d.attname <> all(%(known)s)
+  and left(d.attname, 4) <> 'our_'
+order by d.attnum
 """
 
 #: `rows` -> those that are deleted.
@@ -274,7 +284,7 @@ TEXTS: dict[str, LiteralString] = {
     "forget_holds": _FORGET_HOLDS,
     "redrive_dead": of_table("dead", as_read(_REDRIVE)),
     "redrive_parked": of_table("parked", as_read(_REDRIVE)),
-    "park": _PARK,
+    "beside": _BESIDE,
     "delete_dead": of_table("dead", _DELETE),
     "delete_parked": of_table("parked", _DELETE),
     "somewhere": _SOMEWHERE,

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from redrive.postgres.database import Database
-from redrive.postgres.dead_letters import DeadLetters, ParkingLot
+from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.ledger import WordsOfWorkers
 from redrive.postgres.outcomes import Outcomes
+from redrive.postgres.parking_lot import ParkingLot
 from redrive.postgres.source import JobsSource
 from redrive.postgres.witness import LiveWitness
 
