@@ -40,7 +40,8 @@ deploy: .venv/.ready node_modules/.ready
 
 synth: .venv/.ready node_modules/.ready
 	node_modules/.bin/cdk synth --quiet $(ARGS)
-	@echo "$$(grep -c '"Type": "AWS::' cdk.out/SmartRedriver.template.json) resources in cdk.out/SmartRedriver.template.json"
+	@grep -c '"Type": "AWS::' $$(sed -n 's/.*"templateFile": "\(.*\)",*/cdk.out\/\1/p' cdk.out/manifest.json) /dev/null \
+		| sed -n 's/\(.*[.]template[.]json\):\(.*\)/\2 resources in \1/p'
 
 lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

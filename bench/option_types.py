@@ -36,6 +36,10 @@ def number(low: float, high: float) -> Callable[[str], float]:
 
 def flapping(text: str) -> tuple[float, float]:
     """Minutes up and minutes down, as in 10/10."""
-    up, _, down = text.partition("/")
+    up, slash, down = text.partition("/")
+    if not slash:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not minutes up and minutes down, as in 10/10"
+        )
     read = number(0.2, 1440)
     return read(up), read(down)

@@ -46,7 +46,7 @@ def above_the_queues(given: object) -> Mapping[str, Any]:
 
 
 def _load(given: object) -> Sequence[Mapping[str, Any]]:
-    listed = _document(given).get(QUEUES) if isinstance(given, str) else given
+    listed = _document(given).get(QUEUES) if isinstance(given, str) and given else given
     if not isinstance(listed, list) or not listed or not all(isinstance(e, dict) for e in listed):
         raise _fault(QUEUES, given, f"a list of tables, or the path of a TOML file of [[{QUEUES}]]")
     return listed
@@ -54,7 +54,7 @@ def _load(given: object) -> Sequence[Mapping[str, Any]]:
 
 def _document(path: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text())
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise _fault(QUEUES, path, f"the path of a TOML file ({error})") from error
 

@@ -13,9 +13,10 @@ from constructs import Construct
 
 from redrive.databases import VERIFIED, JobsDatabase
 from redrive.deployment import Deployment
-from redrive.errors import Fault, SettingsError
+from redrive.errors import Fault
 from redrive.queue_names import PLAIN, is_plain
 from redrive.settings import Settings
+from smart_redriver.cdk.arguments import check_kinds, checked
 from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
@@ -65,9 +66,18 @@ class PostgresRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        settings = settings or Settings()
-        if faults := [*jobs_faults(name, database, safeguards), *take_tables(self, database)]:
-            raise SettingsError(faults)
+        check_kinds(
+            database=(database, JobsDatabase),
+            settings=(settings, Settings),
+            safeguards=(safeguards, Safeguards),
+            monitoring=(monitoring, MonitoringSettings),
+            topics=(topics, Topics),
+        )
+        settings, safeguards = checked(
+            settings or Settings(),
+            safeguards,
+            [*jobs_faults(name, database, safeguards), *take_tables(self, database)],
+        )
         self.name = name
         if authorities is not None:
             database = replace(database, sslrootcert=f"/var/task/{_AUTHORITIES}")

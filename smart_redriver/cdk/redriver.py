@@ -15,10 +15,10 @@ from constructs import Construct
 
 import redrive
 from redrive.deployment import Deployment
-from redrive.errors import Fault, SettingsError
 from redrive.settings import Settings
 from redrive.targets import Origin
 from smart_redriver.cdk.app_filling import filling_of
+from smart_redriver.cdk.arguments import check_kinds, check_queues, checked
 from smart_redriver.cdk.belongings import Belongings
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
 from smart_redriver.cdk.key_use import KeyUse
@@ -86,11 +86,18 @@ class SmartRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_kinds(
+            settings=(settings, Settings),
+            safeguards=(safeguards, Safeguards),
+            monitoring=(monitoring, MonitoringSettings),
+            topics=(topics, Topics),
+        )
         sources, others = _by_role(source_queue, further_sources, dead_letter_queue, parking_lot)
+        check_queues(sources | others)
         filling, of_targets = filling_of(
             origin, targets, private_hosts, sources, others, target_keys
         )
-        settings, safeguards = _checked(
+        settings, safeguards = checked(
             settings or Settings(),
             safeguards or Safeguards(),
             [
@@ -222,24 +229,3 @@ def _by_role(
         **({"parking_lot": parking_lot} if parking_lot else {}),
     }
     return sources, others
-
-
-def _checked(
-    settings: Settings, safeguards: Safeguards, of_queues: Sequence[Fault]
-) -> tuple[Settings, Safeguards]:
-    """The settings as they will be read. Raises SettingsError listing every fault of settings and ``of_queues``."""
-    faults: list[Fault] = []
-    try:
-        settings = Settings.parse({name: getattr(settings, name) for name in Settings.names()})
-    except SettingsError as error:
-        faults += error.faults
-    try:
-        safeguards = Safeguards.parse(
-            {name: getattr(safeguards, name) for name in Safeguards.names()}
-        )
-    except SettingsError as error:
-        faults += error.faults
-    faults += of_queues
-    if faults:
-        raise SettingsError(faults)
-    return settings, safeguards

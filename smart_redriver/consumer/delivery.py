@@ -93,7 +93,7 @@ def _id(message: Message) -> str:
 
 
 def _of_lambda(attribute: Mapping[str, Any]) -> Attribute:
-    kept = {"DataType": attribute["dataType"]}
+    kept = {"DataType": attribute.get("dataType", "String")}
     if attribute.get("stringValue") is not None:
         return kept | {"StringValue": attribute["stringValue"]}
     return kept | {"BinaryValue": b64decode(attribute.get("binaryValue") or "")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 
@@ -11,6 +12,7 @@ _NEEDED = ("boto3", "jmespath", "rich", "typer")
 
 def main() -> None:
     """Run the command that was typed, and exit."""
+    _open_streams()
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         sys.exit(
             f"redrive needs {', '.join(missing)}: install smart-redriver[oncall], the package with this extra."
@@ -21,6 +23,13 @@ def main() -> None:
         app(prog_name="redrive")
     except OSError as fault:  # of help and completion; commands tell their own
         sys.exit(f"redrive could not write: {fault.strerror}.")
+
+
+def _open_streams() -> None:
+    """Give those that whoever started this has closed (`>&-`) their places back, before any file gets their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - for as long as the process lives
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from smart_redriver.oncall.commands import checking, keeping, looking, mending, serving, steering
@@ -23,6 +25,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _tell_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(version("smart-redriver"))
+        raise typer.Exit
+
+
+@app.callback()
+def _redrive(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell it, and end."),
+    ] = False,
+) -> None:
+    pass
+
 
 for group in (looking, mending, keeping, steering, checking, serving):
     app.add_typer(group.app)

@@ -154,12 +154,25 @@ def test_a_key_may_be_of_another_account_but_not_of_another_region():
     assert fault.endswith("a key of eu-west-1")
 
 
-@pytest.mark.parametrize("queues", [[], "no/such/file.toml", 5, {"orders": {}}, ["orders"]])
+@pytest.mark.parametrize("queues", [[], "", "no/such/file.toml", 5, {"orders": {}}, ["orders"]])
 def test_what_is_no_list_of_queues_is_one_fault(queues):
     [fault] = faults_of(queues)
 
     assert fault.startswith("queues: saw")
     assert "[[queues]]" in fault or "TOML" in fault
+
+
+def test_a_list_that_an_editor_began_with_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "queues.toml"
+    path.write_text(
+        f"""\ufeff[[queues]]
+        name = "orders"
+        source_arn = "{queue_arn("orders")}"
+        dead_letter_arn = "{queue_arn("orders-dlq")}"
+        """
+    )
+
+    assert [one.name for one in parse_context({"queues": str(path)}).queues] == ["orders"]
 
 
 def test_broken_toml_is_told_with_its_line(tmp_path):

@@ -236,3 +236,22 @@ def test_its_output_tells_the_command_where_all_of_it_is(template):
     )
     assert all((place.function, place.log_group, place.warning_topic, place.paging_topic))
     assert place.alarms_known_as == ("orders",)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"settings": Settings(max_attempts=0)}, "max_attempts: saw 0"),
+        (
+            {"settings": {"max_attempts": 3}},
+            "settings: saw {'max_attempts': 3}, accepted is a Settings",
+        ),
+        ({"monitoring": "paging"}, "monitoring: saw 'paging', accepted is a MonitoringSettings"),
+        ({"database": "db"}, "database: saw 'db', accepted is a JobsDatabase"),
+    ],
+)
+def test_what_it_can_not_be_made_of_is_named(given, said):
+    with pytest.raises(SettingsError) as caught:
+        synthesized(**given)
+
+    assert said in str(caught.value)

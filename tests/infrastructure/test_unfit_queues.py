@@ -133,3 +133,30 @@ def test_of_queues_that_exist_nothing_is_presumed(stack):
     SmartRedriver(stack, "Redriver", source_queue=source, dead_letter_queue=dead)
 
     Template.from_stack(stack).resource_count_is("AWS::Lambda::EventSourceMapping", 1)
+
+
+@pytest.mark.parametrize("role", ["source_queue", "dead_letter_queue", "parking_lot"])
+def test_an_arn_is_no_queue(stack, role):
+    queues = {"source_queue": a_queue(stack, "A"), "dead_letter_queue": a_queue(stack, "B")}
+
+    assert refused(stack, **queues | {role: queue_arn("orders")}) == {
+        role: "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "accepted"),
+    [
+        ("settings", {"max_attempts": 3}, "a Settings"),
+        ("safeguards", {"vpc_id": "vpc-12345678"}, "a Safeguards"),
+        ("monitoring", "paging", "a MonitoringSettings"),
+        ("topics", "oncall@example.com", "a Topics"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_by_its_name(stack, setting, given, accepted):
+    dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
+    source = a_queue(stack, "Source", **failing_to(dead))
+
+    told = refused(stack, source_queue=source, dead_letter_queue=dead, **{setting: given})
+
+    assert told == {setting: accepted}

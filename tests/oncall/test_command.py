@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
 
@@ -153,6 +154,30 @@ def test_an_aws_that_can_not_be_reached_is_told() -> None:
     assert "AWS could not be reached" in finished.stderr
 
 
+def test_a_region_that_is_none_is_told() -> None:
+    finished = redrive("status", "--region", "eu west")
+
+    assert finished.returncode == 2
+    assert finished.stderr.strip() == (
+        "'eu west' is no region. Name one with --region, for example eu-west-1."
+    )
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2"])
+def test_whoever_starts_it_with_a_stream_closed_is_told_what_failed(closed: str) -> None:
+    command = f"{sys.executable} -m smart_redriver.oncall pause --for 1h --reason t {closed}>&-"
+
+    finished = in_a_process("sh", "-c", command, AWS_ENDPOINT_URL="http://127.0.0.1:9")
+
+    assert finished.returncode == 1
+    assert "bug" not in finished.stderr
+    assert "AWS could not be reached" in finished.stderr or closed == "2"
+
+
+def test_its_version_is_told() -> None:
+    assert redrive("--version").stdout.strip() == version("smart-redriver")
+
+
 @pytest.mark.parametrize("endpoint", ["localhost:4566", "http://", "http://[", "file:///tmp"])
 @pytest.mark.parametrize("where", ["--endpoint-url", "AWS_ENDPOINT_URL"])
 def test_an_endpoint_that_is_none_is_told(endpoint: str, where: str) -> None:
@@ -211,6 +236,10 @@ def test_a_full_disk_under_the_output_is_told_once(desk: Desk) -> None:
 
 def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, without any AWS."""
+    return in_a_process(sys.executable, "-m", "smart_redriver.oncall", *arguments, **environment)
+
+
+def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     variables = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT}:{ROOT / 'lambdas'}",
@@ -220,7 +249,7 @@ def redrive(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         "AWS_MAX_ATTEMPTS": "1",
     }
     return subprocess.run(
-        [sys.executable, "-m", "smart_redriver.oncall", *arguments],
+        command,
         env=variables | environment,
         capture_output=True,
         text=True,

@@ -22,6 +22,7 @@ from tests.oncall.reported import BILLING, DECLINED, declined, failed, hold, rep
 
 
 def test_status_names_the_causes_that_are_held_and_those_that_mostly_fail(desk: Desk) -> None:
+    desk.world.dead_letters(1)
     now = desk.world.clock.now()
     hold(desk, cools_until=now + timedelta(minutes=4), canaries_failed=6)
     hold(desk, cause="KeyError", held_since=None, failed=2, succeeded=1, counted_at=now)
@@ -31,12 +32,19 @@ def test_status_names_the_causes_that_are_held_and_those_that_mostly_fail(desk: 
     ran = desk("status")
 
     assert (
-        f"Causes:      {DECLINED} held since 00:00, next canary in 4 min, 6 failed; "
+        f"Causes:      {DECLINED} held since 00:04, next canary in 4 min, 6 failed; "
         "KeyError flowing, 2 letters failed while others succeeded\n"
     ) in ran.out
     (told,) = desk("status", "--json").json["queues"]
     causes = [one["cause"] for one in told["sources"][0]["causes"]]
     assert causes == [DECLINED, "KeyError", "Heals", "Old"]
+
+
+def test_status_promises_no_canary_of_an_empty_dlq(desk: Desk) -> None:
+    """All letters of the cause are parked: the circuit stays held, and nobody is left to show that it has healed."""
+    hold(desk, cools_until=desk.world.clock.now() + timedelta(minutes=4))
+
+    assert f"{DECLINED} held since 00:00, no letter of it is in the DLQ\n" in desk("status").out
 
 
 def test_status_names_three_causes_and_counts_the_rest(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from datetime import timedelta
 from pathlib import Path
@@ -384,6 +385,92 @@ def test_an_export_leaves_everything_where_it_is(desk: Desk, tmp_path: Path) -> 
 
     assert ran.json == {"file": str(file), "count": 2, "is_complete": True}
     assert desk.visible(PARKING_LOT) == 2
+
+
+@pytest.mark.parametrize("content", ["", "all: test\n", '{"version": 1}\n'])
+@pytest.mark.parametrize("chosen", [(), ("--contains", "nothing like it")])
+def test_an_export_leaves_what_was_there_before_it(
+    desk: Desk, tmp_path: Path, content: str, chosen: tuple[str, ...]
+) -> None:
+    desk.park("a")
+    file = tmp_path / "Makefile"
+    file.write_text(content)
+
+    ran = desk("export", str(file), *chosen)
+
+    has_written = not content and not chosen
+    assert (ran.code, file.read_text().startswith(content)) == (0 if has_written else 1, True)
+    assert len(file.read_text()) > len(content) if has_written else file.read_text() == content
+
+
+def test_an_export_into_the_same_file_again_is_refused(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a")
+    file = tmp_path / "parked.jsonl"
+    desk("export", str(file))
+
+    again = desk("export", str(file))
+
+    assert (again.code, len(file.read_text().splitlines())) == (1, 1)
+    assert f"{file} is there already. Name another file, or remove it." in again.err
+
+
+@pytest.mark.parametrize("verb", ["export", "delete"])
+def test_letters_are_written_to_no_device_and_it_stays(
+    desk: Desk, tmp_path: Path, verb: str
+) -> None:
+    desk.park("a")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+
+    for file in (pipe, link):
+        where = (str(file),) if verb == "export" else ("--all", "--yes", "--export", str(file))
+        ran = desk(verb, *where)
+        assert (ran.code, "is no regular file. Name another." in ran.err) == (1, True)
+
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert desk.visible(PARKING_LOT) == 1
+
+
+def test_a_delete_goes_on_in_its_file_and_in_no_other(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a", "b")
+    file, other = tmp_path / "gone.jsonl", tmp_path / "app.py"
+    other.write_text("print()\n")
+    file.touch(mode=0o644)
+    desk("delete", "--contains", "a", "--yes", "--export", str(file))
+
+    refused = desk("delete", "--all", "--yes", "--export", str(other))
+    ran = desk("delete", "--all", "--yes", "--export", str(file))
+
+    assert (refused.code, other.read_text()) == (1, "print()\n")
+    assert f"{other} is there already, and no file of letters. Name another." in refused.err
+    assert (ran.code, len(file.read_text().splitlines())) == (0, 2)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_file_without_a_letter_is_nothing_to_import(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.touch()
+
+    ran = desk("import", str(file), "--yes")
+
+    assert (ran.code, "has no letter in it: nothing to do." in ran.err) == (1, True)
+
+
+def test_a_reason_that_is_none_is_told_with_those_there_are(desk: Desk) -> None:
+    desk.park("a")
+
+    ran = desk("replay", "--parked-as", "max_atempts", "--yes")
+
+    assert ran.code == 1
+    assert "No letter is parked as MAX_ATEMPTS. Reasons are MAX_ATTEMPTS, PERMANENT," in ran.err
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan", "-1"])
+def test_a_rate_that_is_no_number_is_refused(desk: Desk, rate: str) -> None:
+    assert desk("replay", "--all", "--rate", rate).code == 2
 
 
 @pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])

@@ -181,7 +181,7 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--live-per-minute nan", "'nan' is not a number"),
         ("--scenario 9 --down-hours 2", "--down-hours can't be added"),
         ("--scenario 3 --flapping 10/10", "can't be down for good as well"),
-        ("--flapping 10", "not a number"),
+        ("--flapping 10", "'10' is not minutes up and minutes down, as in 10/10"),
         ("--consumer-delay 30", "needs a visibility timeout above that"),
         ("--schedule-minutes 0", "schedule_minutes: saw '0'"),
         ("--mode dry_run", "--mode dry_run: nothing goes back in it"),

@@ -12,13 +12,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from redrive.aws.clients import client
+try:
+    from redrive.aws.clients import client
+    from redrive.postgres.credentials import open_database
+    from redrive.postgres.database import Database
+    from redrive.postgres.doctor import examine
+except ImportError as missing:
+    sys.exit(f"{missing}: install smart-redriver[oncall,postgres], the package with these extras.")
 from redrive.core.outcomes import printable
 from redrive.databases import JobsDatabase
 from redrive.errors import CallFailed, SettingsError
-from redrive.postgres.credentials import open_database
-from redrive.postgres.database import Database
-from redrive.postgres.doctor import examine
 
 
 def main(argv: Sequence[str] | None = None) -> int:

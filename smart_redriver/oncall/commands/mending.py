@@ -21,6 +21,7 @@ from smart_redriver.oncall.commands.options import (
     Ids,
     Validate,
     Why,
+    finite,
 )
 from smart_redriver.oncall.terminal.exits import Exit
 
@@ -42,7 +43,9 @@ def replay(
     rate: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Letters a second, 0 for no limit. Default: the setting max_rate."
+            min=0,
+            callback=finite,
+            help="Letters a second, 0 for no limit. Default: the setting max_rate.",
         ),
     ] = None,
     validate: Validate = None,

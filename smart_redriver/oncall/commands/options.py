@@ -1,10 +1,19 @@
 """Arguments and options that several commands have."""
 
+import math
 from typing import Annotated
 
 import typer
 
 from smart_redriver.oncall.terminal.exits import LONGEST_REASON
+
+
+def finite(value: float | None) -> float | None:
+    """A number that is one: to Python `inf` and `nan` are, too."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no number that anything can be done at.")
+    return value
+
 
 Contains = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only letters whose body contains this.")

@@ -14,27 +14,34 @@ from typing import IO
 from redrive.core.case import Case
 from redrive.errors import EntryFault
 from smart_redriver.oncall.letters.jsonlines import letter_to_json
+from smart_redriver.oncall.letters.kept_file import read_lines
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
 
 
 class ExportFile:
-    """Appends letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data.
+    """Writes letters to `path` as JSON lines, readable by its owner only: bodies hold customers' data.
 
-    `name_of` tells the source queue that a letter belongs to.
+    `name_of` tells the source queue that a letter belongs to. `is_continued`: a file of letters that is there already is
+    added to, so that what was broken off goes on in the same file; nothing else that is there is ever written to.
     """
 
-    def __init__(self, path: Path, name_of: Callable[[Case], str]) -> None:
+    def __init__(
+        self, path: Path, name_of: Callable[[Case], str], *, is_continued: bool = True
+    ) -> None:
         self._path = path
         self._name_of = name_of
+        self._is_continued = is_continued
         self._lock = Lock()
         self._written = 0
+        self._is_new = False
         self._file: IO[str] | None = None
 
     def __enter__(self) -> ExportFile:
         """Open the file. Raises Refused where that is not possible."""
         try:
-            descriptor = os.open(self._path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+            descriptor = self._open()
+            os.fchmod(descriptor, 0o600)
         except OSError as fault:
             raise Refused(
                 f"{self._path} can't be written: {fault.strerror}. Name another file."
@@ -43,12 +50,36 @@ class ExportFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file, and leave none behind that nothing was written to."""
+        """Close the file, and leave none behind that was made for this and that nothing was written to."""
         if self._file is not None:
             self._file.close()
-            with suppress(OSError):
-                if self._path.stat().st_size == 0:
+            if self._is_new and not self._written:
+                with suppress(OSError):
                     self._path.unlink()
+
+    def _open(self) -> int:
+        try:
+            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY)
+        except FileExistsError:
+            self._check_what_is_there()
+            return os.open(self._path, os.O_APPEND | os.O_WRONLY)
+        self._is_new = True
+        return descriptor
+
+    def _check_what_is_there(self) -> None:
+        """Raise Refused for all but an empty file, or one of letters where it is continued."""
+        if not self._path.is_file():
+            raise Refused(f"{self._path} is no regular file. Name another.")
+        if self._path.stat().st_size == 0:
+            return
+        if not self._is_continued:
+            raise Refused(f"{self._path} is there already. Name another file, or remove it.")
+        try:
+            next(read_lines(self._path), None)
+        except Refused as fault:
+            raise Refused(
+                f"{self._path} is there already, and no file of letters. Name another."
+            ) from fault
 
     def write(self, cases: Iterable[Case]) -> int:
         """Write letters, and return when they are on the disk; how many. Raises Refused."""

@@ -39,6 +39,9 @@ PARKED_BY_PEOPLE = {
     "IMPORTED": "was imported by a person",
 }
 
+#: All of them, as `--parked-as` takes them.
+REASONS = (*(one.value for one in PARKED), *PARKED_BY_PEOPLE)
+
 #: A label for letters whose consumer left no error on them.
 NO_ERROR = "no error given"
 

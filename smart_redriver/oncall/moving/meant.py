@@ -18,7 +18,7 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.hiding import TRY_AGAIN, belongs, hidden_in_words
 from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
-from smart_redriver.oncall.letters.presentation import label
+from smart_redriver.oncall.letters.presentation import REASONS, label
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.letters.shapes import cause_in_hand
 from smart_redriver.oncall.stack.session import Session
@@ -259,6 +259,9 @@ def nothing_matches(
             f"No parked letter that can be taken now matches; {facts.in_flight:,} are in somebody's hands, "
             f"such as a pass's that looks through the parking lot: {TRY_AGAIN}."
         )
+    reason = (choice.filter.reason or "").upper()
+    if reason and reason not in REASONS:
+        return Refused(f"No letter is parked as {reason}. Reasons are {', '.join(REASONS)}.")
     listing = "redrive letters" if from_dlq else "redrive parked --list"
     return Refused(f"No letter matches: nothing to do. `{listing}` shows what there is.")
 

@@ -169,6 +169,7 @@ class _Connecting:
 
     def __call__(self, service: str) -> Any:
         from botocore.config import Config
+        from botocore.exceptions import InvalidRegionError
 
         config = Config(
             connect_timeout=3,
@@ -188,5 +189,11 @@ class _Connecting:
                 endpoint_url=self.caller.endpoint_url,
                 config=config,
             )
+        except InvalidRegionError as fault:
+            raise Misused(
+                f"{self._region!r} is no region. Name one with --region, for example eu-west-1."
+            ) from fault
         except ValueError as fault:
-            raise Misused(f"{fault}. Check --endpoint-url and AWS_ENDPOINT_URL.") from fault
+            raise Misused(
+                f"{str(fault).rstrip('.')}. Check --endpoint-url and AWS_ENDPOINT_URL."
+            ) from fault

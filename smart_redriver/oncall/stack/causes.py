@@ -30,11 +30,11 @@ def cause_to_json(one: CauseCircuit) -> dict[str, Any]:
     }
 
 
-def causes_in_words(circuit: Circuit, now: datetime) -> str:
-    """The causes worth a line, in one; empty where there is none."""
+def causes_in_words(circuit: Circuit, now: datetime, *, is_idle: bool) -> str:
+    """The causes worth a line, in one; empty where there is none. `is_idle`: the DLQ has no letter that could be a canary."""
     known = causes_now(circuit, now)
     told = [
-        f"{one.cause} {held_in_words(one, now)}"
+        f"{one.cause} {held_in_words(one, now, is_idle=is_idle)}"
         if one.is_held
         else f"{one.cause} flowing, {letters(one.failed)} failed while others succeeded"
         for one in known[:MOST_IN_A_LINE]
@@ -44,10 +44,12 @@ def causes_in_words(circuit: Circuit, now: datetime) -> str:
     return "; ".join(told)
 
 
-def held_in_words(one: CauseCircuit, now: datetime) -> str:
+def held_in_words(one: CauseCircuit, now: datetime, *, is_idle: bool = False) -> str:
     """How a held cause stands: "held since 03:12, next canary in 4 min, 6 failed"."""
     at = _next_canary_at(one)
-    if at is None:
+    if is_idle and one.canary_sent_at is None:
+        canary = "no letter of it is in the DLQ"
+    elif at is None:
         canary = "a canary is out" if one.canary_sent_at else "next canary with the next pass"
     else:
         canary = f"next canary {'in ' + span(at - now) if at > now else 'with the next pass'}"

@@ -59,7 +59,7 @@ def facts_of(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
             yield Fact("Source", f"{source.name}, {_depth(source.facts, _of_source(now))}")
         if source.circuit:
             yield from _circuit(source.circuit, source, now)
-            if causes := causes_in_words(source.circuit, now.at):
+            if causes := causes_in_words(source.circuit, now.at, is_idle=_is_empty(now.dlq)):
                 yield Fact("Causes", causes, Tone.CAREFUL)
     yield from _orders(now)
     yield from _depths(now)
@@ -68,6 +68,10 @@ def facts_of(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
         change = now.last_change
         yield Fact("Last change", change.told(now.at) if change else "none in the last seven days")
     yield from _alarms(now, with_full_names=with_full_names)
+
+
+def _is_empty(dlq: QueueFacts | None) -> bool:
+    return dlq is not None and not dlq.depth
 
 
 def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fact]:

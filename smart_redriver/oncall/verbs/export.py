@@ -26,7 +26,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
     facts = facts_of(session, from_dlq=from_dlq, exactly=True)
     depth, count, unread = facts.depth, 0, Counter[str]()
-    with ExportFile(file, session.name_of) as export_file:
+    with ExportFile(file, session.name_of, is_continued=False) as export_file:
         look = Look(
             session=session,
             out_of=out_of,

@@ -17,7 +17,7 @@ from smart_redriver.oncall.stack.lodging import Deed, refuse_unless
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import letters, listed
 
 
@@ -38,6 +38,8 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
         refuse_unless(session.lodging, Deed.IMPORT_TO_SOURCE)
     file = KeptFile(session, request.file, request.others)
     total = file.check()  # before the first letter is sent
+    if not total:
+        raise Refused(f"{request.file} has no letter in it: nothing to do.")
     where = listed(session.place.sources) if request.to_source else "the parking lot"
     say = session.terminal.plan
     say(f"Plan: send {letters(total)} of {file.path} to {where}, but for those still about.")
