@@ -1,6 +1,7 @@
 """What a construct is given, looked at before anything is made of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from aws_cdk import aws_sqs as sqs
 
@@ -8,16 +9,7 @@ from redrive.errors import Fault, SettingsError
 from redrive.settings import Settings
 from smart_redriver.cdk.safeguards import Safeguards
 
-
-def check_kinds(**given: tuple[object, type]) -> None:
-    """Raise SettingsError for values that are of another type than the one beside them; None is of each."""
-    faults = [
-        Fault(setting=name, seen=value, accepted=f"a {kind.__name__}")
-        for name, (value, kind) in given.items()
-        if value is not None and not isinstance(value, kind)
-    ]
-    if faults:
-        raise SettingsError(faults)
+S = TypeVar("S", Settings, Safeguards)
 
 
 def check_queues(queues: Mapping[str, sqs.IQueue]) -> None:
@@ -33,21 +25,35 @@ def check_queues(queues: Mapping[str, sqs.IQueue]) -> None:
 
 
 def checked(
-    settings: Settings, safeguards: Safeguards, others: Iterable[Fault]
+    settings: Settings | None,
+    safeguards: Safeguards | None,
+    others: Iterable[Fault],
+    **further: tuple[object, type],
 ) -> tuple[Settings, Safeguards]:
-    """The settings as they will be read. Raises SettingsError listing every fault of theirs and the `others`."""
-    faults: list[Fault] = []
-    try:
-        settings = Settings.parse({name: getattr(settings, name) for name in Settings.names()})
-    except SettingsError as error:
-        faults += error.faults
-    try:
-        safeguards = Safeguards.parse(
-            {name: getattr(safeguards, name) for name in Safeguards.names()}
-        )
-    except SettingsError as error:
-        faults += error.faults
-    faults += others
+    """The settings as they will be read. Raises SettingsError listing every fault of theirs, and the `others`.
+
+    `further` arguments, by name, have to be of the type beside them, or None.
+    """
+    kinds = {"settings": (settings, Settings), "safeguards": (safeguards, Safeguards), **further}
+    faults = [*_of_another_kind(kinds), *others]
+    read = _read(Settings, settings, faults), _read(Safeguards, safeguards, faults)
     if faults:
         raise SettingsError(faults)
-    return settings, safeguards
+    return read
+
+
+def _read(kind: type[S], given: S | None, faults: list[Fault]) -> S:
+    """What is given, as it will be read; its defaults where it is nothing of the kind."""
+    if not isinstance(given, kind):
+        return kind()
+    try:
+        return kind.parse({name: getattr(given, name) for name in kind.names()})
+    except SettingsError as error:
+        faults += error.faults
+        return given
+
+
+def _of_another_kind(given: Mapping[str, tuple[object, type]]) -> Iterator[Fault]:
+    for name, (value, kind) in given.items():
+        if value is not None and not isinstance(value, kind):
+            yield Fault(setting=name, seen=value, accepted=f"a {kind.__name__}")

@@ -16,7 +16,7 @@ from redrive.deployment import Deployment
 from redrive.errors import Fault
 from redrive.queue_names import PLAIN, is_plain
 from redrive.settings import Settings
-from smart_redriver.cdk.arguments import check_kinds, checked
+from smart_redriver.cdk.arguments import checked
 from smart_redriver.cdk.bundling import POSTGRES_LOCK_FILE
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
@@ -66,17 +66,12 @@ class PostgresRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        check_kinds(
-            database=(database, JobsDatabase),
-            settings=(settings, Settings),
-            safeguards=(safeguards, Safeguards),
-            monitoring=(monitoring, MonitoringSettings),
-            topics=(topics, Topics),
-        )
         settings, safeguards = checked(
-            settings or Settings(),
+            settings,
             safeguards,
             [*jobs_faults(name, database, safeguards), *take_tables(self, database)],
+            monitoring=(monitoring, MonitoringSettings),
+            topics=(topics, Topics),
         )
         self.name = name
         if authorities is not None:

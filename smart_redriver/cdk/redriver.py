@@ -18,7 +18,7 @@ from redrive.deployment import Deployment
 from redrive.settings import Settings
 from redrive.targets import Origin
 from smart_redriver.cdk.app_filling import filling_of
-from smart_redriver.cdk.arguments import check_kinds, check_queues, checked
+from smart_redriver.cdk.arguments import check_queues, checked
 from smart_redriver.cdk.belongings import Belongings
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
 from smart_redriver.cdk.key_use import KeyUse
@@ -86,26 +86,22 @@ class SmartRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        check_kinds(
-            settings=(settings, Settings),
-            safeguards=(safeguards, Safeguards),
-            monitoring=(monitoring, MonitoringSettings),
-            topics=(topics, Topics),
-        )
         sources, others = _by_role(source_queue, further_sources, dead_letter_queue, parking_lot)
         check_queues(sources | others)
         filling, of_targets = filling_of(
             origin, targets, private_hosts, sources, others, target_keys
         )
         settings, safeguards = checked(
-            settings or Settings(),
-            safeguards or Safeguards(),
+            settings,
+            safeguards,
             [
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, parking_lot),
                 *of_targets,
                 *take(self, dead_letter_queue, filling),
             ],
+            monitoring=(monitoring, MonitoringSettings),
+            topics=(topics, Topics),
         )
         own_key = safeguards.key(self)
         lot_key = parking_lot_key or dead_letter_queue.encryption_master_key or own_key

@@ -247,7 +247,6 @@ def test_its_output_tells_the_command_where_all_of_it_is(template):
             "settings: saw {'max_attempts': 3}, accepted is a Settings",
         ),
         ({"monitoring": "paging"}, "monitoring: saw 'paging', accepted is a MonitoringSettings"),
-        ({"database": "db"}, "database: saw 'db', accepted is a JobsDatabase"),
     ],
 )
 def test_what_it_can_not_be_made_of_is_named(given, said):
