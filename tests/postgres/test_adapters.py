@@ -288,6 +288,9 @@ def test_a_column_that_nobody_was_told_of_is_kept_where_both_tables_have_it(benc
         ("add column more varchar(9) default 'x'", "add column more varchar(3)"),
         ("add column more text", "add column more text not null default 'x'"),
         ("add column more int", "add column more int generated always as (attempts + 1) stored"),
+        ("add column more int default 7", "add column more int check (more < 3)"),
+        ("add column more int default 7", "add column more int unique"),
+        ("add column more int default 7", "add column more int references tenants"),
         ("add column our_row int default 7", "add column our_row int"),
         ("add column parked_at int default 7", "add column other int"),
     ],
@@ -295,12 +298,13 @@ def test_a_column_that_nobody_was_told_of_is_kept_where_both_tables_have_it(benc
 def test_a_column_that_might_not_take_what_the_other_has_keeps_no_letter_from_being_parked(
     bench, dlq, lot, dead, parked
 ):
+    bench.owner.execute("create table tenants (id int primary key)")
     bench.owner.execute(f"alter table jobs_dlq {dead}; alter table jobs_parked {parked}")
-    bench.die("a")
+    bench.die("a", "b")
 
     sent = lot.park(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
 
-    assert (sent.faults, bench.payloads("jobs_parked")) == ([], ["a"])
+    assert (sent.faults, bench.payloads("jobs_parked")) == ([], ["a", "b"])
 
 
 def test_a_column_that_goes_between_two_moves_is_not_asked_for(bench, dlq, lot):

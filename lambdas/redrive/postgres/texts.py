@@ -190,6 +190,8 @@ from pg_attribute d join pg_attribute p on p.attname = d.attname and p.atttypid 
 where d.attrelid = to_regclass({dead_text}) and p.attrelid = to_regclass({parked_text}) and d.attnum > 0
   and not d.attisdropped and not p.attisdropped and not p.attnotnull and p.attgenerated = '' and d.attname <> all(%(known)s)
   and left(d.attname, 4) <> 'our_'
+  and not exists (select from pg_constraint c where c.conrelid = p.attrelid and p.attnum = any(c.conkey))
+  and not exists (select from pg_index i where i.indrelid = p.attrelid and i.indisunique and p.attnum = any(i.indkey))
 order by d.attnum
 """
 
