@@ -37,7 +37,7 @@ def bench(request: Request) -> None:
         park(stack, letters, _CAUSES)
         reading = _reading_seconds(stack)
         with (
-            console(_environment(stack), Path(folder, "--read-only")) as address,
+            console(_environment(stack), Path(folder), "--read-only") as address,
             chromium(Path(folder)) as browser,
         ):
             seconds = {
