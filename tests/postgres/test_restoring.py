@@ -1,10 +1,13 @@
 """Rows in files and back: what was deleted, or kept, is put back value by value, or refused."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from redrive.postgres.by_id import about
+from redrive.settings import Mode
 from tests.postgres.desk import PostgresDesk
 
 COLUMNS = "original_id, payload, attempts, error_class, error_msg, stacktrace, failed_by, failed_at"
@@ -243,3 +246,21 @@ def test_a_row_that_can_t_be_kept_is_not_deleted_and_keeps_no_other_from_it(desk
     assert (ran.code, ran.json["done"], sum(ran.json["failed"].values())) == (3, 3, 1)
     assert bench.rows("select payload::text from jobs_dlq") == [(payload,)]
     assert len(Path("kept.jsonl").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_return_that_was_sent_on_and_not_written_down_is_not_said_to_be_gone(bench, is_done):
+    """The ledger still has it under its old job: whoever sent it died before he wrote the next one down."""
+    bench.die("a")
+    dead, jobs = bench.tools().dead_letters, bench.tools().sources[0]
+    (letter,) = dead.receive(1, hidden_for=timedelta())
+    jobs.deliver(bench.outgoing([letter]))
+    bench.work(lambda _: "Boom")
+    bench.run_pass(mode=Mode.PAUSED)
+    (returned,) = bench.tools().dead_letters.receive(1, hidden_for=timedelta())
+    jobs.deliver(bench.outgoing([returned]))
+    if is_done:
+        bench.work()
+
+    assert returned.message_id == "job-2"
+    assert about(bench.database, ["job-2", "job-77"]) == {"job-2"}

@@ -22,7 +22,7 @@ _AMONG = "  and d.{d_id} = any(%(rows)s)\n" + _PAGED
 _ROWS_OF_JOBS = "select d.{d_id}::bigint from {dead} d where d.{d_original_id} = any(%(jobs)s)"
 
 #: `rows`, `jobs` -> whether it is a job, and its number: of those of which something is left, the note of ours that a row
-#: was sent, or that a job was and nobody knows yet what became of it, included.
+#: was sent, or the return of a job, or that a job was and nobody knows yet what became of it, included.
 _ABOUT = """
 select false, d.{d_id}::bigint from {dead} d where d.{d_id} = any(%(rows)s)
 union select false, d.{d_id}::bigint from {parked} d where d.{d_id} = any(%(rows)s)
@@ -31,6 +31,7 @@ union select true, d.{d_original_id}::bigint from {dead} d where d.{d_original_i
 union select true, d.{d_original_id}::bigint from {parked} d where d.{d_original_id} = any(%(jobs)s)
 union select true, j.{j_id}::bigint from {jobs} j where j.{j_id} = any(%(jobs)s)
 union select true, r.job_id from {redriven} r where r.job_id = any(%(jobs)s) and r.settled_at is null
+union select true, r.original_id from {redriven} r where r.original_id = any(%(jobs)s)
 """
 
 #: `latest`, `generic` (classes that name no trouble) -> letters by class, and by message where the class says nothing:
