@@ -264,3 +264,42 @@ def test_a_return_that_was_sent_on_and_not_written_down_is_not_said_to_be_gone(b
 
     assert returned.message_id == "job-2"
     assert about(bench.database, ["job-2", "job-77"]) == {"job-2"}
+
+
+def test_a_column_is_put_back_however_its_name_is_spelt_in_the_file(desk, bench):
+    for table in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f'alter table {table} add column "größe" text')
+    bench.die("a")
+    bench.owner.execute("""update jobs_dlq set "größe" = 'XL'""")
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    line = json.loads(Path("kept.jsonl").read_text())
+    row = line["attributes"]["Row"]
+    row["StringValue"] = json.dumps(json.loads(row["StringValue"]))
+    Path("kept.jsonl").write_text(json.dumps(line))
+
+    ran = desk("undo", "kept.jsonl", "--yes", "--json")
+
+    assert (r"gr\u00f6\u00dfe" in row["StringValue"], ran.json["done"]) == (True, 1)
+    assert bench.rows('select payload, "größe" from jobs_parked') == [("a", "XL")]
+
+
+def test_a_column_that_came_later_has_its_default_whatever_stands_in_the_payload(desk, bench):
+    bench.die({"tenant": 1})
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    bench.owner.execute("alter table jobs_parked add column tenant text not null default 'x'")
+
+    assert desk("undo", "kept.jsonl", "--yes").code == 0
+    assert bench.rows("select payload, tenant from jobs_parked") == [({"tenant": 1}, "x")]
+
+
+def test_letters_of_the_largest_numbers_are_found_by_them(desk, bench):
+    largest = (1 << 63) - 1
+    bench.owner.execute("select setval('jobs_dlq_id_seq', %s)", (largest - 2,))
+    bench.die("a", "b")
+
+    parked = desk("park", f"dlq-{largest - 1}", "--yes")
+    beyond = desk("replay", f"dlq-{largest + 1}", "--from-dlq", "--yes")
+    sent = desk("replay", f"dlq-{largest}", "--from-dlq", "--yes")
+
+    assert (parked.code, beyond.code, sent.code) == (0, 1, 0)
+    assert (bench.payloads("jobs_parked"), bench.payloads("jobs")) == (["a"], ["b"])

@@ -9,8 +9,9 @@ from typing import Self
 from redrive.postgres.database import Database
 from redrive.postgres.letters import job_id
 
-#: A bigint has fewer digits, or one as many.
-_TOO_LONG = 19
+#: What a bigint can be. https://www.postgresql.org/docs/current/datatype-numeric.html
+_NUMBERS = range(-(1 << 63), 1 << 63)
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class _Numbers:
         for one in ids:
             table, _, number = one.partition("-")
             digits = number.removeprefix("-")
-            if table in numbers and digits.isdecimal() and len(digits) < _TOO_LONG:
+            is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+            if table in numbers and is_number and int(number) in _NUMBERS:
                 numbers[table].add(int(number))
         return cls(*map(frozenset, numbers.values()))
 

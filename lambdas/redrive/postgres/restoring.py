@@ -6,8 +6,7 @@ A row is kept as JSON, in which a column of JSON that is null is not there at al
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import LiteralString
 
@@ -88,7 +87,8 @@ class Rows:
         if content is None:
             raise CallFailed(_CALL, "NoRow", "the file has no row of it")
         known = self._of(self._database.place.parked)
-        columns = [column for column in known if _is_written(column, content)]
+        row_has = self._keys(content)
+        columns = [column for column in known if _is_written(column, row_has)]
         parameters = {
             "content": content,
             "trail": one.trail.encode(),
@@ -113,6 +113,11 @@ class Rows:
         )
         raise CallFailed(_CALL, "InsertSwallowed", detail)
 
+    def _keys(self, content: str) -> set[str]:
+        """The columns that a row of a file has, as Postgres reads them: however deep it is, and however they are spelt."""
+        keys = sql.Composed([sql.SQL("select jsonb_object_keys(cast(%(content)s as jsonb))")])
+        return {key for (key,) in self._database.run(_CALL, keys, {"content": content})}
+
     def _of(self, table: str) -> list[Column]:
         if table not in self._columns:
             self._columns[table] = columns_of(self._database, table)
@@ -133,9 +138,9 @@ class Rows:
         return f"{place.parked} lacks what the row has: {', '.join(unknown)}; `alter table {parked} {added}`, and again"
 
 
-def _is_written(column: Column, content: str) -> bool:
+def _is_written(column: Column, row_has: Set[str]) -> bool:
     """Whether the row has a value for it, which may be none. What is JSON and not there is none, too; what came later has its default."""
-    is_of_row = column.is_json or json.dumps(column.name, ensure_ascii=False) in content
+    is_of_row = column.is_json or column.name in row_has
     return not column.is_generated and (is_of_row or column.name in (_TRAIL, _PARKED_AT))
 
 
