@@ -30,10 +30,10 @@ demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
 	@$(BIN)/python -m demo $(if $(KEEP),--keep) $(ARGS)
 
 check: lint
-	$(BIN)/pytest --numprocesses 2 tests/unit tests/contract
+	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
 
 test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.chromium/.ready node_modules/.postgres/.ready
-	$(BIN)/pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest --numprocesses auto --dist loadscope --no-loadscope-reorder $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
 	node_modules/.bin/cdk deploy $(ARGS)

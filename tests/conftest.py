@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,10 @@ FIRST = (
 
 _TRIED = "tried: "
 
+#: The CDK's own check of a template takes half of the time of a synth. All kinds of templates are checked by it in
+#: `infrastructure/test_checkers.py` and by each app in a process of its own there, so the others need not be.
+os.environ["CDK_VALIDATION"] = "false"
+
 
 class Scheduler(LoadScopeScheduling):
     """Hands out groups. xdist's own marks for them get lost on the way to pytest 9.2's node ids."""
@@ -58,6 +63,11 @@ class Scheduler(LoadScopeScheduling):
             run = name.partition("[")[2].rstrip("]")
             return BY_RUN + run.partition("-seed")[0]
         return _group(path) or nodeid
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are processors: a fifth of the time a test waits for what another process does."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:

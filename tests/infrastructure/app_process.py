@@ -25,6 +25,7 @@ def run_app(
         "PATH": path,
         "CDK_CONTEXT_JSON": json.dumps({**CDK_JSON["context"], **context}),
         "CDK_OUTDIR": str(outdir),
+        "CDK_VALIDATION": "true",
         **environment,
     }
     return subprocess.run(
@@ -34,6 +35,6 @@ def run_app(
 
 
 def findings(outdir: Path) -> list[Any]:
-    """What the validation of the templates found, cdk-nag's rules among it."""
+    """What the validation of the templates found, by the rules of cdk-nag and of the CDK itself."""
     report = json.loads((outdir / "validation-report.json").read_text())
     return [violation for plugin in report["pluginReports"] for violation in plugin["violations"]]

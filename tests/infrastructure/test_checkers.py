@@ -3,6 +3,7 @@
 cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of seven kinds.
 """
 
+import functools
 import json
 import subprocess
 import sys
@@ -65,14 +66,24 @@ def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of templates for each kind, cdk-nag's report beside them."""
     folder = tmp_path_factory.mktemp("checked") / "given"
     for kind, context in KINDS.items():
-        app = cdk.App(
-            context={**FLAGS, "aws:cdk:bundling-stacks": [], **context},
-            outdir=str(folder / folder_of(kind)),
-        )
+        app = checked_app(folder / folder_of(kind), **context)
         make_stack(app, read_context(app.node))
         add_checks(app)
         app.synth()
     return folder
+
+
+def checked_app(outdir: Path, **context: Any) -> cdk.App:
+    """An app whose templates the CDK checks by its own rules, too: elsewhere in tests it does not."""
+    app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": [], **context}, outdir=str(outdir))
+    cdk.Validations.of(app).add_plugins(rules_of_the_cdk())
+    return app
+
+
+@functools.cache
+def rules_of_the_cdk() -> cdk.CloudFormationValidatePlugin:
+    """Made once: its rules take two seconds to be read."""
+    return cdk.CloudFormationValidatePlugin()
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +136,20 @@ def linted(shown: Path) -> dict[str, set[str]]:
     return found
 
 
-def test_cdk_nag_has_nothing_left_to_find(assemblies):
+def test_cdk_nag_and_the_cdk_have_nothing_left_to_find(assemblies):
     assert {kind: findings(assemblies / folder_of(kind)) for kind in KINDS} == {
         kind: [] for kind in KINDS
     }
+
+
+def test_the_cdk_finds_what_is_not_of_a_queue(tmp_path):
+    app = checked_app(tmp_path)
+    cdk.CfnResource(
+        cdk.Stack(app, "Wrong"), "Queue", type="AWS::SQS::Queue", properties={"Depth": 5}
+    )
+
+    with pytest.raises(RuntimeError, match=r"(?s)Depth"):
+        app.synth()
 
 
 def test_cfn_lint_finds_nothing_but_what_it_is_told_to_ignore_and_ignores_that(assemblies, linted):

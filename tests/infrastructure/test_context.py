@@ -8,6 +8,13 @@ from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import CDK_JSON, UNBUNDLED, findings, run_app
 
+A_QUEUE_WITH_NO_SUCH_PROPERTY = """
+import aws_cdk as cdk
+app = cdk.App()
+cdk.CfnResource(cdk.Stack(app, "Wrong"), "Queue", type="AWS::SQS::Queue", properties={"Depth": 5})
+app.synth()
+"""
+
 
 def faults_of(values: dict) -> list[str]:
     with pytest.raises(SettingsError) as caught:
@@ -161,6 +168,14 @@ def test_the_app_synthesizes_without_findings_and_without_credentials(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "SmartRedriver.template.json").exists()
     assert findings(tmp_path / "out") == []
+
+
+def test_the_flags_let_the_cdk_refuse_a_template_by_its_own_rules(tmp_path):
+    """So that the app above is known to have been looked at."""
+    done = run_app(tmp_path / "out", {}, code=A_QUEUE_WITH_NO_SUCH_PROPERTY)
+
+    assert done.returncode != 0
+    assert "Depth" in done.stderr
 
 
 def test_every_recommended_flag_is_set():
