@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -35,12 +35,15 @@ def checked_out(folder: Path) -> Path:
     """The first edition's files, with the tools of this one."""
     git = shutil.which("git")
     found = git and subprocess.run(
-        [git, "archive", FIRST_EDITION], cwd=APP_DIR, capture_output=True, check=False
+        [git, "archive", "--format=zip", FIRST_EDITION],
+        cwd=APP_DIR,
+        capture_output=True,
+        check=False,
     )
     if not found or found.returncode:
         pytest.skip(f"the repository's history, with {FIRST_EDITION} in it, is not here")
-    with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    with zipfile.ZipFile(BytesIO(found.stdout)) as archive:
+        archive.extractall(folder)
     settings = json.loads((folder / "cdk.json").read_text())
     paths = f"PYTHONPATH={folder}{os.pathsep}{folder / 'lambdas'}"
     settings["app"] = f"env {shlex.quote(paths)} {shlex.quote(sys.executable)} app.py"

@@ -1,5 +1,6 @@
 """Stacks synthesized offline with the feature flags of cdk.json, and without bundling."""
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,17 @@ FLAGS = json.loads((ROOT / "cdk.json").read_text())["context"]
 
 def make_app(**context: Any) -> cdk.App:
     return cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": [], **context})
+
+
+def check_by_the_cdk(app: cdk.App) -> None:
+    """Have the templates of an app checked by the CDK's own rules: in tests it does not of itself."""
+    cdk.Validations.of(app).add_plugins(_rules_of_the_cdk())
+
+
+@functools.cache
+def _rules_of_the_cdk() -> cdk.CloudFormationValidatePlugin:
+    """Made once: its rules take two seconds to be read."""
+    return cdk.CloudFormationValidatePlugin()
 
 
 def synthesize(**context: Any) -> Template:

@@ -3,7 +3,6 @@
 cdk-nag runs at each synth, and fails it. cfn-lint and checkov read the templates that come out, here of seven kinds.
 """
 
-import functools
 import json
 import subprocess
 import sys
@@ -25,8 +24,8 @@ from tests.infrastructure.adopted import (
     key_arn,
     shared_entry,
 )
-from tests.infrastructure.app_process import findings
-from tests.infrastructure.conftest import FLAGS, ROOT, STRICT
+from tests.infrastructure.app_process import UNBUNDLED, findings
+from tests.infrastructure.conftest import FLAGS, ROOT, STRICT, check_by_the_cdk
 from tests.infrastructure.test_origins import EVERY
 
 CHECKOV = ROOT / ".venv-checkov" / "bin" / "checkov"
@@ -74,16 +73,9 @@ def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def checked_app(outdir: Path, **context: Any) -> cdk.App:
-    """An app whose templates the CDK checks by its own rules, too: elsewhere in tests it does not."""
-    app = cdk.App(context={**FLAGS, "aws:cdk:bundling-stacks": [], **context}, outdir=str(outdir))
-    cdk.Validations.of(app).add_plugins(rules_of_the_cdk())
+    app = cdk.App(context={**FLAGS, **UNBUNDLED, **context}, outdir=str(outdir))
+    check_by_the_cdk(app)
     return app
-
-
-@functools.cache
-def rules_of_the_cdk() -> cdk.CloudFormationValidatePlugin:
-    """Made once: its rules take two seconds to be read."""
-    return cdk.CloudFormationValidatePlugin()
 
 
 @pytest.fixture(scope="module")

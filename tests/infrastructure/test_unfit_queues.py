@@ -14,7 +14,7 @@ from redrive.errors import SettingsError
 from smart_redriver.cdk import SmartRedriver
 from tests.infrastructure.adopted import queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
-from tests.infrastructure.conftest import FLAGS
+from tests.infrastructure.conftest import FLAGS, check_by_the_cdk
 
 FOURTEEN, ONE = cdk.Duration.days(14), cdk.Duration.days(1)
 
@@ -113,6 +113,7 @@ def test_a_consumer_that_works_longer_than_its_messages_are_hidden_is_refused_by
 ):
     """Which is why the construct does not look for it."""
     app = cdk.App(context={**FLAGS, **UNBUNDLED})
+    check_by_the_cdk(app)
     stack = cdk.Stack(app, "Shop")
     dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
     hidden = cdk.Duration.seconds(30)

@@ -32,6 +32,13 @@ _WHOLE_SECONDS = 15.0
 _PORTS = {"http": 80, "https": 443}
 
 
+def _usual_context() -> ssl.SSLContext:
+    """Names and certificates are looked at, and nothing older than TLS 1.2 is spoken: some builds of Python leave that open."""
+    context = ssl.create_default_context()
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
+    return context
+
+
 class WebTarget:
     """An HTTP or HTTPS endpoint. It says no id of what it accepted: that keeps the letter's."""
 
@@ -41,7 +48,7 @@ class WebTarget:
         private_hosts: Collection[str] = (),
         *,
         resolve: Resolve = socket.getaddrinfo,
-        context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        context: Callable[[], ssl.SSLContext] = _usual_context,
         whole_seconds: float = _WHOLE_SECONDS,
     ) -> None:
         parts = urlsplit(target.place)
