@@ -12,7 +12,7 @@ from pathlib import Path
 from .environments import ACCOUNT, REGION
 from .process import LocalAws
 
-_TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = 900
 _LOG_LINES_SHOWN = 60
 
 

@@ -12,7 +12,7 @@ CLOCK_FILE = "clock"
 CONTROL_FILE = "control"
 
 #: A door that does not answer this long after the patience is over is taken for dead.
-_GRACE_SECONDS = 10
+_GRACE_SECONDS = 30
 #: Loopback calls must not go through a proxy that the environment names.
 _LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -22,7 +22,7 @@ class LocalAwsError(Exception):
 
 
 def pass_time(
-    work_dir: Path, seconds: float, *, step: float = 30.0, patience: float = 60.0
+    work_dir: Path, seconds: float, *, step: float = 30.0, patience: float = 300.0
 ) -> None:
     """See `LocalAws.pass_time`."""
     if seconds < 0 or step <= 0:
@@ -36,7 +36,7 @@ def pass_time(
         _step(work_dir, until=now, patience=patience)
 
 
-def settle(work_dir: Path, *, patience: float = 60.0) -> None:
+def settle(work_dir: Path, *, patience: float = 300.0) -> None:
     """See `LocalAws.settle`."""
     _step(work_dir, until=0.0, patience=patience)
 

@@ -20,8 +20,8 @@ from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
 from .environments import ASLEEP_FOLDER, REGION, ROOT, SHELL_FILE
 
-_START_SECONDS = 30
-_STOP_SECONDS = 5
+_START_SECONDS = 180
+_STOP_SECONDS = 10
 _POLL_SECONDS = 0.02
 _LOG_LINES_SHOWN = 30
 
@@ -165,7 +165,7 @@ class LocalAws:
             verify=self._certificate and str(self._certificate),
         )
 
-    def pass_time(self, seconds: float, step: float = 30.0, patience: float = 60.0) -> None:
+    def pass_time(self, seconds: float, step: float = 30.0, patience: float = 300.0) -> None:
         """Let virtual time pass, in steps, as if it had passed by itself.
 
         At each step nothing is running when the clock jumps, and everything the new time sets
@@ -176,7 +176,7 @@ class LocalAws:
         """
         driving.pass_time(self.work_dir, seconds, step=step, patience=patience)
 
-    def settle(self, patience: float = 60.0) -> None:
+    def settle(self, patience: float = 300.0) -> None:
         """Let everything that is due now happen, without moving the clock."""
         driving.settle(self.work_dir, patience=patience)
 

@@ -2,13 +2,15 @@
 
 MiniStack kills the environment whenever a handler raises; AWS keeps it warm. It does not tell a function its log
 group, as AWS does (https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html). And it cannot know
-when a handler has printed its last line, so it waits 50 ms for silence after every invocation.
+when a handler has printed its last line, so it waits 50 ms for silence after every invocation. It ends an invocation by the
+real clock, which goes on while a busy machine does something else; functions see what is left of the virtual one.
 Nor is its code at /var/task: variables that name a file there are told it from the folder of the code, in which the worker starts.
 Here the worker says on stderr when it has finished, just before it answers.
 """
 
 import queue
 import time
+from contextlib import suppress
 from typing import Any
 
 from ministack.core import lambda_runtime
@@ -18,10 +20,14 @@ from .flights import flights
 from .lambda_logs import END_OF_LOG, NAMES_STREAM
 from .patching import wrap
 
-#: A worker that is gone never says so; then the lines that come without a wait are the log.
-_PATIENCE_WITH_THE_DEAD_SECONDS = 0.25
-#: One that answered has said so before; only a very busy machine takes its time to read it.
-_PATIENCE_WITH_THE_LIVING_SECONDS = 60
+#: What a worker wrote is there, or it is gone; only a very busy machine takes its time to read it.
+_PATIENCE_SECONDS = 60
+#: So many times its timeout an invocation may take in real time.
+_REAL_PER_VIRTUAL_SECOND = 12
+#: Of a function that has none of its own, in seconds.
+_DEFAULT_TIMEOUT_SECONDS = 3
+#: In a worker's configuration: the timeout that its function is told.
+_TOLD = "TimeoutThatFunctionsAreTold"
 
 _ANSWER_RAISED = 'json.dumps({"status": "error", "error": str(e), "trace"'
 _ANSWER_RAISED_AND_STAYS = 'json.dumps({"status": "ok", "raised": True, "error": str(e), "trace"'
@@ -45,7 +51,8 @@ def install() -> None:
     _collect_logs_until_marker()
     _keep_environment_after_exception()
     _record_every_invocation()
-    _tell_log_group()
+    _give_a_busy_machine_time()
+    _tell_functions_of_themselves()
 
 
 def _patch_worker_script() -> None:
@@ -64,17 +71,20 @@ def _patch_worker_script() -> None:
 def _collect_logs_until_marker() -> None:
     def drain(worker: Any) -> str:
         """All that the handler wrote, in order: the marker comes through the same pipe."""
+        if worker._proc is None:  # it never says that it has finished, but its pipe ends
+            worker._stderr_thread.join(_PATIENCE_SECONDS)
+            return _without_marker(worker._drain_stderr())
         lines: list[str] = []
-        is_gone = worker._proc is None
-        patience = _PATIENCE_WITH_THE_DEAD_SECONDS if is_gone else _PATIENCE_WITH_THE_LIVING_SECONDS
-        try:
+        with suppress(queue.Empty):
             while not lines or not lines[-1].endswith(END_OF_LOG):
-                lines.append(worker._stderr_queue.get(timeout=patience))
-        except queue.Empty:
-            pass
-        return "\n".join(lines).removesuffix(END_OF_LOG).removesuffix("\n")
+                lines.append(worker._stderr_queue.get(timeout=_PATIENCE_SECONDS))
+        return _without_marker("\n".join(lines))
 
     lambda_runtime.Worker._drain_stderr_bounded = drain
+
+
+def _without_marker(log: str) -> str:
+    return log.removesuffix(END_OF_LOG).removesuffix("\n")
 
 
 def _keep_environment_after_exception() -> None:
@@ -85,6 +95,18 @@ def _keep_environment_after_exception() -> None:
         if response.pop("raised", False):
             response["status"] = "error"
         return response
+
+
+def _give_a_busy_machine_time() -> None:
+    @wrap(lambda_runtime.Worker, "invoke")
+    def invoke(run: Any, worker: Any, *args: Any, **kwargs: Any) -> Any:
+        given = worker.config
+        seconds = given.get("Timeout", _DEFAULT_TIMEOUT_SECONDS)
+        worker.config = given | {"Timeout": seconds * _REAL_PER_VIRTUAL_SECOND, _TOLD: seconds}
+        try:
+            return run(worker, *args, **kwargs)
+        finally:
+            worker.config = given
 
 
 def _record_every_invocation() -> None:
@@ -110,10 +132,13 @@ def _only_throttles(function_name: str, duration_ms: float, throttle: bool, **_:
         cloudwatch.record_metric("AWS/Lambda", "Throttles", 1, "Count", dimensions)
 
 
-def _tell_log_group() -> None:
+def _tell_functions_of_themselves() -> None:
     @wrap(lambda_runtime, "execution_credentials")
     def environment(credentials_of: Any, config: dict[str, Any]) -> dict[str, str]:
         """What a new worker's environment is completed with, from its function's configuration."""
         group = config.get("LoggingConfig", {}).get("LogGroup")
         default = f"/aws/lambda/{config.get('FunctionName', '')}"
-        return credentials_of(config) | {"AWS_LAMBDA_LOG_GROUP_NAME": group or default}
+        told = {"AWS_LAMBDA_LOG_GROUP_NAME": group or default}
+        if _TOLD in config:
+            told["_LAMBDA_TIMEOUT"] = str(config[_TOLD])
+        return credentials_of(config) | told

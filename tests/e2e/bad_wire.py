@@ -16,7 +16,7 @@ from emulator.process import free_port
 #: What microburst's control API takes; see its documentation.
 Rule = dict[str, Any]
 
-_START_SECONDS = 30
+_START_SECONDS = 180
 _POLL_SECONDS = 0.02
 #: It lists the last hundred faults unless asked for more.
 _ALL_FAULTS = 100_000

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 POISON = "poison"
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
