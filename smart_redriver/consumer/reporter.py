@@ -146,7 +146,7 @@ class Batch:
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._outcomes: list[DeliveryOutcome] = []
-        self._tracebacks = 0
+        self._failures = 0
         self._may_park = True
 
     def __enter__(self) -> Self:
@@ -187,7 +187,10 @@ class Batch:
             return False
         try:
             delivery = delivery_of(message, queue)
-            failure = failure_of(error, delivery.body)
+            # Of a batch of ten thousand all may fail: what is not sent is not made.
+            self._failures += 1
+            is_traced = self._failures <= _MAX_TRACEBACKS
+            failure = failure_of(error, delivery.body, is_traced=is_traced)
             permanent = is_permanent(error, delivery.body, self._reporter.permanent)
             if permanent and self._may_park:
                 parked_id = self._reporter.park(delivery, failure)
@@ -211,7 +214,6 @@ class Batch:
     def _note_failure(
         self, delivery: Delivery, failure: Failure, *, permanent: bool, parked_id: str | None
     ) -> None:
-        self._tracebacks += 1
         self._note(
             delivery,
             Result.PERMANENT if parked_id else Result.FAILED,
@@ -219,7 +221,7 @@ class Batch:
             parked_id=parked_id,
             error_class=failure.error_class,
             first_line=failure.first_line,
-            traceback=failure.traceback if self._tracebacks <= _MAX_TRACEBACKS else None,
+            traceback=failure.traceback or None,
         )
 
     def _note(self, delivery: Delivery, result: Result, **more: Any) -> None:
