@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.parser.models import SqsRecordModel
 from botocore.exceptions import ClientError
 
 from fakes.faults import Script, nothing, on, refuse
-from redrive.core.letter import TRAIL_ATTRIBUTE
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.outcomes import Result
 from smart_redriver.consumer import PermanentError, Reporter, idempotency_key
 from smart_redriver.consumer.powertools import ReportingFifoProcessor, ReportingProcessor
@@ -225,10 +225,14 @@ def test_the_idempotency_key_is_the_id_before_any_redrive(scene: Scene) -> None:
 
     assert idempotency_key(message, QUEUE) == "first"
     assert idempotency_key(SQSRecord(scene.record(trail=a_trail()))) == "first"
-    assert idempotency_key(fresh) == fresh["MessageId"]
+    assert idempotency_key(fresh, QUEUE) == fresh["MessageId"]
     assert idempotency_key(copied, QUEUE) == copied["MessageId"]
 
 
-def test_a_message_that_may_be_redriven_needs_the_name_of_its_queue(scene: Scene) -> None:
+@pytest.mark.parametrize("trail", [None, a_trail()], ids=["never redriven", "redriven"])
+def test_a_message_that_may_be_redriven_needs_the_name_of_its_queue(
+    scene: Scene, trail: Trail | None
+) -> None:
+    """A consumer that forgets it fails at its first message, and not when letters come back to it."""
     with pytest.raises(ValueError, match="give it"):
-        idempotency_key(scene.message(trail=a_trail()))
+        idempotency_key(scene.message(trail=trail))
