@@ -11,6 +11,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -59,7 +60,9 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         journal=_log,
         clock=_now,
         rng=Random(),
-        owner=context.aws_request_id,
+        # Lambda may run one event twice at a time, under one request id.
+        # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+        owner=f"{context.aws_request_id}/{uuid4()}",
         workers=WORKERS_ON_POSTGRES if database else clients.WORKERS,
         reach=reach,
         database=database,

@@ -148,7 +148,9 @@ def read_targets(origin: Origin, texts: tuple[str, ...]) -> tuple[tuple[Target, 
         try:
             target = Target.parse(text)
         except ValueError as fault:
-            faults.append(Fault(setting="targets", seen=text, accepted=str(fault)))
+            # What is refused for its password is not to print it, in logs of builds least of all.
+            seen = re.sub(r"//.*@", "//...@", text)
+            faults.append(Fault(setting="targets", seen=seen, accepted=str(fault)))
             continue
         if target.kind not in SERVED[origin]:
             served = ", ".join(sorted(kind.value for kind in SERVED[origin])) or "none"

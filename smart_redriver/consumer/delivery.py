@@ -49,12 +49,16 @@ class Delivery:
 def idempotency_key(message: Message, queue: str | None = None) -> str:
     """The id by which a message is known however often it is redriven: what to be idempotent by.
 
+    Raises ValueError where nothing names the queue, also for a message that was never redriven: or the first to meet it
+    were those that are.
+
     Args:
         message: a record of Lambda's event, or a message of `ReceiveMessage`, all its attributes asked for.
         queue: name, URL or ARN of its queue. A record names it itself.
 
     """
-    return delivery_of(message, queue).original_id if is_carrying_trail(message) else _id(message)
+    named = _named(message, queue)
+    return delivery_of(message, named).original_id if is_carrying_trail(message) else _id(message)
 
 
 def is_carrying_trail(message: Message) -> bool:
@@ -67,10 +71,7 @@ def is_carrying_trail(message: Message) -> bool:
 def delivery_of(message: Message, queue: str | None = None) -> Delivery:
     """The delivery that `message` is. Raises ValueError where nothing says of which queue."""
     is_record = "messageId" in message
-    named = queue or message.get("eventSourceARN")
-    if not named:
-        raise ValueError("a message of ReceiveMessage does not name its queue: give it")
-    name = str(named).replace("/", ":").rpartition(":")[2]
+    name = _named(message, queue).replace("/", ":").rpartition(":")[2]
     if is_record:
         given = message.get("messageAttributes") or {}
         attributes = {key: _of_lambda(value) for key, value in given.items()}
@@ -86,6 +87,13 @@ def delivery_of(message: Message, queue: str | None = None) -> Delivery:
         system=message.get("attributes" if is_record else "Attributes") or {},
         trail=trail,
     )
+
+
+def _named(message: Message, queue: str | None) -> str:
+    named = queue or message.get("eventSourceARN")
+    if not named:
+        raise ValueError("a message of ReceiveMessage does not name its queue: give it")
+    return str(named)
 
 
 def _id(message: Message) -> str:

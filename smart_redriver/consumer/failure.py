@@ -26,29 +26,34 @@ _IN_PLACE_OF_BODY = "[body]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One error, fit for a report."""
+    """One error, fit for a report. `traceback` is empty where none was asked for."""
 
     error_class: str
     first_line: str
     traceback: str
 
 
-def failure_of(error: BaseException, body: str) -> Failure:
+def failure_of(error: BaseException, body: str, *, is_traced: bool = True) -> Failure:
     """What to report of `error`, met while working on a message with this `body`.
 
-    A message is in it by its first line only, and without the body, if it quotes that.
+    A message is in it by its first line only, and without the body, if it quotes that. Without its traceback, which
+    `is_traced` asks for, it costs a tenth.
     """
+    return Failure(
+        error_class=_class_of(error),
+        first_line=_first_line(error, body),
+        traceback=_traceback(error, body) if is_traced else "",
+    )
+
+
+def _traceback(error: BaseException, body: str) -> str:
     chain = list(islice(_chain(error), _CAUSES))
     places = [
         "".join(traceback.format_tb(one.__traceback__, limit=-_FRAMES))
         + f"{_class_of(one)}: {_first_line(one, body)}".removesuffix(": ")
         for one in reversed(chain)
     ]
-    return Failure(
-        error_class=_class_of(error),
-        first_line=_first_line(error, body),
-        traceback=_end_of(printable("\n\n".join(places))),
-    )
+    return _end_of(printable("\n\n".join(places)))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -70,7 +75,8 @@ def _first_line(error: BaseException, body: str) -> str:
         message = str(error)
     except Exception:  # anybody's __str__
         return ""
-    if len(body) >= _SHORTEST_BODY:
+    # What is longer than the message is not in it, and need not be spelt in three ways: it may be a megabyte.
+    if _SHORTEST_BODY <= len(body) <= len(message):
         for quoted in (body, repr(body)[1:-1], json.dumps(body)[1:-1]):
             message = message.replace(quoted, _IN_PLACE_OF_BODY)
     return on_one_line(message.strip(), MAX_FIRST_LINE).rstrip()

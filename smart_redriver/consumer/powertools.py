@@ -26,6 +26,9 @@ from smart_redriver.consumer.reporter import Batch, Reporter
 #: What Powertools says of messages that it hands back untried, behind one that failed.
 _UNTRIED = (SQSFifoCircuitBreakerError, SQSFifoMessageGroupCircuitBreakerError)
 
+#: A call is given up within a second; Lambda has to be answered after it.
+_LONGEST_CALL_MILLIS = 1_200
+
 
 class _Reporting(BasePartialBatchProcessor):
     """To be put before a processor of Powertools', which stays as it is but for what is parked."""
@@ -36,8 +39,13 @@ class _Reporting(BasePartialBatchProcessor):
     _record: Mapping[str, Any]
 
     def _prepare(self) -> None:
-        self._batch = self.reporter.batch()
+        self._batch = self.reporter.batch(self._has_time)
         super()._prepare()  # type: ignore[no-untyped-call]
+
+    def _has_time(self) -> bool:
+        """Whether the invocation can still end by itself after a call that hangs. Raises where its context does not say."""
+        left: float = self.lambda_context.get_remaining_time_in_millis()
+        return left >= _LONGEST_CALL_MILLIS
 
     def _process_record(self, record: dict[str, Any]) -> Any:
         self._record = record

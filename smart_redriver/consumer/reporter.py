@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -97,9 +97,12 @@ class Reporter:
             ),
         )
 
-    def batch(self) -> Batch:
-        """A batch of messages, whose outcomes go in one report when it is left."""
-        return Batch(self)
+    def batch(self, has_time: Callable[[], bool] = lambda: True) -> Batch:
+        """A batch of messages, whose outcomes go in one report when it is left.
+
+        `has_time` says whether a call may still take a second; if it raises, it may.
+        """
+        return Batch(self, has_time)
 
     @contextmanager
     def message(self, message: Message, queue: str) -> Iterator[None]:
@@ -141,12 +144,16 @@ class Reporter:
 
 
 class Batch:
-    """The messages of one invocation or one receive. As a context manager it reports when it is left."""
+    """The messages of one invocation or one receive. As a context manager it reports when it is left.
 
-    def __init__(self, reporter: Reporter) -> None:
+    Where there is no time for a call none is made: whoever is killed in it gets all messages of the batch again.
+    """
+
+    def __init__(self, reporter: Reporter, has_time: Callable[[], bool]) -> None:
         self._reporter = reporter
+        self._has_time = has_time
         self._outcomes: list[DeliveryOutcome] = []
-        self._tracebacks = 0
+        self._failures = 0
         self._may_park = True
 
     def __enter__(self) -> Self:
@@ -187,9 +194,12 @@ class Batch:
             return False
         try:
             delivery = delivery_of(message, queue)
-            failure = failure_of(error, delivery.body)
+            # Of a batch of ten thousand all may fail: what is not sent is not made.
+            self._failures += 1
+            is_traced = self._failures <= _MAX_TRACEBACKS
+            failure = failure_of(error, delivery.body, is_traced=is_traced)
             permanent = is_permanent(error, delivery.body, self._reporter.permanent)
-            if permanent and self._may_park:
+            if permanent and self._may_park and self._is_in_time():
                 parked_id = self._reporter.park(delivery, failure)
                 # A queue that refuses or hangs would do so for every message of the batch.
                 self._may_park = parked_id is not None
@@ -205,13 +215,20 @@ class Batch:
     def send(self, request_id: str | None = None) -> None:
         """Report what was noted; no call where that is nothing."""
         outcomes, self._outcomes = self._outcomes, []
-        if outcomes:
+        if outcomes and self._is_in_time():
             self._reporter.send(outcomes, request_id)
+        elif outcomes:
+            _log.warning("%s: no time left", NOT_REPORTED)
+
+    def _is_in_time(self) -> bool:
+        try:
+            return self._has_time()
+        except Exception:  # no context was given, or a stand-in of somebody's tests
+            return True
 
     def _note_failure(
         self, delivery: Delivery, failure: Failure, *, permanent: bool, parked_id: str | None
     ) -> None:
-        self._tracebacks += 1
         self._note(
             delivery,
             Result.PERMANENT if parked_id else Result.FAILED,
@@ -219,7 +236,7 @@ class Batch:
             parked_id=parked_id,
             error_class=failure.error_class,
             first_line=failure.first_line,
-            traceback=failure.traceback if self._tracebacks <= _MAX_TRACEBACKS else None,
+            traceback=failure.traceback or None,
         )
 
     def _note(self, delivery: Delivery, result: Result, **more: Any) -> None:

@@ -87,6 +87,19 @@ def test_an_error_that_can_not_be_printed_is_told_by_its_class() -> None:
     assert failure.first_line == ""
 
 
+def test_a_body_that_is_longer_than_the_message_is_not_spelt_out_to_look_for_it() -> None:
+    """It may be a megabyte, of each of many messages."""
+
+    class Body(str):
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            raise AssertionError
+
+    assert told(ValueError("no stock"), Body("a longer body")).first_line == "no stock"
+    assert told(ValueError("no a body"), "a body").first_line == "no [body]"
+
+
 BODIES = st.text(min_size=8, max_size=60)
 
 

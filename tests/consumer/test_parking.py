@@ -1,6 +1,8 @@
 """Permanent errors: which they are, and that the message is in the parking lot before it is done."""
 
 import json
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -206,12 +208,10 @@ def test_an_error_by_its_class_is_permanent_or_not() -> None:
 
     body = '{"quantity": "many"'
     not_json = error_of(lambda: json.loads(body))
-    not_text = error_of(lambda: b"\xff".decode())
     no_order = error_of(lambda: Order.model_validate({"quantity": "many"}))
 
     assert is_permanent(NoSuchProductError(), body)
     assert is_permanent(not_json, body)
-    assert is_permanent(not_text, body)
     assert is_permanent(no_order, body)
     assert not is_permanent(ValueError("declined"), body)
     assert not is_permanent(OSError("down"), body)
@@ -222,6 +222,28 @@ def test_an_answer_that_is_no_json_is_not_the_messages_fault() -> None:
     error = error_of(lambda: json.loads("<h1>502 Bad Gateway</h1>"))
 
     assert not is_permanent(error, '{"quantity": 1}')
+
+
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+def test_bytes_of_the_message_that_are_no_text_are_its_fault(
+    encode: Callable[[bytes], bytes],
+) -> None:
+    data = b"\xfb\xef\xff an order"
+    error = error_of(data.decode)
+
+    assert is_permanent(error, json.dumps({"order": encode(data).decode()}))
+    assert is_permanent(error, encode(data).decode().rstrip("="))
+
+
+@pytest.mark.parametrize(
+    "page", ["<h1>Passerelle erronée</h1>".encode("latin-1"), b"\xe9", b"\x1f\x8b\x08"]
+)
+def test_an_answer_that_is_no_text_is_not_the_messages_fault(page: bytes) -> None:
+    """As that of a service that is down, and answers in its own language or packed."""
+    error = error_of(lambda: json.loads(page))
+
+    assert isinstance(error, UnicodeDecodeError)
+    assert not is_permanent(error, '{"quantity": 1, "code": "6Q"}')
 
 
 def test_a_consumer_says_itself_what_is_permanent(scene: Scene) -> None:

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 
 from fakes.faults import nth, on, refuse
 from redrive.core.outcomes import DeliveryOutcome, Result
-from smart_redriver.consumer import Reporter
+from smart_redriver.consumer import PermanentError, Reporter
 from smart_redriver.consumer import reporter as reporter_module
 from tests.consumer.scene import CONSUMER, LOT, OUTCOMES, QUEUE, Message, Scene, a_trail, results
 
@@ -198,7 +198,7 @@ def test_without_an_outcome_queue_nothing_is_reported_and_messages_are_parked_al
     reporter = scene.reporter(outcome_queue_url="")
 
     work(reporter, scene.message(trail=a_trail()))
-    work(reporter, scene.message("x"), UnicodeDecodeError("utf-8", b"x", 0, 1, "odd"))
+    work(reporter, scene.message("x"), PermanentError("odd"))
 
     assert scene.calls == [LOT]
 

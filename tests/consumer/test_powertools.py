@@ -4,7 +4,9 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from aws_lambda_powertools.utilities.batch import process_partial_response
@@ -14,7 +16,7 @@ from aws_lambda_powertools.utilities.parser.models import SqsRecordModel
 from botocore.exceptions import ClientError
 
 from fakes.faults import Script, nothing, on, refuse
-from redrive.core.letter import TRAIL_ATTRIBUTE
+from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
 from redrive.core.outcomes import Result
 from smart_redriver.consumer import PermanentError, Reporter, idempotency_key
 from smart_redriver.consumer.powertools import ReportingFifoProcessor, ReportingProcessor
@@ -50,12 +52,12 @@ def invoke(scene: Scene, *records: Message, script: Script = nothing, **options:
     return run(processor, *records)
 
 
-def run(processor: Any, *records: Message) -> list[str]:
+def run(processor: Any, *records: Message, context: Any = Context()) -> list[str]:
     answer = process_partial_response(
         event={"Records": list(records)},
         record_handler=work,
         processor=processor,
-        context=Context(),  # type: ignore[arg-type]
+        context=context,
     )
     return [str(one["itemIdentifier"]) for one in answer["batchItemFailures"]]
 
@@ -90,6 +92,34 @@ def test_each_invocation_reports_its_own(scene: Scene) -> None:
         run(processor, scene.record("{}", trail=a_trail(original_id=original)))
 
     assert [one.original_id for one in scene.outcomes()] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("left", "calls"), [(300, []), (1_199, []), (1_200, [LOT, OUTCOMES]), (60_000, [LOT, OUTCOMES])]
+)
+def test_no_call_is_begun_that_could_outlast_the_invocation(
+    scene: Scene, left: int, calls: list[str]
+) -> None:
+    """Lambda would bring back all of its messages, those that succeeded among them."""
+    context = SimpleNamespace(aws_request_id="1", get_remaining_time_in_millis=lambda: left)
+    good, poison = scene.record("{}", trail=a_trail()), scene.record("never")
+
+    failures = run(ReportingProcessor(scene.reporter()), good, poison, context=context)
+
+    assert scene.calls == calls
+    assert failures == ([] if calls else [poison["messageId"]])
+
+
+@pytest.mark.parametrize("context", [None, MagicMock()], ids=["none", "stand-in"])
+def test_a_context_that_does_not_tell_the_time_is_no_error(scene: Scene, context: Any) -> None:
+    run(
+        ReportingProcessor(scene.reporter()),
+        scene.record("{}"),
+        scene.record("never"),
+        context=context,
+    )
+
+    assert scene.calls[0] == LOT
 
 
 @pytest.mark.parametrize("body", ["never", "not JSON"])
@@ -225,10 +255,14 @@ def test_the_idempotency_key_is_the_id_before_any_redrive(scene: Scene) -> None:
 
     assert idempotency_key(message, QUEUE) == "first"
     assert idempotency_key(SQSRecord(scene.record(trail=a_trail()))) == "first"
-    assert idempotency_key(fresh) == fresh["MessageId"]
+    assert idempotency_key(fresh, QUEUE) == fresh["MessageId"]
     assert idempotency_key(copied, QUEUE) == copied["MessageId"]
 
 
-def test_a_message_that_may_be_redriven_needs_the_name_of_its_queue(scene: Scene) -> None:
+@pytest.mark.parametrize("trail", [None, a_trail()], ids=["never redriven", "redriven"])
+def test_a_message_that_may_be_redriven_needs_the_name_of_its_queue(
+    scene: Scene, trail: Trail | None
+) -> None:
+    """A consumer that forgets it fails at its first message, and not when letters come back to it."""
     with pytest.raises(ValueError, match="give it"):
-        idempotency_key(scene.message(trail=a_trail()))
+        idempotency_key(scene.message(trail=trail))

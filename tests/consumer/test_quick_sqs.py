@@ -1,5 +1,6 @@
 """The kit's own SQS client: done within a second, whatever SQS does, and without the consumer's trace."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +55,28 @@ def test_the_last_call_that_begins_is_over_within_a_second() -> None:
     config = quick_client().meta.config
 
     assert TIME_TO_BEGIN + config.connect_timeout + config.read_timeout <= 1
+
+
+def test_nobody_waits_longer_for_an_endpoint_in_three_zones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each address has the whole time to connect."""
+    waited: list[float | None] = []
+
+    class Silent(socket.socket):
+        def connect(self, _: Any) -> None:
+            waited.append(self.gettimeout())
+            raise TimeoutError
+
+    zones = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"10.0.{n}.9", 443)) for n in range(3)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: zones)
+    monkeypatch.setattr(socket, "socket", Silent)
+    client = quick_client()
+    with pytest.raises(ConnectTimeoutError):
+        client.send_message(QueueUrl=URL, MessageBody="{}")
+
+    assert len(waited) == 3
+    assert sum(one or 60 for one in waited) + client.meta.config.read_timeout <= 1.01
 
 
 def test_botocore_tries_nothing_twice() -> None:

@@ -1,6 +1,7 @@
 """How outcomes are cut into messages: all of them are there, and each message is one that SQS takes."""
 
 import json
+import traceback
 from typing import Any
 
 import pytest
@@ -72,6 +73,23 @@ def test_of_many_failures_the_first_ten_bring_their_traceback_and_all_go_in_one_
     assert [bool(one.traceback) for one in scene.outcomes()] == [True] * 10 + [False] * 20
     assert all(one.first_line for one in scene.outcomes())
     assert len(scene.bodies()[0]) <= 65_536
+
+
+def test_no_traceback_is_made_that_is_not_sent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are nine tenths of what a failure costs, and of a batch of ten thousand messages all may fail."""
+    made = []
+    format_tb = traceback.format_tb
+    monkeypatch.setattr(
+        traceback, "format_tb", lambda *a, **k: made.append(a) or format_tb(*a, **k)
+    )
+    batch, record = scene.reporter().batch(), scene.record()
+
+    for number in range(30):
+        batch.failed(record, OSError(f"down {number}"))
+
+    assert len(made) == 10
 
 
 def test_a_slow_queue_gets_as_many_reports_as_can_begin_in_time(

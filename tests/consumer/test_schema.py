@@ -214,6 +214,34 @@ def test_the_documented_consumer_in_javascript_writes_a_valid_report(
     assert "second line" not in failed.traceback
 
 
+def test_the_documented_consumer_in_javascript_tells_no_body(scene: Scene, tmp_path: Path) -> None:
+    """As Node quotes a short one that is no JSON."""
+    program = tmp_path / "consumer.mjs"
+    fail = """
+const record = JSON.parse(process.argv[2]);
+const error = new SyntaxError(`Unexpected token 'y', "${record.body}" is not valid JSON`);
+console.log(reportOf([outcomeOf(record, error)]));
+"""
+    program.write_text(block("js") + fail)
+
+    done = subprocess.run(
+        [
+            ROOT / "node_modules" / ".bin" / "node",
+            program,
+            json.dumps(scene.record("your code: 4711")),
+        ],
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    [outcome] = parse_outcomes(done.stdout).outcomes
+    assert outcome.first_line == """Unexpected token 'y', "[body]" is not valid JSON"""
+    assert "4711" not in done.stdout
+
+
 @pytest.mark.parametrize("thrown", ['"boom"', "7", "{ code: 5 }", '{ name: "E", message: "m" }'])
 def test_the_documented_consumer_in_javascript_bears_whatever_is_thrown(
     scene: Scene, tmp_path: Path, thrown: str

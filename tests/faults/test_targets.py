@@ -6,8 +6,11 @@ Each story is played from its letters to its end: what went wrong may show only 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 
 import pytest
@@ -26,11 +29,14 @@ from fakes.faults import (
     refuse,
 )
 from redrive.aws.deliveries import Bounced
-from redrive.core.report import Report
+from redrive.core.report import Outcome, Report
 from redrive.errors import CallFailed
+from redrive.passes.redrive_pass import STOPPING_TIME
+from redrive.targets import Origin, Target
+from simulator.smart_policy import PASS_TIME
 from tests.faults.cases import Cases
 from tests.faults.errors import UNANSWERED, UNREACHED
-from tests.faults.stage import DLQ, LOT, Stage
+from tests.faults.stage import DLQ, LOT, SOON, WEB, Stage
 from tests.faults.stories import (
     STORIES,
     a_function_that_is_down_at_first,
@@ -281,6 +287,32 @@ def test_bounced_letters_stay_where_they_are() -> None:
     deletes = sum(call.operation == "DeleteMessageBatch" for calls in down for call in calls)
     assert (posts >= 3, deletes) == (True, 0)
     assert sum(report.discarded for report in story.reports if report) == 0
+
+
+def test_a_pass_ends_in_time_however_slow_a_target_is() -> None:
+    """Of the letters that it decided about it leaves those that it does not come to, and the next one takes them."""
+    stage = Stage(
+        origin=Origin.SNS,
+        targets=(Target.parse(WEB),),
+        settings=replace(SOON, initial_window=1000),
+    )
+    for number in range(300):
+        name = f"letter-https-{number}"
+        stage.of[name] = WEB
+        stage.put(name, json.dumps({"name": name}))
+    # Two rounds of a hundred take 190 seconds, five short of the deadline, and a third would take 95 more.
+    stage.web.answers = lambda _: stage.clock.advance(0.95)
+    began, minute = stage.clock.now(), timedelta(minutes=1)
+
+    _, report = stage.run_pass()
+
+    assert report is not None
+    assert stage.clock.now() - began - minute < PASS_TIME + STOPPING_TIME
+    assert report.outcome is Outcome.OUT_OF_TIME
+    assert 200 < report.redriven == len(stage.web.taken) < 300
+    stage.run_pass()
+    assert stage.taken() == dict.fromkeys([(WEB, name) for name in stage.of], 1)
+    assert stage.is_over
 
 
 @pytest.mark.parametrize(

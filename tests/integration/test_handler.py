@@ -5,10 +5,13 @@ import io
 import json
 import sys
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from redrive.aws.state_table import StateStore
+from redrive.core.lease import Lease
 from redrive.core.report import Report
 from redrive.errors import SettingsError
 from redrive.settings import Settings
@@ -63,6 +66,30 @@ def test_an_invocation_redrives_a_letter_and_returns_its_report(
     assert (report["queue"], report["outcome"], report["redriven"]) == ("orders", "DONE", 1)
     account.advance(seconds=60)
     assert [message["Body"] for message in account.consumer_works()] == ["hello"]
+
+
+def test_an_event_that_lambda_runs_twice_at_a_time_is_one_pass(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    """Both have one request id, and a lease is for one of them."""
+    function = Function(account, environment)
+    taken: list[str] = []
+    acquire = StateStore.acquire_lease
+
+    def note(store: StateStore, lease: Lease, now: datetime) -> bool:
+        taken.append(lease.owner)
+        return acquire(store, lease, now)
+
+    environment.setattr(StateStore, "acquire_lease", note)
+    environment.setattr(StateStore, "release_lease", lambda *_: True)
+
+    outcomes = []
+    for body in ("hello", "again"):
+        account.dead_letters(body)
+        outcomes.append(function.invoke({})["outcome"])
+
+    assert outcomes == ["DONE", "LEASE_HELD"]
+    assert all(owner.startswith("request/") for owner in taken)
 
 
 @pytest.mark.parametrize(

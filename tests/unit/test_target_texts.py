@@ -149,6 +149,16 @@ def test_a_worker_queue_in_postgres_is_sent_to_its_own_construct() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "userinfo", ["me:secret", ":secret", "me:sec/ret", "secret", "me:s@secret"]
+)
+def test_a_refusal_prints_no_password(userinfo: str) -> None:
+    _, [fault] = read_targets(Origin.SNS, (f"https://{userinfo}@example.com/orders",))
+
+    assert "'https://...@example.com/orders'" in str(fault)
+    assert "sec" not in str(fault)
+
+
 @given(st.text())
 def test_any_text_is_a_target_or_is_refused_with_a_reason(text: str) -> None:
     targets, faults = read_targets(Origin.SNS, (text,))

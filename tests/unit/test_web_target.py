@@ -66,13 +66,24 @@ def test_a_letter_is_posted_as_sns_does_it() -> None:
     assert (done.new_ids, done.faults, done.bounced) == ({"first": "first"}, [], {})
 
 
-def test_a_host_that_is_no_ascii_is_named_as_it_was_looked_up() -> None:
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("bücher.test", "xn--bcher-kva.test"),
+        ("заказы.рф", "xn--80aatcn8h.xn--p1ai"),
+        ("a" * 62, "a" * 62),
+        ("endpoint.test.", "endpoint.test."),
+        ("[fd00::1]", "[fd00::1]"),
+    ],
+)
+def test_a_host_is_named_as_it_was_looked_up_whatever_the_port_is(host: str, named: str) -> None:
+    """A port is no part of a name's last label, be that no ASCII or almost too long."""
     with Endpoint(status(200)) as endpoint:
-        url = endpoint.url.replace(HOST, "bücher.test")
-        target = WebTarget(Target.parse(url), ("bücher.test",), resolve=endpoint.resolve)
+        url = endpoint.url.replace(HOST, host)
+        target = WebTarget(Target.parse(url), (host.strip("[]"),), resolve=endpoint.resolve)
         done = target.deliver(going(sent("a")))
 
-    assert f"Host: xn--bcher-kva.test:{endpoint.port}".encode() in endpoint.requests[0]
+    assert f"Host: {named}:{endpoint.port}\r\n".encode() in endpoint.requests[0]
     assert list(done.new_ids) == ["first"]
 
 
@@ -195,6 +206,19 @@ class TestTls:
     def test_it_is_spoken_to_the_name_and_not_to_the_address(self) -> None:
         with Endpoint(status(200), served(certificate())) as endpoint:
             done = post(endpoint, context=trusting(certificate()))
+
+        assert endpoint.names == [HOST]
+        assert list(done.new_ids) == ["first"]
+
+    def test_a_host_that_ends_with_a_dot_shows_the_certificate_of_its_name(self) -> None:
+        with Endpoint(status(200), served(certificate())) as endpoint:
+            target = WebTarget(
+                Target.parse(endpoint.url.replace(HOST, f"{HOST}.")),
+                (f"{HOST}.",),
+                resolve=endpoint.resolve,
+                context=trusting(certificate()),
+            )
+            done = target.deliver(going(sent("a")))
 
         assert endpoint.names == [HOST]
         assert list(done.new_ids) == ["first"]

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException
 from typing import cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from redrive.aws.deliveries import Bounced, deliver_one_by_one
 from redrive.aws.timed_connection import TimedConnection
@@ -58,7 +58,7 @@ class WebTarget:
         self._whole_seconds = whole_seconds
         self._host = parts.hostname or ""
         self._port = parts.port or _PORTS[parts.scheme]
-        self._netloc = parts.netloc
+        self._header = _host_header(parts)
         self._is_secret = parts.scheme == "https"
         self._make_context = context
 
@@ -100,7 +100,10 @@ class WebTarget:
         if not self._is_secret:
             return plain
         return self._context.wrap_socket(
-            plain, server_hostname=self._host, do_handshake_on_connect=False
+            # No certificate has the dot at the end of a name that is looked up as it stands.
+            plain,
+            server_hostname=self._host.removesuffix("."),
+            do_handshake_on_connect=False,
         )
 
     @cached_property
@@ -113,14 +116,20 @@ class WebTarget:
         http.auto_open = 0  # it would look the host up again
         http.sock = cast("socket.socket", connection)
         try:
-            # As it was looked up: a name that is no ASCII in its other spelling.
-            headers = {"Host": self._netloc.encode("idna").decode(), **post.headers}
+            headers = {"Host": self._header, **post.headers}
             http.request("POST", post.path, body=post.body, headers=headers)
             with closing(http.getresponse()) as response:
                 return response.status
         except (OSError, HTTPException) as error:
             # It may have been taken, or be what the endpoint dies of: it is not for another try at once.
             raise Bounced("no answer") from error
+
+
+def _host_header(parts: SplitResult) -> str:
+    """As it was looked up: a name that is no ASCII in its other spelling. The port is no part of its last label."""
+    host = parts.hostname or ""
+    name = f"[{host}]" if ":" in host else host.encode("idna").decode()
+    return name if parts.port is None else f"{name}:{parts.port}"
 
 
 def _shake_hands(connection: TimedConnection) -> None:

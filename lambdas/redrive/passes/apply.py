@@ -25,7 +25,10 @@ from redrive.passes.sendings import Sending
 
 
 class RealHands:
-    """Sends, records, deletes and hides. `name_of` tells the source queue that a letter belongs to."""
+    """Sends, records, deletes and hides.
+
+    `name_of` tells the source queue that a letter belongs to, `is_over` whether the pass has to stop.
+    """
 
     def __init__(
         self,
@@ -35,8 +38,10 @@ class RealHands:
         *,
         parking_lot_limit: int,
         name_of: Callable[[Case], str],
+        is_over: Callable[[], bool],
     ) -> None:
         self._dead_letters = dead_letters
+        self._is_over = is_over
         self._ledger = ledger
         self._parking = Parking(
             dead_letters, parking_lot, ledger, limit=parking_lot_limit, name_of=name_of
@@ -124,6 +129,7 @@ class RealHands:
             now=now,
             waits_for_full_writes=is_one_of_many,
             keeps=self._dead_letters.is_fifo,
+            is_over=self._is_over,
         )
         effects = forwarded.as_effects()
         count_redrives(

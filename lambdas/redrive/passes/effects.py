@@ -26,6 +26,7 @@ class Effects:
         removed: letters that left the DLQ.
         bounced: letters that stay in it, since their target took them and failed.
         refusals: by source queue, the code with which it refused letters.
+        is_cut: the pass was over before all that was decided was done; the other letters are as they were.
         failure: the call without whose answer the step could not go on; what came before it stands.
 
     """
@@ -40,6 +41,7 @@ class Effects:
     removed: int = 0
     bounced: list[Case] = field(default_factory=list)
     refusals: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
     failure: CallFailed | None = None
 
     def add(self, other: Effects) -> None:
@@ -54,6 +56,7 @@ class Effects:
         self.removed += other.removed
         self.bounced += other.bounced
         self.refusals |= other.refusals
+        self.is_cut |= other.is_cut
         self.failure = self.failure or other.failure
 
     def tell(self, event: str, case: Case, reason: str, **more: object) -> None:

@@ -58,6 +58,10 @@ class PassState:
     waiting: int = 0
     waiting_since: datetime | None = None
 
+    def is_over(self) -> bool:
+        """Whether it has to stop."""
+        return self.tools.clock() >= self.deadline
+
     def hidden_for(self) -> timedelta:
         """How long a letter received now stays hidden: until this pass is surely over."""
         return max(self.deadline - self.tools.clock(), timedelta()) + HIDDEN_MARGIN

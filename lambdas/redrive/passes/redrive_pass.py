@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from redrive.core.case import Case
 from redrive.core.decision import Decision
@@ -121,20 +122,16 @@ class _Pass:
         self._reason = ""
         self._decisions: list[tuple[Case, Decision]] = []
         self._listener = Listener(state)
-        real = RealHands(
-            self._tools.dead_letters,
-            self._tools.parking_lot,
-            self._tools.memory,
+        hands_on = partial(
+            RealHands,
+            parking_lot=self._tools.parking_lot,
+            ledger=self._tools.memory,
             parking_lot_limit=state.parking_lot.max_message_size,
             name_of=state.name_of,
+            is_over=state.is_over,
         )
-        self._lot_hands = RealHands(
-            self._tools.parking_lot,
-            self._tools.parking_lot,
-            self._tools.memory,
-            parking_lot_limit=state.parking_lot.max_message_size,
-            name_of=state.name_of,
-        )
+        real = hands_on(self._tools.dead_letters)
+        self._lot_hands = hands_on(self._tools.parking_lot)
         self._hands: Hands = (
             DryHands(self._tools.dead_letters, state.name_of) if state.is_dry else real
         )

@@ -6,6 +6,8 @@ A crash anywhere may repeat a letter and never loses one: what is sent and not y
 Where a pass redrives no more than one round's letters, each send is recorded before the next, so that this is one
 call's letters. Where it redrives more, a ledger write waits until it is full, which saves six calls in forty-one: then
 it is thirty letters at most for each round under way.
+
+A round is ten sends and more, and a target may take half a minute for each: when the pass is over, no further one is begun.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Forwarded:
             meets it next, as the ledger knows that it was replaced.
         healed: what another try made good: it is told, and has not failed.
         removed: letters that left the queue.
+        is_cut: the time was over before all were tried; the others are as they were.
         failure: the ledger write that was refused. The letters are deleted all the same: their copies are on the
             way, and second ones would be the repeat that the ledger is there to prevent.
 
@@ -57,6 +60,7 @@ class Forwarded:
     not_deleted: list[EntryFault] = field(default_factory=list)
     healed: list[EntryFault] = field(default_factory=list)
     removed: int = 0
+    is_cut: bool = False
     failure: CallFailed | None = None
 
     def add(self, part: Forwarded) -> None:
@@ -67,6 +71,7 @@ class Forwarded:
         self.not_deleted += part.not_deleted
         self.healed += part.healed
         self.removed += part.removed
+        self.is_cut |= part.is_cut
         self.failure = self.failure or part.failure
 
     def as_effects(self) -> Effects:
@@ -75,6 +80,7 @@ class Forwarded:
             faults=[*self.not_sent, *self.not_deleted],
             healed=list(self.healed),
             removed=self.removed,
+            is_cut=self.is_cut,
             failure=self.failure,
         )
 
@@ -88,12 +94,14 @@ def forward(
     now: datetime,
     waits_for_full_writes: bool = False,
     keeps: bool = False,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Forwarded:
     """Send letters on out of a queue. What AWS refuses is in the answer.
 
-    With `keeps` they are sent and recorded, and stay, see `core.ordered`.
+    With `keeps` they are sent and recorded, and stay, see `core.ordered`. Once `is_over`, no further call is begun.
     """
-    return _Forwarder(send, out_of, ledger, now, waits_for_full_writes, keeps).run(leaving)
+    forwarder = _Forwarder(send, out_of, ledger, now, waits_for_full_writes, keeps, is_over)
+    return forwarder.run(leaving)
 
 
 def delete(letters: Sequence[Letter], out_of: DeadLetters) -> Forwarded:
@@ -111,6 +119,7 @@ class _Forwarder:
         now: datetime,
         waits_for_full_writes: bool,
         keeps: bool,
+        is_over: Callable[[], bool],
     ) -> None:
         self._send = send
         self._out_of = out_of
@@ -118,6 +127,7 @@ class _Forwarder:
         self._now = now
         self._record_from = ENTRIES_PER_WRITE if waits_for_full_writes else 1
         self._keeps = keeps
+        self._is_over = is_over
         self._done = Forwarded()
         self._unrecorded: list[tuple[Outgoing, Entry, str]] = []
         self._recorded: list[Letter] = []
@@ -125,7 +135,10 @@ class _Forwarder:
     def run(self, leaving: Sequence[Leaving]) -> Forwarded:
         records = {one.outgoing.letter.message_id: one.record for one in leaving}
         try:
-            for few in in_calls([one.outgoing for one in leaving]):
+            for number, few in enumerate(in_calls([one.outgoing for one in leaving])):
+                if number and self._is_over():
+                    self._done.is_cut = True
+                    break
                 sent = self._send(few)
                 self._accept(few, sent, records)
                 if len(self._unrecorded) >= self._record_from:
