@@ -188,3 +188,26 @@ def test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day(
 
     assert received.pop(0) <= 4 * LETTERS
     assert max(received.values()) < 2 * LETTERS
+
+
+# A schedule that is slower than letters expire.
+
+
+@pytest.mark.parametrize("minutes_between_looks", [60, 1440])
+def test_letters_that_expire_sooner_than_the_schedule_looks_are_parked_in_time(
+    minutes_between_looks: int,
+) -> None:
+    retention = timedelta(hours=1)
+    world = World(seed=0, consumer=Consumer(), step=minutes(1))
+    for queue in (SOURCE, DLQ):
+        world.sqs.set_queue_attributes(
+            QueueUrl=world.url(queue),
+            Attributes={"MessageRetentionPeriod": str(int(retention.total_seconds()))},
+        )
+    world.dead_letters(12)
+    settings = Settings(schedule_minutes=minutes_between_looks, mode=Mode.PAUSED)
+
+    world.run(SmartPolicy(world, settings), until=2 * retention)
+
+    assert world.sqs.inspect.expired(DLQ) == []
+    assert len(world.parked()) == 12

@@ -42,6 +42,17 @@ def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
     return is_due(circuit.lot_sweep_at, now)
 
 
+def next_sweep_at(state: PassState) -> datetime | None:
+    """When one of the queues has to be looked through next; None where both are empty, or nothing is known of them."""
+    circuit = state.lanes[0].circuit
+    is_flowing = all(lane.is_flowing for lane in state.lanes)
+    letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at
+    return _first(
+        letters_at if state.dlq.depth else None,
+        circuit.lot_sweep_at if state.parking_lot.depth else None,
+    )
+
+
 class Guard:
     """One look through the queues that are due. The first lane's circuit remembers when the next one is."""
 
@@ -67,7 +78,7 @@ class Guard:
             return
         oldest = state.oldest
         if not has_seen_all:
-            oldest = self._oldest(oldest, self._park_expiring())
+            oldest = _first(oldest, self._park_expiring())
         self._plan_next(oldest, now, is_flowing=is_flowing)
 
     def sweep_parking_lot(self, hands: RealHands, parking_lot: DeadLetters) -> None:
@@ -83,7 +94,7 @@ class Guard:
             renewed = [c for c in here if is_worth_renewing(c.letter, retention, now)]
             self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
             stay = [case for case in here if case not in renewed]
-            oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
             oldest = min(oldest or now, now) if renewed else oldest
         due = next_lot_sweep(oldest, retention) if oldest else None
         self._lane.keeper.change(
@@ -113,7 +124,7 @@ class Guard:
             stay = [case for case in here if case not in expiring]
             left_here = cases if state.is_dry else stay
             self._left += [case.without_content() for case in left_here]
-            oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
             left -= len(stay)
         return oldest
 
@@ -179,9 +190,9 @@ class Guard:
             self._has_unfinished_work = True
             raise effects.failure
 
-    @staticmethod
-    def _oldest(one: datetime | None, other: datetime | None) -> datetime | None:
-        return min((at for at in (one, other) if at is not None), default=None)
+
+def _first(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit:
