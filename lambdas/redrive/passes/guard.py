@@ -14,6 +14,7 @@ from redrive.core.circuit import Circuit
 from redrive.core.decision import Discard, Park, ParkReason
 from redrive.core.retention import (
     SWEEP_LIMIT,
+    SWEEPS_PER_MARGIN,
     calm_margin,
     is_due,
     is_expiring,
@@ -62,6 +63,7 @@ class Guard:
         self._lane = state.lanes[0]
         self._left: list[Case] = []
         self._has_unfinished_work = False
+        self._has_met_enough = False
 
     def sweep_dead_letters(self, *, has_seen_all: bool) -> None:
         """Park what could expire before anybody looks again. Raises CallFailed.
@@ -126,6 +128,7 @@ class Guard:
             self._left += [case.without_content() for case in left_here]
             oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
             left -= len(stay)
+        self._has_met_enough = left <= 0
         return oldest
 
     def _is_expiring(self, case: Case, now: datetime) -> bool:
@@ -147,6 +150,10 @@ class Guard:
             # A sweep while letters flow leaves what the next one, should they stop, has to park at once.
             calm = min(calm, max(now, oldest + retention - calm_margin(retention)))
         urgent = next_sweep(oldest, retention, newcomers, urgent_margin(retention), now)
+        if state.examined < state.dlq.depth and not self._has_met_enough:
+            # What is hidden from this look may be the oldest, and is held until shortly before its expiry.
+            soon = now + urgent_margin(retention) / SWEEPS_PER_MARGIN
+            calm, urgent = min(calm, soon), min(urgent, soon)
         if self._has_unfinished_work:
             calm = urgent = now
         circuit = self._lane.circuit
