@@ -188,3 +188,47 @@ def test_where_newcomers_can_be_of_any_age_the_dlq_is_looked_through_once_a_day(
 
     assert received.pop(0) <= 4 * LETTERS
     assert max(received.values()) < 2 * LETTERS
+
+
+# A schedule that is slower than letters expire.
+
+
+@pytest.mark.parametrize("minutes_between_looks", [60, 1440])
+def test_letters_that_expire_sooner_than_the_schedule_looks_are_parked_in_time(
+    minutes_between_looks: int,
+) -> None:
+    retention = timedelta(hours=1)
+    world = World(seed=0, consumer=Consumer(), step=minutes(1))
+    for queue in (SOURCE, DLQ):
+        world.sqs.set_queue_attributes(
+            QueueUrl=world.url(queue),
+            Attributes={"MessageRetentionPeriod": str(int(retention.total_seconds()))},
+        )
+    world.dead_letters(12)
+    settings = Settings(schedule_minutes=minutes_between_looks, mode=Mode.PAUSED)
+
+    world.run(SmartPolicy(world, settings), until=2 * retention)
+
+    assert world.sqs.inspect.expired(DLQ) == []
+    assert len(world.parked()) == 12
+
+
+# Letters that nobody sees while the DLQ is looked through.
+
+
+def test_letters_that_were_hidden_from_the_look_through_are_looked_for_again() -> None:
+    """Held for their cause, or in a person's hands: eight days later, when a newcomer could expire, they were gone."""
+    world = World(seed=0, consumer=Consumer(), step=minutes(10))
+    world.sqs.set_queue_attributes(
+        QueueUrl=world.url(SOURCE), Attributes={"MessageRetentionPeriod": str(FOUR_DAYS)}
+    )
+    world.dead_letters(12, left=3 * DAY)
+    for _ in range(2):
+        world.sqs.receive_message(
+            QueueUrl=world.url(DLQ), MaxNumberOfMessages=10, VisibilityTimeout=900
+        )
+
+    world.run(SmartPolicy(world, Settings(mode=Mode.PAUSED)), until=4 * DAY)
+
+    assert world.sqs.inspect.expired(DLQ) == []
+    assert len(world.parked()) == 12

@@ -162,8 +162,34 @@ def test_a_pacer_tells_up_to_when_the_rate_is_used_up_and_not_that_letters_chose
         pressed.slot(seconds(0), NOW)
     patient.slot(seconds(600), NOW)
 
-    assert pressed.until == NOW + seconds(9)
+    assert pressed.until == NOW + seconds(10)
     assert patient.until is None
+
+
+@given(st.floats(0.002, 1), st.integers(1, 90), st.integers(1, 3))
+def test_passes_that_follow_each_other_share_a_slow_rate(
+    rate: float, apart: int, letters: int
+) -> None:
+    until, due = None, []
+    for number in range(20):
+        now = NOW + seconds(number * apart)
+        pacer = Pacer(rate, until)
+        slots = [pacer.slot(timedelta(), now) for _ in range(letters)]
+        due += [now + slot for slot in slots if slot is not None]
+        until = pacer.until
+
+    assert len(set(due)) == len(due)
+    span = (max(due, default=NOW) - NOW).total_seconds() + 1
+    assert len(due) < span * rate + 1
+
+
+def test_a_second_that_is_too_far_ahead_is_left_to_the_next_pass() -> None:
+    pacer = Pacer(0.01)
+    taken = pacer.slot(timedelta(), NOW)
+    assert taken is not None
+
+    assert pacer.slot(timedelta(), NOW, taken + seconds(60)) is None
+    assert Pacer(0.01, pacer.until).slot(timedelta(), NOW + taken) == seconds(100)
 
 
 def test_the_end_of_the_used_up_rate_never_moves_back() -> None:

@@ -79,6 +79,13 @@ def test_what_an_item_lacks_or_has_as_null_takes_the_default() -> None:
     assert RECORD.decode(item) == Whole(name="a", count=3)
 
 
+def test_a_moment_that_a_person_wrote_without_a_zone_is_utc() -> None:
+    """Compared with one that has a zone it ended every pass, and letters stayed until they expired."""
+    item = {"Name": {"S": "a"}, "Count": {"N": "3"}, "UntilTimestamp": {"S": "2026-01-10T12:00:00"}}
+
+    assert RECORD.decode(item) == Whole(name="a", count=3, until=NOON)
+
+
 def test_what_an_item_has_too_much_is_passed_over() -> None:
     item: dict[str, Any] = {"Name": {"S": "a"}, "Count": {"N": "3"}, "Weather": {"S": "fine"}}
 

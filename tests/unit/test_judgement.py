@@ -83,6 +83,15 @@ def test_a_success_of_its_own_can_be_overturned_and_a_vouched_one_cannot() -> No
     assert vouched.overturned_at == 0
 
 
+def test_a_success_beside_suspects_is_not_overturned_by_the_return_it_was_judged_with() -> None:
+    """One that succeeded, one that came back, and three suspects that did: half of what counts, and no outage."""
+    batch = replace(of_suspects(3, size=5), returned=1, suspects_returned=3)
+    success = Case(evidence=shown(1, failed=1, suspects_failed=3), batch=batch).judge()
+
+    assert (success.verdict, success.is_strike) == (SUCCESS, True)
+    assert success.overturned_at > batch.returned
+
+
 def test_a_handful_of_live_successes_cannot_outvote_a_large_batch() -> None:
     few = Live(met=5, succeeded=5, finished=5)
     returned = beside(few, failed=100, ours=100)

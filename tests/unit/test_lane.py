@@ -242,6 +242,18 @@ def test_a_person_who_forces_the_circuit_while_letters_go_out_is_not_overruled()
     assert lane.after_sending(theirs, NOW) == theirs
 
 
+def test_who_lost_the_race_to_announce_a_batch_leaves_that_of_the_winner_alone() -> None:
+    """Both made its id of the same version, and the loser has sent nothing."""
+    winner, loser = a_lane(), a_lane()
+    for lane, now in ((winner, NOW), (loser, ahead(seconds=1))):
+        lane.open_gate(now)
+        lane.destination(now, ahead(minutes=4), lane.keeper.save)
+    theirs = winner.circuit
+
+    assert len(theirs.pending) == 1
+    assert loser.after_sending(theirs, ahead(seconds=2)).pending == theirs.pending
+
+
 # Returns.
 
 

@@ -159,6 +159,7 @@ def test_a_circuit_without_a_version_can_be_written_over(
         {"Window": {"S": "wide"}},
         {"Judged": {"L": [{"S": "not five parts"}]}},
         {"Judged": {"L": [{"S": "1:1:X:0:0"}]}},
+        {"Judged": {"L": [{"S": f"1:1:S~4~{10**30}~0:0:0"}]}},
         {"Pending": {"L": [{"M": {}}]}},
     ],
     ids=lambda damage: next(iter(damage)),

@@ -124,14 +124,18 @@ def to_iso(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def from_iso(text: str) -> datetime:
+    """The moment that an item has; UTC where a person wrote it without a zone. Raises ValueError for any other text."""
+    instant = datetime.fromisoformat(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
 _SCALARS: dict[Any, Codec] = {
     str: Codec(lambda value: {"S": value}, lambda value: value["S"]),
     int: Codec(lambda value: {"N": str(value)}, lambda value: int(value["N"])),
     float: Codec(lambda value: {"N": _fraction(value)}, lambda value: float(value["N"])),
     bool: Codec(lambda value: {"BOOL": value}, lambda value: value["BOOL"]),
-    datetime: Codec(
-        lambda value: {"S": to_iso(value)}, lambda value: datetime.fromisoformat(value["S"])
-    ),
+    datetime: Codec(lambda value: {"S": to_iso(value)}, lambda value: from_iso(value["S"])),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from redrive.aws.codecs import Codec, Item, Record, to_iso
+from redrive.aws.codecs import Codec, Item, Record, from_iso, to_iso
 from redrive.core.batch import JUDGED_KEPT, Judged, Verdict
 from redrive.core.circuit import Circuit
 from redrive.core.hearing import Told
@@ -95,7 +95,7 @@ def failure_to_item(failure: Told, now: datetime) -> Item:
 def failure_from_item(item: Item) -> Told:
     """How a letter failed. Raises KeyError or ValueError for an item that no version wrote."""
     original_id = item["PK"]["S"].partition("#")[2]
-    at = datetime.fromisoformat(item["ReportedTimestamp"]["S"])
+    at = from_iso(item["ReportedTimestamp"]["S"])
     return Told(outcome=_FAILURE.decode(item, original_id=original_id), at=at)
 
 

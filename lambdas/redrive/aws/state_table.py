@@ -24,6 +24,9 @@ from redrive.core.ledger import Entry
 from redrive.core.letter import Trail
 from redrive.errors import CallFailed
 
+#: What reading an item raises that no version wrote; a number may be too large for a moment.
+_DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
+
 #: What a pass that stops for it says in its log.
 _UNREADABLE = (
     "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
@@ -129,7 +132,7 @@ class StateStore:
             return None
         try:
             return items.circuit_from_item(self._queue, item)
-        except (KeyError, ValueError, TypeError) as fault:
+        except _DAMAGES as fault:
             detail = f"{item['PK']['S']}: {fault!r}. {_UNREADABLE}"
             raise CallFailed("GetItem", "UnreadableCircuit", detail) from fault
 
@@ -163,7 +166,7 @@ class StateStore:
                     known.trails[message_id] = trail
                 else:
                     known.entries[message_id] = items.entry_from_item(item)
-            except (KeyError, ValueError, TypeError) as fault:
+            except _DAMAGES as fault:
                 detail = f"{item['PK']['S']}: {fault}"
                 raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
         return known
@@ -192,7 +195,7 @@ class StateStore:
         item = answer.get("Item")
         try:
             return items.failure_from_item(item) if item else None
-        except (KeyError, ValueError, TypeError) as fault:
+        except _DAMAGES as fault:
             raise CallFailed("GetItem", "UnreadableFailure", str(fault)) from fault
 
     def _conditional(self, call: str, request: Any) -> bool:

@@ -229,8 +229,8 @@ class Admission:
         can_delay = terms.longest_delay > timedelta()
         is_at_once = self._is_trial or not can_delay
         wanted = timedelta() if is_at_once else decision.delay + self._spread * roll
-        slot = self._pacer.slot(wanted, now) if self.room > 0 else None
-        if slot is None or slot > terms.ahead:
+        slot = self._pacer.slot(wanted, now, terms.ahead) if self.room > 0 else None
+        if slot is None:
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from redrive.settings import Settings
 
@@ -48,9 +48,11 @@ class Pacer:
         #: Up to here the rate is used up: where the next pass has to start.
         self.until = starts_at
 
-    def slot(self, wanted: timedelta, now: datetime) -> timedelta | None:
-        """The delay from `now` to the first free second at or after `wanted`; None when SQS can't delay that long."""
-        start, last = int(now.timestamp()), int(MAX_SQS_DELAY.total_seconds())
+    def slot(
+        self, wanted: timedelta, now: datetime, ahead: timedelta = MAX_SQS_DELAY
+    ) -> timedelta | None:
+        """The delay from `now` to the first free second at or after `wanted`; None where that is further than `ahead`."""
+        start, last = int(now.timestamp()), int(ahead.total_seconds())
         earliest = max(math.ceil(wanted.total_seconds()), self._first - start)
         delay = earliest
         while delay <= last and self._rate and not self._has_room(start + delay):
@@ -58,10 +60,24 @@ class Pacer:
         if delay > last:
             return None
         self._taken[start + delay] += 1
-        if self._rate and delay - earliest > 2 / self._rate:
-            latest = now + timedelta(seconds=delay)
-            self.until = max(self.until or latest, latest)
+        if self._rate:
+            self._note_used_up(start, delay, has_waited=delay - earliest > 2 / self._rate)
         return timedelta(seconds=delay)
+
+    def _note_used_up(self, start: int, delay: int, *, has_waited: bool) -> None:
+        """Note the first second that has room, and the last one that a letter had to wait for.
+
+        At a slow rate the very first letter takes all that there is for a while: passes may follow each other within
+        seconds, and each would find the same second free.
+        """
+        first, last = max(self._first, start), start + int(MAX_SQS_DELAY.total_seconds())
+        while first <= last and not self._has_room(first):
+            first += 1
+        until = max(first, start + delay) if has_waited else first
+        self._first = first
+        if until > start:
+            ends = datetime.fromtimestamp(until, UTC)
+            self.until = max(self.until or ends, ends)
 
     def _has_room(self, second: int) -> bool:
         # A rate below one a second allows a letter in some seconds only: floor((s+1)r) - floor(sr).

@@ -14,6 +14,7 @@ from redrive.core.circuit import Circuit
 from redrive.core.decision import Discard, Park, ParkReason
 from redrive.core.retention import (
     SWEEP_LIMIT,
+    SWEEPS_PER_MARGIN,
     calm_margin,
     is_due,
     is_expiring,
@@ -42,6 +43,17 @@ def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
     return is_due(circuit.lot_sweep_at, now)
 
 
+def next_sweep_at(state: PassState) -> datetime | None:
+    """When one of the queues has to be looked through next; None where both are empty, or nothing is known of them."""
+    circuit = state.lanes[0].circuit
+    is_flowing = all(lane.is_flowing for lane in state.lanes)
+    letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at
+    return _first(
+        letters_at if state.dlq.depth else None,
+        circuit.lot_sweep_at if state.parking_lot.depth else None,
+    )
+
+
 class Guard:
     """One look through the queues that are due. The first lane's circuit remembers when the next one is."""
 
@@ -51,6 +63,7 @@ class Guard:
         self._lane = state.lanes[0]
         self._left: list[Case] = []
         self._has_unfinished_work = False
+        self._has_met_enough = False
 
     def sweep_dead_letters(self, *, has_seen_all: bool) -> None:
         """Park what could expire before anybody looks again. Raises CallFailed.
@@ -67,7 +80,7 @@ class Guard:
             return
         oldest = state.oldest
         if not has_seen_all:
-            oldest = self._oldest(oldest, self._park_expiring())
+            oldest = _first(oldest, self._park_expiring())
         self._plan_next(oldest, now, is_flowing=is_flowing)
 
     def sweep_parking_lot(self, hands: RealHands, parking_lot: DeadLetters) -> None:
@@ -83,7 +96,7 @@ class Guard:
             renewed = [c for c in here if is_worth_renewing(c.letter, retention, now)]
             self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
             stay = [case for case in here if case not in renewed]
-            oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
             oldest = min(oldest or now, now) if renewed else oldest
         due = next_lot_sweep(oldest, retention) if oldest else None
         self._lane.keeper.change(
@@ -113,8 +126,9 @@ class Guard:
             stay = [case for case in here if case not in expiring]
             left_here = cases if state.is_dry else stay
             self._left += [case.without_content() for case in left_here]
-            oldest = self._oldest(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
             left -= len(stay)
+        self._has_met_enough = left <= 0
         return oldest
 
     def _is_expiring(self, case: Case, now: datetime) -> bool:
@@ -136,6 +150,10 @@ class Guard:
             # A sweep while letters flow leaves what the next one, should they stop, has to park at once.
             calm = min(calm, max(now, oldest + retention - calm_margin(retention)))
         urgent = next_sweep(oldest, retention, newcomers, urgent_margin(retention), now)
+        if state.examined < state.dlq.depth and not self._has_met_enough:
+            # What is hidden from this look may be the oldest, and is held until shortly before its expiry.
+            soon = now + urgent_margin(retention) / SWEEPS_PER_MARGIN
+            calm, urgent = min(calm, soon), min(urgent, soon)
         if self._has_unfinished_work:
             calm = urgent = now
         circuit = self._lane.circuit
@@ -179,9 +197,9 @@ class Guard:
             self._has_unfinished_work = True
             raise effects.failure
 
-    @staticmethod
-    def _oldest(one: datetime | None, other: datetime | None) -> datetime | None:
-        return min((at for at in (one, other) if at is not None), default=None)
+
+def _first(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit:

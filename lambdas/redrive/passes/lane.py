@@ -262,7 +262,7 @@ class Lane:
 
     def after_sending(self, circuit: Circuit, now: datetime) -> Circuit:
         """The circuit with the batch completed, late returns charged and a refusal counted."""
-        if self._batch is not None and circuit.pending_batch(self._batch.id):
+        if self._batch is not None and self._is_ours(circuit.pending_batch(self._batch.id)):
             circuit = self._completed(circuit, self._batch, now)
         circuit = judging.charge(circuit, self._late)
         if self.admission is not None:
@@ -275,6 +275,12 @@ class Lane:
             reason = f"{self.source.name} refused letters: {self.refusal}"
             circuit = breaker.failed(circuit, reason, self.settings, now, self.roll)
         return circuit
+
+    def _is_ours(self, batch: Batch | None) -> bool:
+        """Whether it is the batch of this pass: one that won the race of two announced another under the same id."""
+        return (
+            batch is not None and self._batch is not None and batch.sent_at == self._batch.sent_at
+        )
 
     def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
         if not self._sendings:

@@ -12,6 +12,7 @@ from redrive.core.levels import suspects_waiting, waiting_seconds
 from redrive.core.permit import LISTENING, is_worth_listening
 from redrive.core.report import Outcome, Report
 from redrive.errors import CallFailed, EntryFault
+from redrive.passes import guard
 from redrive.passes.lane import Lane
 from redrive.passes.pass_state import PassState
 
@@ -76,7 +77,7 @@ LISTENING_SECONDS_FIFO = 2
 
 
 def _look_again(state: PassState, report: Report, now: datetime) -> int:
-    idle = 60 * state.settings.schedule_minutes
+    idle = _idle(state, now)
     if state.is_paused:
         return idle
     is_unfinished = report.failed or report.outcome not in (
@@ -95,6 +96,15 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     if next_canary is None or not state.dlq.depth:
         return idle
     return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
+
+
+def _idle(state: PassState, now: datetime) -> int:
+    """When an idle queue is looked at again: by its schedule, or when what it holds may be near its expiry, if that is sooner."""
+    by_schedule = 60 * state.settings.schedule_minutes
+    sweep_at = guard.next_sweep_at(state)
+    if sweep_at is None:
+        return by_schedule
+    return min(by_schedule, max(BUSY_SECONDS, int((sweep_at - now).total_seconds())))
 
 
 def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
