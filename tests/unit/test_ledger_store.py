@@ -78,5 +78,8 @@ def test_an_entry_that_cannot_be_read_stops_the_pass_by_name(
     """As the circuit does: run_pass catches CallFailed only, so anything else ends the Lambda without a report."""
     dynamodb.put_item(TableName=TABLE, Item=message_key("a") | damage)
 
-    with pytest.raises(CallFailed):
+    with pytest.raises(CallFailed, match="BatchGetItem: UnreadableEntry") as caught:
         store.read_ledger(["a"])
+
+    assert caught.value.detail.startswith(f"{message_key('a')['PK']['S']}: ")
+    assert "delete this item of the state table" in caught.value.detail

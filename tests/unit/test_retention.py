@@ -18,6 +18,7 @@ from redrive.core.retention import (
     next_lot_sweep,
     next_sweep,
     urgent_margin,
+    while_some_are_hidden,
 )
 from tests.unit.examples import NOW, a_letter, ago, ahead
 
@@ -116,3 +117,21 @@ def test_looks_are_never_closer_than_half_a_margin_nor_too_late_for_a_letter_in_
 
 def test_the_parking_lot_is_looked_through_when_its_oldest_letter_comes_near_expiry() -> None:
     assert next_lot_sweep(NOW, FORTNIGHT) == NOW + FORTNIGHT - CALM_MARGIN
+
+
+@given(RETENTIONS)
+def test_hidden_letters_are_looked_for_before_the_last_of_them_can_expire(
+    retention: timedelta,
+) -> None:
+    """They are held until an urgent margin before their expiry."""
+    again = while_some_are_hidden(NOW + FORTNIGHT, retention, NOW)
+
+    assert NOW < again < NOW + urgent_margin(retention)
+    assert while_some_are_hidden(NOW, retention, NOW) == NOW
+
+
+def test_what_is_kept_for_ever_is_not_looked_through_for_what_is_hidden() -> None:
+    """A table shows what it holds back as hidden, and nothing in it expires."""
+    later = ahead(days=3_650)
+
+    assert while_some_are_hidden(later, timedelta(days=36_500), NOW) == later

@@ -32,6 +32,10 @@ _UNREADABLE = (
     "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
     "the next pass begins a circuit. Until then letters stay in the DLQ"
 )
+_UNREADABLE_ENTRY = (
+    "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
+    "its letter is then known by its trail alone. Until then no letter of the queue goes, nor is parked before it expires"
+)
 
 
 class DynamoDbClient(BatchClient, Protocol):
@@ -167,7 +171,7 @@ class StateStore:
                 else:
                     known.entries[message_id] = items.entry_from_item(item)
             except _DAMAGES as fault:
-                detail = f"{item['PK']['S']}: {fault}"
+                detail = f"{item['PK']['S']}: {fault!r}. {_UNREADABLE_ENTRY}"
                 raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
         return known
 

@@ -19,6 +19,10 @@ CALM_MARGIN = timedelta(days=2)
 #: On a queue of short retention it is an eighth of that.
 URGENT_MARGIN = timedelta(hours=1)
 
+#: SQS keeps nothing for longer; what is kept longer, in a table, does not expire.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
+LONGEST_RETENTION = timedelta(days=14)
+
 #: What is near expiry has to be found well before it expires: a look through twice within the margin.
 SWEEPS_PER_MARGIN = 2
 
@@ -66,6 +70,16 @@ def next_sweep(
     newcomer_expires = now + max(retention - source_retention, timedelta())
     first_expires = min(newcomer_expires, oldest + retention) if oldest else newcomer_expires
     return max(now + margin / SWEEPS_PER_MARGIN, first_expires - margin)
+
+
+def while_some_are_hidden(sweep_at: datetime, retention: timedelta, now: datetime) -> datetime:
+    """When the DLQ has to be looked through again, where not all of its letters could be seen: `sweep_at` at the latest.
+
+    What is hidden may be the oldest, and is held until shortly before its expiry.
+    """
+    if retention > LONGEST_RETENTION:
+        return sweep_at
+    return min(sweep_at, now + urgent_margin(retention) / SWEEPS_PER_MARGIN)
 
 
 def next_lot_sweep(oldest: datetime, retention: timedelta) -> datetime:

@@ -14,7 +14,6 @@ from redrive.core.circuit import Circuit
 from redrive.core.decision import Discard, Park, ParkReason
 from redrive.core.retention import (
     SWEEP_LIMIT,
-    SWEEPS_PER_MARGIN,
     calm_margin,
     is_due,
     is_expiring,
@@ -22,6 +21,7 @@ from redrive.core.retention import (
     next_lot_sweep,
     next_sweep,
     urgent_margin,
+    while_some_are_hidden,
 )
 from redrive.passes.apply import RealHands
 from redrive.passes.effects import Effects
@@ -151,9 +151,8 @@ class Guard:
             calm = min(calm, max(now, oldest + retention - calm_margin(retention)))
         urgent = next_sweep(oldest, retention, newcomers, urgent_margin(retention), now)
         if state.examined < state.dlq.depth and not self._has_met_enough:
-            # What is hidden from this look may be the oldest, and is held until shortly before its expiry.
-            soon = now + urgent_margin(retention) / SWEEPS_PER_MARGIN
-            calm, urgent = min(calm, soon), min(urgent, soon)
+            calm = while_some_are_hidden(calm, retention, now)
+            urgent = while_some_are_hidden(urgent, retention, now)
         if self._has_unfinished_work:
             calm = urgent = now
         circuit = self._lane.circuit

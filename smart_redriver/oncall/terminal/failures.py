@@ -35,6 +35,8 @@ _ADVICE = {
     "ResourceNotFoundException": "The stack names something that is gone. Deploy the stack anew.",
     "UnreadableCircuit": "The circuit's item in the state table was damaged, or written by a version that this one does not know. Deploy that "
     "version, or delete the item (docs/deploy.md, Rollback): without it the next pass starts with a new circuit. Until then letters stay in the DLQ.",
+    "UnreadableEntry": "A letter's item in the state table was damaged, or written by a version that this one does not know. Deploy that version, or "
+    "delete the item (docs/deploy.md, Rollback): its letter is then known by its trail alone. Until then no letter of the queue goes.",
     "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
     "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
 }
