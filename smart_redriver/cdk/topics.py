@@ -1,6 +1,7 @@
 """How the re-driver reaches people: one topic for what can wait, one for what must wake somebody."""
 
 import functools
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -10,6 +11,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from redrive.errors import Fault, SettingsError
+from smart_redriver.cdk.arguments import checked_monitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 
 
@@ -18,7 +21,8 @@ class Topics(Construct):
 
     Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
     topic, or may not use the topic's key, fires and reaches nobody. A topic given by its ARN has
-    an owner, who has to grant both; a ``key`` that is not the app's own, too.
+    an owner, who has to grant both; a ``key`` that is not the app's own, too. Of ``monitoring`` only who is told counts
+    here. Raises SettingsError listing all that is wrong with it.
     """
 
     def __init__(
@@ -30,6 +34,8 @@ class Topics(Construct):
         key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        monitoring = checked_monitoring(monitoring)
+        self.people = monitoring.people
         self._given_key = key
         self.warning = self._topic("Warning", monitoring.warning_topic_arn)
         self.paging = self._topic("Paging", monitoring.paging_topic_arn)
@@ -103,11 +109,28 @@ def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
 _topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
 
 
-def shared_topics(scope: Construct, key: kms.IKey | None) -> Topics:
-    """The topics of the stack around ``scope``, made when they are first asked for."""
+def shared_topics(scope: Construct, key: kms.IKey | None, monitoring: MonitoringSettings) -> Topics:
+    """The topics of the stack around ``scope``, made when they are first asked for, by who is told then."""
     stack = cdk.Stack.of(scope)
     if stack not in _topics:
-        _topics[stack] = Topics(
-            stack, "SmartRedriverTopics", monitoring=MonitoringSettings(), key=key
-        )
+        _topics[stack] = Topics(stack, "SmartRedriverTopics", monitoring=monitoring, key=key)
     return _topics[stack]
+
+
+def unheard(
+    scope: Construct, monitoring: MonitoringSettings | None, topics: Topics | None
+) -> Iterator[Fault]:
+    """A fault where ``monitoring`` names people whom the topics that there are do not tell: their page would never come.
+
+    What is wrong with the settings themselves is not told here.
+    """
+    there = _topics.get(cdk.Stack.of(scope)) if topics is None else topics
+    if not isinstance(there, Topics) or monitoring is None:
+        return
+    try:
+        people = checked_monitoring(monitoring).people
+    except SettingsError:
+        return
+    if people not in (MonitoringSettings().people, there.people):
+        accepted = f"the people of {there.node.path}, or none (who is told, the topics say: give them to all re-drivers that share these)"
+        yield Fault(setting="monitoring", seen=people, accepted=accepted)
