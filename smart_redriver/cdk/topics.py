@@ -65,9 +65,11 @@ class Topics(Construct):
         for address in emails:
             topic.add_subscription(subscriptions.EmailSubscription(address))
         # The address of a PagerDuty integration lets anyone page: it is never in the template.
+        # Of the stack's first topics its name is plain; that of others begins with their place.
+        stack, parameter = cdk.Stack.of(self), f"{name}HttpsEndpoint"
         endpoint = cdk.CfnParameter(
-            cdk.Stack.of(self),
-            f"{name}HttpsEndpoint",
+            self if stack.node.try_find_child(parameter) else stack,
+            parameter,
             type="String",
             default="",
             no_echo=True,

@@ -109,3 +109,21 @@ def test_few_alarms_are_few_however_they_are_asked_for(stack, alarms):
     redriver(stack, monitoring=MonitoringSettings(alarms=alarms))
 
     Template.from_stack(stack).resource_count_is("AWS::CloudWatch::Dashboard", 0)
+
+
+def test_a_stack_may_have_topics_of_several_teams(stack):
+    redriver(stack, monitoring=ANN)
+    redriver(stack, "mails", topics=Topics(stack, "Team", monitoring=BOB))
+
+    template = Template.from_stack(stack)
+    assert mailed(stack) == ["ann@example.com", "bob@example.com"]
+    endpoints = {
+        one["Properties"]["Endpoint"]["Ref"]
+        for one in template.find_resources(
+            "AWS::SNS::Subscription", {"Properties": {"Protocol": "https"}}
+        ).values()
+    }
+    assert len(endpoints) == 4
+    assert {"PagingHttpsEndpoint", "WarningHttpsEndpoint"} < endpoints
+    assert sum(one.startswith("Team") for one in endpoints) == 2
+    assert endpoints <= set(template.to_json()["Parameters"])
