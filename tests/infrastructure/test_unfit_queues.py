@@ -1,5 +1,6 @@
 """What the construct refuses of queues that the app makes itself: letters would be lost, or never come."""
 
+import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk import SmartRedriver
@@ -161,3 +162,27 @@ def test_what_is_of_another_type_is_refused_by_its_name(stack, setting, given, a
     told = refused(stack, source_queue=source, dead_letter_queue=dead, **{setting: given})
 
     assert told == {setting: accepted}
+
+
+def test_queues_and_keys_whose_arns_only_a_deployment_knows_are_served_and_told_of(stack):
+    def told_of(name: str) -> sqs.IQueue:
+        arn, key = (
+            cdk.CfnParameter(stack, f"{name}{what}Arn").value_as_string for what in ("", "Key")
+        )
+        return sqs.Queue.from_queue_attributes(stack, name, queue_arn=arn, key_arn=key)
+
+    SmartRedriver(
+        stack, "Redriver", source_queue=told_of("Orders"), dead_letter_queue=told_of("Dead")
+    )
+
+    [told] = Annotations.from_stack(stack).find_info(
+        "*", Match.string_like_regexp("Statements for")
+    )
+    text = str(told.entry.data)
+    statements = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    assert {json.loads(one)["Ref"] for one in statements} == {
+        "OrdersArn",
+        "OrdersKeyArn",
+        "DeadArn",
+        "DeadKeyArn",
+    }
