@@ -29,12 +29,17 @@ def _emails() -> Kind[tuple[str, ...]]:
     def parse(value: Any) -> tuple[str, ...]:
         # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
         listed = value if isinstance(value, list | tuple) else str(value).split(",")
-        addresses = tuple(str(one).strip() for one in listed if str(one).strip())
-        if not all(_EMAIL.fullmatch(one) or _is_token(one) for one in addresses):
+        addresses = [one.strip() if isinstance(one, str) else one for one in listed]
+        if not all(one == "" or _is_email(one) for one in addresses):
             raise ValueError
-        return addresses
+        # SNS has one subscription for an address, and the CDK none for a second.
+        return tuple(dict.fromkeys(filter(None, addresses)))
 
     return Kind(parse, "e-mail addresses, separated by commas")
+
+
+def _is_email(value: object) -> bool:
+    return isinstance(value, str) and bool(_EMAIL.fullmatch(value) or _is_token(value))
 
 
 def _is_token(value: object) -> bool:
@@ -44,7 +49,7 @@ def _is_token(value: object) -> bool:
 
 def _topic_arn() -> Kind[str]:
     def parse(value: Any) -> str:
-        if value and not _is_token(value) and not _TOPIC_ARN.fullmatch(str(value)):
+        if value != "" and not _is_token(value) and not _TOPIC_ARN.fullmatch(str(value)):
             raise ValueError
         return str(value)
 

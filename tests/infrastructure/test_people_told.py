@@ -10,8 +10,11 @@ from aws_cdk.assertions import Template
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk import Alarms, MonitoringSettings, SmartRedriver, Topics
+from stacks.redriver_stack import make_stack
+from stacks.settings import parse_context
 from tests.infrastructure.adopted import queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
+from tests.infrastructure.conftest import make_app
 
 ANN = MonitoringSettings(paging_emails=("ann@example.com",))
 BOB = MonitoringSettings(paging_emails=("bob@example.com",))
@@ -127,3 +130,20 @@ def test_a_stack_may_have_topics_of_several_teams(stack):
     assert {"PagingHttpsEndpoint", "WarningHttpsEndpoint"} < endpoints
     assert sum(one.startswith("Team") for one in endpoints) == 2
     assert endpoints <= set(template.to_json()["Parameters"])
+
+
+def test_an_address_that_is_named_twice_is_subscribed_once():
+    context = parse_context({"paging_emails": "ann@example.com, ann@example.com,"})
+
+    assert mailed(make_stack(make_app(), context)) == ["ann@example.com"]
+
+
+@pytest.mark.parametrize("wrong", [[["ann@example.com"]], [{"ann@example.com": 1}], [None]])
+def test_what_is_no_address_is_not_subscribed_for_looking_like_one(wrong):
+    with pytest.raises(SettingsError, match="paging_emails"):
+        parse_context({"paging_emails": wrong})
+
+
+def test_a_boundary_that_is_nothing_is_not_called_none():
+    with pytest.raises(SettingsError, match="permissions_boundary_arn"):
+        parse_context({"permissions_boundary_arn": None})
