@@ -25,7 +25,7 @@ from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.queue_roles import fit_faults, role_faults
+from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table
@@ -96,6 +96,7 @@ class SmartRedriver(Construct):
             safeguards,
             monitoring,
             [
+                *place_faults(cdk.Stack.of(self), {**sources, **others}),
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, parking_lot),
                 *of_targets,

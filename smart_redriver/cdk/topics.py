@@ -35,6 +35,8 @@ class Topics(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         monitoring = checked_monitoring(monitoring)
+        if faults := list(_elsewhere(cdk.Stack.of(self).region, monitoring)):
+            raise SettingsError(faults)
         self.people = monitoring.people
         self._given_key = key
         self.warning = self._topic("Warning", monitoring.warning_topic_arn)
@@ -89,6 +91,19 @@ class Topics(Construct):
             endpoint=endpoint.value_as_string,
         )
         subscription.cfn_options.condition = is_given
+
+
+def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
+    """Topics of another Region than the alarms', of which CloudWatch takes none.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+    """
+    if cdk.Token.is_unresolved(region):
+        return
+    for name in ("warning_topic_arn", "paging_topic_arn"):
+        arn: str = getattr(monitoring, name)
+        if arn and not cdk.Token.is_unresolved(arn) and arn.split(":")[3] != region:
+            yield Fault(setting=name, seen=arn, accepted=f"a topic of {region}")
 
 
 def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:

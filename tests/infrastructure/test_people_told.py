@@ -1,5 +1,6 @@
 """Who is told in an app of somebody else's: whoever its monitoring names, and never nobody unseen."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import aws_cdk as cdk
@@ -147,3 +148,16 @@ def test_what_is_no_address_is_not_subscribed_for_looking_like_one(wrong):
 def test_a_boundary_that_is_nothing_is_not_called_none():
     with pytest.raises(SettingsError, match="permissions_boundary_arn"):
         parse_context({"permissions_boundary_arn": None})
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-east-1", None])
+def test_a_topic_that_cloudwatch_would_refuse_is_refused_at_synth(region):
+    stack = cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=cdk.Environment(region=region))
+    abroad = MonitoringSettings(paging_topic_arn=TOPIC)
+
+    with (
+        pytest.raises(SettingsError, match="a topic of us-east-1")
+        if (region == "us-east-1")
+        else nullcontext()
+    ):
+        Topics(stack, "Topics", monitoring=abroad)

@@ -13,7 +13,7 @@ from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk import SmartRedriver
-from tests.infrastructure.adopted import queue_arn
+from tests.infrastructure.adopted import ACCOUNT, queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
 from tests.infrastructure.conftest import FLAGS, check_by_the_cdk
 
@@ -186,3 +186,26 @@ def test_queues_and_keys_whose_arns_only_a_deployment_knows_are_served_and_told_
         "DeadArn",
         "DeadKeyArn",
     }
+
+
+@pytest.mark.parametrize(
+    ("env", "is_refused"),
+    [
+        ({"region": "us-east-1"}, True),
+        ({"account": "444455556666", "region": "eu-west-1"}, True),
+        ({"account": ACCOUNT, "region": "eu-west-1"}, False),
+        ({"region": "eu-west-1"}, False),
+        ({}, False),
+    ],
+)
+def test_queues_that_are_not_where_the_stack_is_are_refused(env, is_refused):
+    stack = cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=cdk.Environment(**env))
+    queues = {
+        "source_queue": sqs.Queue.from_queue_arn(stack, "Orders", queue_arn("orders")),
+        "dead_letter_queue": sqs.Queue.from_queue_arn(stack, "Dead", queue_arn("orders-dlq")),
+    }
+
+    if is_refused:
+        assert list(refused(stack, **queues)) == ["source_queue", "dead_letter_queue"]
+    else:
+        SmartRedriver(stack, "Redriver", **queues)
