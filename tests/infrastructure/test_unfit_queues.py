@@ -209,3 +209,21 @@ def test_queues_that_are_not_where_the_stack_is_are_refused(env, is_refused):
         assert list(refused(stack, **queues)) == ["source_queue", "dead_letter_queue"]
     else:
         SmartRedriver(stack, "Redriver", **queues)
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        f"arn:aws:sns:eu-west-1:{ACCOUNT}:orders",
+        f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders*",
+        f"arn:aws:sqs:*:{ACCOUNT}:orders",
+        f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders:extra",
+    ],
+)
+def test_a_queue_imported_by_what_is_no_arn_of_one_queue_is_refused(stack, arn):
+    dead = sqs.Queue.from_queue_arn(stack, "Dead", queue_arn("orders-dlq"))
+    source = sqs.Queue.from_queue_arn(stack, "Orders", arn)
+
+    assert refused(stack, source_queue=source, dead_letter_queue=dead) == {
+        "source_queue": "the ARN of one SQS queue"
+    }
