@@ -25,7 +25,7 @@ from smart_redriver.cdk.postgres_dashboard import make_postgres_dashboard
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.redriver import LONGEST_PASS, REDRIVE
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table
+from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_tables
 from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
@@ -74,6 +74,7 @@ class PostgresRedriver(Construct):
                 *jobs_faults(name, database, safeguards),
                 *take_tables(self, database),
                 *unheard(self, monitoring, topics),
+                *without_key(self, table, safeguards.encryption_key_arn),
             ],
             topics=(topics, Topics),
         )

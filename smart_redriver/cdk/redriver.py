@@ -28,7 +28,7 @@ from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.state_table import shared_state_table, without_key
 from smart_redriver.cdk.taken import take
 from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
@@ -102,6 +102,7 @@ class SmartRedriver(Construct):
                 *of_targets,
                 *take(self, dead_letter_queue, filling),
                 *unheard(self, monitoring, topics),
+                *without_key(self, table, getattr(safeguards, "encryption_key_arn", "")),
             ],
             topics=(topics, Topics),
         )

@@ -330,3 +330,25 @@ def test_each_vpc_of_a_stack_has_its_security_group():
     ]
     assert "SmartRedriverHttpsOut" in vpc_of
     assert len(vpc_of) == 2
+
+
+@pytest.mark.parametrize("first", ["", key_arn(1)])
+def test_a_key_that_the_table_shared_by_a_stack_does_not_have_is_refused(first):
+    stack = cdk.Stack(make_app(), "Shop")
+
+    def redriver(name: str, key: str) -> None:
+        SmartRedriver(
+            stack,
+            name,
+            source_queue=sqs.Queue.from_queue_arn(stack, f"{name}Source", queue_arn(name)),
+            dead_letter_queue=sqs.Queue.from_queue_arn(
+                stack, f"{name}Dead", queue_arn(f"{name}-dlq")
+            ),
+            safeguards=Safeguards(encryption_key_arn=key),
+        )
+
+    redriver("First", first)
+    redriver("Same", first)
+    redriver("None", "")
+    with pytest.raises(SettingsError, match=r"encryption_key_arn.*first re-driver"):
+        redriver("Other", key_arn(2))
