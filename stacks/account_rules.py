@@ -25,7 +25,7 @@ Tags = tuple[tuple[str, str], ...]
 
 def _policy_arn() -> Kind[str]:
     def parse(value: Any) -> str:
-        if value and not _POLICY_ARN.fullmatch(str(value)):
+        if value != "" and not _POLICY_ARN.fullmatch(str(value)):
             raise ValueError
         return str(value)
 

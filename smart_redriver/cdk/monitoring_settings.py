@@ -4,11 +4,15 @@ Declared like the function's settings, and read from the same flat context keys.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
-from redrive.kinds import YES_OR_NO, Kind, number, setting, whole
+import aws_cdk as cdk
+
+from redrive.errors import SettingsError
+from redrive.kinds import YES_OR_NO, Kind, choice, number, read_fields, setting, whole
 
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")
@@ -21,25 +25,31 @@ class Alarms(str, Enum):
     PAGING = "paging"
 
 
-def _alarms() -> Kind[Alarms]:
-    return Kind(lambda value: Alarms(str(value).strip()), ", ".join(Alarms))
-
-
 def _emails() -> Kind[tuple[str, ...]]:
     def parse(value: Any) -> tuple[str, ...]:
-        # A list where it comes from cdk.json, one text where it comes from `-c`.
-        listed = value if isinstance(value, list) else str(value).split(",")
-        addresses = tuple(str(one).strip() for one in listed if str(one).strip())
-        if not all(_EMAIL.fullmatch(one) for one in addresses):
+        # A list where it comes from cdk.json or from code, one text where it comes from `-c`.
+        listed = value if isinstance(value, list | tuple) else str(value).split(",")
+        addresses = [one.strip() if isinstance(one, str) else one for one in listed]
+        if not all(one == "" or _is_email(one) for one in addresses):
             raise ValueError
-        return addresses
+        # SNS has one subscription for an address, and the CDK none for a second.
+        return tuple(dict.fromkeys(filter(None, addresses)))
 
     return Kind(parse, "e-mail addresses, separated by commas")
 
 
+def _is_email(value: object) -> bool:
+    return isinstance(value, str) and bool(_EMAIL.fullmatch(value) or _is_token(value))
+
+
+def _is_token(value: object) -> bool:
+    """What another construct of the app makes, and only a deployment knows."""
+    return isinstance(value, str) and cdk.Token.is_unresolved(value)
+
+
 def _topic_arn() -> Kind[str]:
     def parse(value: Any) -> str:
-        if value and not _TOPIC_ARN.fullmatch(str(value)):
+        if value != "" and not _is_token(value) and not _TOPIC_ARN.fullmatch(str(value)):
             raise ValueError
         return str(value)
 
@@ -59,7 +69,7 @@ def _place() -> Kind[str]:
 class MonitoringSettings:
     """Every setting of the alarms with its default, range and unit."""
 
-    alarms: Alarms = setting(Alarms.ALL, _alarms(), "which alarms there are")
+    alarms: Alarms = setting(Alarms.ALL, choice(Alarms), "which alarms there are")
     alarm_dead_letters_warning: int = setting(
         10, whole(0, 1_000_000), "visible dead letters, more of which warn"
     )
@@ -117,7 +127,24 @@ class MonitoringSettings:
         """Whether there is a widget: with `alarms=paging` there is no dashboard for it."""
         return self.dashboard_widget and self.alarms is Alarms.ALL
 
+    @property
+    def people(self) -> tuple[tuple[str, ...], ...]:
+        """Who is told: addresses and topics, warning and paging."""
+        topics = self.warning_topic_arn, self.paging_topic_arn
+        return self.warning_emails, self.paging_emails, topics
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The settings' names, in the order of the table."""
         return tuple(one.name for one in fields(cls))
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """Read ``values`` by setting name; what is left out takes its default.
+
+        Names that are no settings are ignored. Raises SettingsError listing every fault.
+        """
+        read, faults = read_fields(cls, values)
+        if faults:
+            raise SettingsError(faults)
+        return cls(**read)

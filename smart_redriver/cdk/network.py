@@ -62,11 +62,18 @@ def connect(function: lambda_.Function, safeguards: Safeguards) -> None:
 
 
 def _https_out(scope: Construct, vpc_id: str) -> str:
-    """The one security group of the stack around ``scope``: HTTPS out, nothing in."""
+    """The one security group of a VPC in the stack around ``scope``: HTTPS out, nothing in."""
     stack = cdk.Stack.of(scope)
-    group = stack.node.try_find_child(_SHARED_ID) or ec2.CfnSecurityGroup(
+    made = [
+        one
+        for one in stack.node.children
+        if isinstance(one, ec2.CfnSecurityGroup) and one.node.id.startswith(_SHARED_ID)
+    ]
+    if there := [one for one in made if one.vpc_id == vpc_id]:
+        return there[0].attr_group_id
+    group = ec2.CfnSecurityGroup(
         stack,
-        _SHARED_ID,
+        f"{_SHARED_ID}{len(made) + 1 if made else ''}",
         vpc_id=vpc_id,
         group_description="Functions of the smart re-driver: HTTPS to AWS, nothing in",
         security_group_egress=[
@@ -79,4 +86,4 @@ def _https_out(scope: Construct, vpc_id: str) -> str:
             )
         ],
     )
-    return cast("ec2.CfnSecurityGroup", group).attr_group_id
+    return group.attr_group_id

@@ -32,7 +32,9 @@ def tell_owners(
 ) -> None:
     """Let synth print, as JSON to paste, what the owners of foreign queues, topics and keys must allow."""
     statements = {
-        queue.queue_arn: _statement(scope, queue.env.account, actions, queue.queue_arn, {})
+        _called(scope, queue.queue_arn): _statement(
+            scope, queue.env.account, actions, queue.queue_arn, {}
+        )
         for queue, actions in queues
         if _is_foreign(queue)
     }
@@ -48,7 +50,9 @@ def tell_owners(
         via = {"kms:ViaService": services if len(services) > 1 else services[0]}
         # In a key policy `*` is the key itself.
         account = uses[0].key.env.account
-        statements[arn] = _statement(scope, account, actions, "*", {"StringEquals": via})
+        statements[_called(scope, arn)] = _statement(
+            scope, account, actions, "*", {"StringEquals": via}
+        )
     if statements:
         text = json.dumps(cdk.Stack.of(scope).resolve(statements), indent=2)
         cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", f"{_FOREWORD}\n{text}")
@@ -94,8 +98,14 @@ def tell_key_owner(scope: Construct, key: kms.IKey) -> None:
             },
         },
     ]
-    text = json.dumps(stack.resolve({key.key_arn: statements}), indent=2)
+    text = json.dumps(stack.resolve({_called(scope, key.key_arn): statements}), indent=2)
     cdk.Annotations.of(scope).add_info_v2("smart-redriver:key", f"{_KEY_FOREWORD}\n{text}")
+
+
+def _called(scope: Construct, arn: str) -> str:
+    """The ARN, or what it will be made of where only a deployment knows it: no key of a mapping can be that."""
+    resolved = cdk.Stack.of(scope).resolve(arn)
+    return resolved if isinstance(resolved, str) else json.dumps(resolved)
 
 
 def _is_foreign(resource: cdk.IResource) -> bool:

@@ -25,10 +25,10 @@ from smart_redriver.cdk.postgres_dashboard import make_postgres_dashboard
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.redriver import LONGEST_PASS, REDRIVE
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table
+from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_tables
 from smart_redriver.cdk.ticks import schedule_ticks
-from smart_redriver.cdk.topics import Topics, shared_topics
+from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 
 #: Where the function finds the authorities that a file of the team's names.
 _AUTHORITIES = "database-ca.pem"
@@ -66,11 +66,16 @@ class PostgresRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        settings, safeguards = checked(
+        settings, safeguards, monitoring = checked(
             settings,
             safeguards,
-            [*jobs_faults(name, database, safeguards), *take_tables(self, database)],
-            monitoring=(monitoring, MonitoringSettings),
+            monitoring,
+            [
+                *jobs_faults(name, database, safeguards),
+                *take_tables(self, database),
+                *unheard(self, monitoring, topics),
+                *without_key(self, table, safeguards.encryption_key_arn),
+            ],
             topics=(topics, Topics),
         )
         self.name = name
@@ -106,8 +111,7 @@ class PostgresRedriver(Construct):
             use = KeyUse(key=key, service="lambda", actions=DECRYPT)
             self.function.add_to_role_policy(use.statement(self))
         schedule_ticks(self, self.function)
-        self.topics = topics or shared_topics(self, key)
-        monitoring = monitoring or MonitoringSettings()
+        self.topics = topics or shared_topics(self, key, monitoring)
         self.alarms = PostgresAlarms(
             self,
             name=name,

@@ -12,6 +12,19 @@ from smart_redriver.cdk.known_queue import KnownQueue, known
 _Home = tuple[str, str]
 
 
+def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
+    """Queues that are not where the stack is: what SQS measures of them would be in no alarm's sight, nor in a verdict's."""
+    home = stack.account, stack.region
+    for role, queue in queues.items():
+        here = _home(queue.queue_arn) or home
+        pairs = zip(home, here, strict=True)
+        if any(one != other for one, other in pairs if not cdk.Token.is_unresolved(one)):
+            accepted = f"a queue where the stack is, in {home[1]}/{home[0]}"
+            if any(map(cdk.Token.is_unresolved, home)):
+                accepted = "a queue where the stack is"
+            yield Fault(setting=role, seen=queue.queue_arn, accepted=accepted)
+
+
 def role_faults(queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
     """Queues given in two roles, of two kinds, and of different places; by the name of each queue's role.
 

@@ -25,13 +25,13 @@ from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import QueueMonitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.queue_roles import fit_faults, role_faults
+from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.state_table import shared_state_table
+from smart_redriver.cdk.state_table import shared_state_table, without_key
 from smart_redriver.cdk.taken import take
 from smart_redriver.cdk.ticks import schedule_ticks
-from smart_redriver.cdk.topics import Topics, shared_topics
+from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.cdk.watched import Watched, watched_sources, watched_targets
 
 #: The function's own package, wherever it is installed.
@@ -49,7 +49,7 @@ class SmartRedriver(Construct):
     grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
     its own. All of them are FIFO queues, or none is. Without a ``parking_lot`` one is made, of their kind and encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
-    share theirs. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
+    share theirs: the first one's ``monitoring`` says who is told. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
     SettingsError listing all that is wrong with settings and queues. ``known_as`` begins the
     names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
     here: a table, topics or a parking lot that is given stays as it is.
@@ -91,16 +91,19 @@ class SmartRedriver(Construct):
         filling, of_targets = filling_of(
             origin, targets, private_hosts, sources, others, target_keys
         )
-        settings, safeguards = checked(
+        settings, safeguards, monitoring = checked(
             settings,
             safeguards,
+            monitoring,
             [
+                *place_faults(cdk.Stack.of(self), {**sources, **others}),
                 *role_faults({**sources, **others}),
                 *fit_faults(sources, dead_letter_queue, parking_lot),
                 *of_targets,
                 *take(self, dead_letter_queue, filling),
+                *unheard(self, monitoring, topics),
+                *without_key(self, table, getattr(safeguards, "encryption_key_arn", "")),
             ],
-            monitoring=(monitoring, MonitoringSettings),
             topics=(topics, Topics),
         )
         own_key = safeguards.key(self)
@@ -134,8 +137,7 @@ class SmartRedriver(Construct):
         )
         self._belongings.grant(self.function, self)
         schedule_ticks(self, self.function)
-        self.topics = topics or shared_topics(self, own_key)
-        monitoring = monitoring or MonitoringSettings()
+        self.topics = topics or shared_topics(self, own_key, monitoring)
         self.widget = (
             self._widget(deployment, safeguards, removal_policy) if monitoring.has_widget else None
         )

@@ -1,11 +1,14 @@
 """The table that holds circuits, leases and the ledger, for any number of queues."""
 
+from collections.abc import Iterator
 from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
+
+from redrive.errors import Fault
 
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
@@ -64,3 +67,14 @@ def shared_state_table(
         return StateTable(stack, _SHARED_ID, removal_policy=removal_policy, key=key).table
     # Found by its place, since jsii may have forgotten that `made` is a StateTable.
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
+
+
+def without_key(scope: Construct, table: dynamodb.ITableV2 | None, key_arn: str) -> Iterator[Fault]:
+    """A fault where ``scope`` asks for a key, and the table that the stack's re-drivers share was made without it."""
+    made = cdk.Stack.of(scope).node.try_find_child(_SHARED_ID)
+    if table is not None or made is None or not key_arn:
+        return
+    shared = cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
+    if shared.encryption_key is None or shared.encryption_key.key_arn != key_arn:
+        accepted = "the key of the stack's first re-driver, whose table and topics the others share, or a table of its own"
+        yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)

@@ -1,6 +1,7 @@
 """How the re-driver reaches people: one topic for what can wait, one for what must wake somebody."""
 
 import functools
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -10,6 +11,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from redrive.errors import Fault, SettingsError
+from smart_redriver.cdk.arguments import checked_monitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 
 
@@ -18,7 +21,8 @@ class Topics(Construct):
 
     Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
     topic, or may not use the topic's key, fires and reaches nobody. A topic given by its ARN has
-    an owner, who has to grant both; a ``key`` that is not the app's own, too.
+    an owner, who has to grant both; a ``key`` that is not the app's own, too. Of ``monitoring`` only who is told counts
+    here. Raises SettingsError listing all that is wrong with it.
     """
 
     def __init__(
@@ -30,6 +34,10 @@ class Topics(Construct):
         key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        monitoring = checked_monitoring(monitoring)
+        if faults := list(_elsewhere(cdk.Stack.of(self).region, monitoring)):
+            raise SettingsError(faults)
+        self.people = monitoring.people
         self._given_key = key
         self.warning = self._topic("Warning", monitoring.warning_topic_arn)
         self.paging = self._topic("Paging", monitoring.paging_topic_arn)
@@ -59,9 +67,11 @@ class Topics(Construct):
         for address in emails:
             topic.add_subscription(subscriptions.EmailSubscription(address))
         # The address of a PagerDuty integration lets anyone page: it is never in the template.
+        # Of the stack's first topics its name is plain; that of others begins with their place.
+        stack, parameter = cdk.Stack.of(self), f"{name}HttpsEndpoint"
         endpoint = cdk.CfnParameter(
-            cdk.Stack.of(self),
-            f"{name}HttpsEndpoint",
+            self if stack.node.try_find_child(parameter) else stack,
+            parameter,
             type="String",
             default="",
             no_echo=True,
@@ -81,6 +91,19 @@ class Topics(Construct):
             endpoint=endpoint.value_as_string,
         )
         subscription.cfn_options.condition = is_given
+
+
+def _elsewhere(region: str, monitoring: MonitoringSettings) -> Iterator[Fault]:
+    """Topics of another Region than the alarms', of which CloudWatch takes none.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+    """
+    if cdk.Token.is_unresolved(region):
+        return
+    for name in ("warning_topic_arn", "paging_topic_arn"):
+        arn: str = getattr(monitoring, name)
+        if arn and not cdk.Token.is_unresolved(arn) and arn.split(":")[3] != region:
+            yield Fault(setting=name, seen=arn, accepted=f"a topic of {region}")
 
 
 def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
@@ -103,11 +126,28 @@ def _alarms_of_this_account(scope: Construct) -> iam.ServicePrincipal:
 _topics: WeakKeyDictionary[cdk.Stack, Topics] = WeakKeyDictionary()
 
 
-def shared_topics(scope: Construct, key: kms.IKey | None) -> Topics:
-    """The topics of the stack around ``scope``, made when they are first asked for."""
+def shared_topics(scope: Construct, key: kms.IKey | None, monitoring: MonitoringSettings) -> Topics:
+    """The topics of the stack around ``scope``, made when they are first asked for, by who is told then."""
     stack = cdk.Stack.of(scope)
     if stack not in _topics:
-        _topics[stack] = Topics(
-            stack, "SmartRedriverTopics", monitoring=MonitoringSettings(), key=key
-        )
+        _topics[stack] = Topics(stack, "SmartRedriverTopics", monitoring=monitoring, key=key)
     return _topics[stack]
+
+
+def unheard(
+    scope: Construct, monitoring: MonitoringSettings | None, topics: Topics | None
+) -> Iterator[Fault]:
+    """A fault where ``monitoring`` names people whom the topics that there are do not tell: their page would never come.
+
+    What is wrong with the settings themselves is not told here.
+    """
+    there = _topics.get(cdk.Stack.of(scope)) if topics is None else topics
+    if not isinstance(there, Topics) or monitoring is None:
+        return
+    try:
+        people = checked_monitoring(monitoring).people
+    except SettingsError:
+        return
+    if people not in (MonitoringSettings().people, there.people):
+        accepted = f"the people of {there.node.path}, or none (who is told, the topics say: give them to all re-drivers that share these)"
+        yield Fault(setting="monitoring", seen=people, accepted=accepted)

@@ -4,13 +4,14 @@ import json
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.errors import SettingsError
-from smart_redriver.cdk import Safeguards
+from smart_redriver.cdk import Safeguards, SmartRedriver
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
-from tests.infrastructure.adopted import ACCOUNT, entry, key_arn
+from tests.infrastructure.adopted import ACCOUNT, entry, key_arn, queue_arn
 from tests.infrastructure.conftest import ROOT, STRICT, make_app
 
 KEY = STRICT["encryption_key_arn"]
@@ -296,3 +297,58 @@ def test_safeguards_of_an_app_of_ones_own_are_checked_like_those_of_the_context(
 @pytest.mark.parametrize("name", [*Safeguards.names(), "permissions_boundary_arn", "tags"])
 def test_every_setting_is_in_the_docs(name):
     assert f"| `{name}` |" in (ROOT / "docs" / "security.md").read_text()
+
+
+def test_each_vpc_of_a_stack_has_its_security_group():
+    stack = cdk.Stack(make_app(), "Shop")
+    for name, vpc in (("a", "vpc-11111111"), ("b", "vpc-22222222"), ("c", "vpc-11111111")):
+        SmartRedriver(
+            stack,
+            name.upper(),
+            source_queue=sqs.Queue.from_queue_arn(stack, f"{name}Source", queue_arn(name)),
+            dead_letter_queue=sqs.Queue.from_queue_arn(
+                stack, f"{name}Dead", queue_arn(f"{name}-dlq")
+            ),
+            safeguards=Safeguards(vpc_id=vpc, vpc_subnet_ids=(f"subnet-{vpc[4:]}",)),
+        )
+
+    resources = Template.from_stack(stack).to_json()["Resources"]
+    vpc_of = {
+        name: one["VpcId"] for name, one in of_kind(resources, "AWS::EC2::SecurityGroup").items()
+    }
+    placed = [
+        (
+            vpc_of[one["VpcConfig"]["SecurityGroupIds"][0]["Fn::GetAtt"][0]],
+            one["VpcConfig"]["SubnetIds"],
+        )
+        for one in of_kind(resources, "AWS::Lambda::Function").values()
+    ]
+    assert sorted(placed) == [
+        ("vpc-11111111", ["subnet-11111111"]),
+        ("vpc-11111111", ["subnet-11111111"]),
+        ("vpc-22222222", ["subnet-22222222"]),
+    ]
+    assert "SmartRedriverHttpsOut" in vpc_of
+    assert len(vpc_of) == 2
+
+
+@pytest.mark.parametrize("first", ["", key_arn(1)])
+def test_a_key_that_the_table_shared_by_a_stack_does_not_have_is_refused(first):
+    stack = cdk.Stack(make_app(), "Shop")
+
+    def redriver(name: str, key: str) -> None:
+        SmartRedriver(
+            stack,
+            name,
+            source_queue=sqs.Queue.from_queue_arn(stack, f"{name}Source", queue_arn(name)),
+            dead_letter_queue=sqs.Queue.from_queue_arn(
+                stack, f"{name}Dead", queue_arn(f"{name}-dlq")
+            ),
+            safeguards=Safeguards(encryption_key_arn=key),
+        )
+
+    redriver("First", first)
+    redriver("Same", first)
+    redriver("None", "")
+    with pytest.raises(SettingsError, match=r"encryption_key_arn.*first re-driver"):
+        redriver("Other", key_arn(2))

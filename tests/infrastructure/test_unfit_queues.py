@@ -1,5 +1,6 @@
 """What the construct refuses of queues that the app makes itself: letters would be lost, or never come."""
 
+import json
 from contextlib import nullcontext
 from typing import Any
 
@@ -8,11 +9,11 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_sqs as sqs
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk import SmartRedriver
-from tests.infrastructure.adopted import queue_arn
+from tests.infrastructure.adopted import ACCOUNT, queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
 from tests.infrastructure.conftest import FLAGS, check_by_the_cdk
 
@@ -161,3 +162,68 @@ def test_what_is_of_another_type_is_refused_by_its_name(stack, setting, given, a
     told = refused(stack, source_queue=source, dead_letter_queue=dead, **{setting: given})
 
     assert told == {setting: accepted}
+
+
+def test_queues_and_keys_whose_arns_only_a_deployment_knows_are_served_and_told_of(stack):
+    def told_of(name: str) -> sqs.IQueue:
+        arn, key = (
+            cdk.CfnParameter(stack, f"{name}{what}Arn").value_as_string for what in ("", "Key")
+        )
+        return sqs.Queue.from_queue_attributes(stack, name, queue_arn=arn, key_arn=key)
+
+    SmartRedriver(
+        stack, "Redriver", source_queue=told_of("Orders"), dead_letter_queue=told_of("Dead")
+    )
+
+    [told] = Annotations.from_stack(stack).find_info(
+        "*", Match.string_like_regexp("Statements for")
+    )
+    text = str(told.entry.data)
+    statements = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    assert {json.loads(one)["Ref"] for one in statements} == {
+        "OrdersArn",
+        "OrdersKeyArn",
+        "DeadArn",
+        "DeadKeyArn",
+    }
+
+
+@pytest.mark.parametrize(
+    ("env", "is_refused"),
+    [
+        ({"region": "us-east-1"}, True),
+        ({"account": "444455556666", "region": "eu-west-1"}, True),
+        ({"account": ACCOUNT, "region": "eu-west-1"}, False),
+        ({"region": "eu-west-1"}, False),
+        ({}, False),
+    ],
+)
+def test_queues_that_are_not_where_the_stack_is_are_refused(env, is_refused):
+    stack = cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=cdk.Environment(**env))
+    queues = {
+        "source_queue": sqs.Queue.from_queue_arn(stack, "Orders", queue_arn("orders")),
+        "dead_letter_queue": sqs.Queue.from_queue_arn(stack, "Dead", queue_arn("orders-dlq")),
+    }
+
+    if is_refused:
+        assert list(refused(stack, **queues)) == ["source_queue", "dead_letter_queue"]
+    else:
+        SmartRedriver(stack, "Redriver", **queues)
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        f"arn:aws:sns:eu-west-1:{ACCOUNT}:orders",
+        f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders*",
+        f"arn:aws:sqs:*:{ACCOUNT}:orders",
+        f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders:extra",
+    ],
+)
+def test_a_queue_imported_by_what_is_no_arn_of_one_queue_is_refused(stack, arn):
+    dead = sqs.Queue.from_queue_arn(stack, "Dead", queue_arn("orders-dlq"))
+    source = sqs.Queue.from_queue_arn(stack, "Orders", arn)
+
+    assert refused(stack, source_queue=source, dead_letter_queue=dead) == {
+        "source_queue": "the ARN of one SQS queue"
+    }
