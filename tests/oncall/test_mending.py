@@ -154,6 +154,17 @@ def test_the_rate_is_kept(desk: Desk) -> None:
     assert 15 <= took <= 20  # the first ten go at once
 
 
+def test_what_is_left_comes_back_into_view_and_ends_no_long_replay(desk: Desk) -> None:
+    """What is not meant is hidden for five minutes, and is received again while others are still to be sent."""
+    desk.park(*(f"stays {n}" for n in range(100)), *(f"goes {n}" for n in range(40)))
+
+    ran = desk("replay", "--contains", "goes", "--yes", "--rate", "0.05", "--json")
+
+    assert (ran.code, ran.json["done"], ran.json["not_met"]) == (0, 40, 0)
+    assert len(desk.bodies(SOURCE)) == 40
+    assert desk.visible(PARKING_LOT) == 100
+
+
 def test_bodies_that_the_validation_refuses_stay_and_it_says_why(desk: Desk) -> None:
     desk.park("good", "bad")
 

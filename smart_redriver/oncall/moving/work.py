@@ -105,6 +105,8 @@ class Work:
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
         self._left: dict[str, Letter] = {}
+        #: Of those left, how many were met once more since the last letter that was not.
+        self._met_again = 0
         self._lock = Lock()
         self._is_over = False
         self._advance: Advance = lambda _: None
@@ -138,15 +140,28 @@ class Work:
         try:
             while not self._has_to_stop() and self._session.clock() < ends_at:
                 read = read_letters(self._out_of, self._ledger, self._few, hidden_for=HIDDEN_FOR)
-                with self._lock:
-                    fresh = [case for case in read.cases if case.message_id not in self._left]
-                if not fresh:
+                fresh = self._fresh(read.cases)
+                if not read.cases or self._has_met_all_again():
                     self._is_over = True
                     return
-                self._act_on(fresh, ends_at)
+                if fresh:
+                    self._act_on(fresh, ends_at)
         except BaseException:
             self._is_over = True  # for the other workers
             raise
+
+    def _fresh(self, cases: Sequence[Case]) -> list[Case]:
+        """Those not met before. What was left is visible again after `HIDDEN_FOR`, and hidden anew by being received."""
+        with self._lock:
+            fresh = [case for case in cases if case.message_id not in self._left]
+            again = [case for case in cases if case.message_id in self._left]
+            self._left |= {case.message_id: handle_only(case.letter) for case in again}
+            self._met_again = 0 if fresh else self._met_again + len(again)
+        return fresh
+
+    def _has_met_all_again(self) -> bool:
+        """Whether all that is left came once more and nothing else did: there is nothing else, or no time to find it."""
+        return bool(self._left) and self._met_again >= len(self._left)
 
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced = [case for case in fresh if case.is_replaced]
