@@ -165,6 +165,44 @@ def test_what_is_left_comes_back_into_view_and_ends_no_long_replay(desk: Desk) -
     assert desk.visible(PARKING_LOT) == 100
 
 
+def test_a_slow_replay_waits_with_no_letter_in_hand(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is hidden for longer than five minutes is seen by others, who would send it, too."""
+    desk.park("first", "second", "third")
+    in_hand = []
+    wait = desk.sleep
+
+    def sleep(seconds: float) -> None:
+        in_hand.append(len(desk.messages(PARKING_LOT)) - desk.visible(PARKING_LOT))
+        wait(seconds)
+
+    monkeypatch.setattr(desk, "sleep", sleep)
+    ran = desk("replay", "--all", "--yes", "--rate", "0.002")
+
+    assert ran.code == 0
+    assert desk.bodies(SOURCE) == ["first", "second", "third"]
+    assert set(in_hand) == {0}
+
+
+def test_somebody_elses_replay_sends_what_a_slow_one_waits_for_and_nothing_twice(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.park("first", "second")
+    wait = desk.sleep
+
+    def sleep(seconds: float) -> None:
+        wait(seconds)
+        if desk.visible(PARKING_LOT) and desk.world.elapsed > timedelta(minutes=10):
+            monkeypatch.setattr(desk, "sleep", wait)
+            assert desk("replay", "--all", "--yes").code == 0
+
+    monkeypatch.setattr(desk, "sleep", sleep)
+    desk("replay", "--all", "--yes", "--rate", "0.001")
+
+    assert desk.bodies(SOURCE) == ["first", "second"]
+
+
 def test_bodies_that_the_validation_refuses_stay_and_it_says_why(desk: Desk) -> None:
     desk.park("good", "bad")
 

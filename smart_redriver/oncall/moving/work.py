@@ -36,6 +36,8 @@ from smart_redriver.oncall.terminal.terminal import Advance
 
 #: After a kill, the letters in hand are visible again so soon.
 HIDDEN_FOR = timedelta(minutes=5)
+#: After a Ctrl-C a command that waits for its rate goes on for so long at most.
+_LONGEST_SLEEP_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -99,6 +101,8 @@ class Work:
         # What one worker has in hand of a FIFO queue hides the rest of its group: another's empty answer says nothing.
         self._workers = 1 if limit is not None or out_of.is_fifo else workers
         self._throttle = throttle
+        if throttle is not None:
+            self._workers = throttle.side_by_side(self._workers)
         self._once_each = once_each
         self._is_sent = is_sent
         self._had: set[str] = set()
@@ -139,6 +143,9 @@ class Work:
     def _work(self, ends_at: datetime) -> None:
         try:
             while not self._has_to_stop() and self._session.clock() < ends_at:
+                if self._throttle and (wait := self._throttle.wait_seconds()):
+                    self._session.sleep(min(wait, _LONGEST_SLEEP_SECONDS))
+                    continue
                 read = read_letters(self._out_of, self._ledger, self._few, hidden_for=HIDDEN_FOR)
                 fresh = self._fresh(read.cases)
                 if not read.cases or self._has_met_all_again():
@@ -171,7 +178,7 @@ class Work:
         chosen = self._within_limit([case for case in meant if case.message_id not in why])
         discarded = delete([case.letter for case in replaced], self._out_of)
         if self._throttle:
-            self._throttle.take(len(chosen))
+            self._throttle.spend(len(chosen))
         acted = self._act(chosen, until=ends_at) if chosen else Acted()
         acted.skipped += [(one, why[one.message_id]) for one in meant if self._is_told(one, why)]
         copies = _copies_of_done(here, why, acted)

@@ -52,7 +52,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     confirm_sending(session, "Send them back?", standing, insists=request.insists)
     out_of = session.letters_in(dlq=request.from_dlq, ids=request.choice.ids)
     note = session.signed("replayed", request.reason)
-    throttle = Throttle(rate, session.clock, session.sleep)
+    throttle = Throttle(rate, session.clock)
     work = Work(
         session,
         out_of,
