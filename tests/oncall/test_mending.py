@@ -16,6 +16,7 @@ from redrive.core.lease import Lease
 from redrive.core.ledger import Status
 from redrive.core.letter import TRAIL_ATTRIBUTE
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.moving.own_command import Finished, OwnCommand
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk
@@ -201,6 +202,27 @@ def test_somebody_elses_replay_sends_what_a_slow_one_waits_for_and_nothing_twice
     desk("replay", "--all", "--yes", "--rate", "0.001")
 
     assert desk.bodies(SOURCE) == ["first", "second"]
+
+
+@pytest.mark.parametrize("seconds", [7, 10, 70])
+def test_a_check_that_outlasts_a_shift_gets_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    desk.park(*(f"letter {n}" for n in range(12)))
+    run, asked = OwnCommand.run, []
+
+    def slowly(self: OwnCommand, body: str) -> Finished:
+        asked.append(body)
+        assert len(asked) < 60, "it asks about the same letters again and again"
+        desk.world.clock.advance(seconds)
+        return run(self, body)
+
+    monkeypatch.setattr(OwnCommand, "run", slowly)
+    ran = desk("replay", "--all", "--validate", "grep letter", "--yes")
+
+    assert ran.code == 0
+    assert len(desk.bodies(SOURCE)) == 12
+    assert desk.bodies(PARKING_LOT) == []
 
 
 def test_bodies_that_the_validation_refuses_stay_and_it_says_why(desk: Desk) -> None:

@@ -111,6 +111,7 @@ class Work:
         self._left: dict[str, Letter] = {}
         #: Of those left, how many were met once more since the last letter that was not.
         self._met_again = 0
+        self._has_postponed = False
         self._lock = Lock()
         self._is_over = False
         self._advance: Advance = lambda _: None
@@ -124,6 +125,10 @@ class Work:
                 while not self._has_to_stop():
                     with shift(self._session, owner) as ends_at:
                         self._work_until(ends_at)
+                    if (
+                        self._has_postponed
+                    ):  # while they were in hand, another worker may have seen an empty queue
+                        self._is_over = self._has_postponed = False
             finally:
                 self._release()
         self._tally.was_interrupted = self._interrupts.came and not self._is_over
@@ -195,6 +200,7 @@ class Work:
             self._count(acted, replaced, discarded)
             self._count(Acted(), copies, discarded_copies)
         if acted.postponed:
+            self._has_postponed = True
             self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
 
