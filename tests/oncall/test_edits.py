@@ -12,6 +12,7 @@ import pytest
 from fakes.faults import Call
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.letters import editor as editing
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
 
@@ -59,6 +60,30 @@ def test_nothing_is_sent_that_could_not_be_kept(
     assert ran.code == 1
     assert "can't be written" in ran.err
     assert (desk.bodies(PARKING_LOT), desk.bodies(SOURCE)) == (["broken"], [])
+
+
+def test_an_edit_does_not_take_back_what_somebody_else_edited_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the DLQ a letter that comes back has the same id, and is found by it."""
+    (original_id,) = desk.dead_letters("price and currency are broken")
+    edit = editing.edited
+
+    def while_somebody_else_edits(text: str, **_: str) -> str:
+        monkeypatch.setattr(editing, "edited", edit)
+        other = ("--from-dlq", "--with", "sed s/currency/EUR/", "--yes", "--export", "other.jsonl")
+        assert desk("edit", original_id, *other).code == 0
+        desk.fail_again()
+        return text.replace("price", "9.90")
+
+    monkeypatch.setattr(editing, "edited", while_somebody_else_edits)
+    ran = desk("edit", original_id, "--from-dlq", "--yes", "--export", "own.jsonl")
+
+    assert ran.code == 1
+    assert "somebody else has edited it meanwhile; edit it again" in ran.err
+    assert (desk.bodies(DLQ), desk.bodies(SOURCE)) == (["price and EUR are broken"], [])
+    assert desk.visible(DLQ) == 1
+    assert not Path("own.jsonl").exists()
 
 
 # Undo.
