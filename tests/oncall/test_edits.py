@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.faults import Call
+from fakes.faults import Call, meanwhile, nth
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.letters import editor as editing
@@ -115,6 +115,23 @@ def test_undo_puts_the_original_in_the_place_of_a_copy_that_came_back(
     assert (entry.status, entry.park_reason) == (Status.PARKED, "BY_HAND")
     assert entry.history[-1].endswith("user/kim: mistaken")
     assert [line["body"] for line in lines_of(tmp_path / "undone.jsonl")] == ["mended"]
+
+
+def test_undo_knows_a_letter_that_was_sent_and_came_back_since_the_plan(desk: Desk) -> None:
+    (original_id,) = desk.dead_letters("broken")
+    desk.store.write_ledger([desk.suspect(original_id)], [], desk.world.clock.now())
+    assert desk("export", "dlq.jsonl", "--from-dlq").code == 0
+
+    def somebody_edits_it() -> None:
+        assert desk("edit", original_id, "--from-dlq", *SWAP, "--yes").code == 0
+        desk.fail_again()
+
+    begins = nth("PutItem", 0, meanwhile(somebody_edits_it))
+    ran = desk("undo", "dlq.jsonl", "--yes", script=begins)
+
+    assert ran.code == 0, ran.said
+    assert desk.history()[1].startswith("edit ")
+    assert (desk.bodies(DLQ), desk.bodies(PARKING_LOT)) == ([], ["broken"])
 
 
 def test_undo_calls_nothing_back_from_a_source_queue(desk: Desk) -> None:
