@@ -542,9 +542,12 @@ def test_a_reason_that_is_none_is_told_with_those_there_are(desk: Desk) -> None:
     assert "No letter is parked as MAX_ATEMPTS. Reasons are MAX_ATTEMPTS, PERMANENT," in ran.err
 
 
-@pytest.mark.parametrize("rate", ["inf", "nan", "-1"])
-def test_a_rate_that_is_no_number_is_refused(desk: Desk, rate: str) -> None:
-    assert desk("replay", "--all", "--rate", rate).code == 2
+@pytest.mark.parametrize("rate", ["inf", "nan", "-1", "1e-12", "1e-300"])
+def test_a_rate_that_nothing_can_be_done_at_is_refused(desk: Desk, rate: str) -> None:
+    desk.park("a letter")
+
+    assert desk("replay", "--all", "--yes", "--rate", rate).code == 2
+    assert desk.visible(PARKING_LOT) == 1
 
 
 @pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])
