@@ -18,6 +18,7 @@ import typer.main
 
 from fakes.faults import Wire, on, refuse
 from redrive.errors import CallFailed, Fault, SettingsError
+from simulator.world import PARKING_LOT
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.commands.command import Asked, open_session
 from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
@@ -210,6 +211,46 @@ def test_an_endpoint_that_is_not_aws_is_told(body: bytes) -> None:
     assert finished.returncode == 1
     assert "What answers there is no AWS. Check --endpoint-url" in finished.stderr
     assert "bug" not in finished.stderr
+
+
+class Unread(io.StringIO):
+    """A pipe whose reader goes away: at once, or when all was said."""
+
+    def __init__(self, *, at_the_end: bool) -> None:
+        super().__init__()
+        self._lets_write = at_the_end
+
+    def write(self, text: str) -> int:
+        return super().write(text) if self._lets_write else self._breaks()
+
+    def flush(self) -> None:
+        self._breaks()
+
+    def _breaks(self) -> int:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+@pytest.mark.parametrize(
+    ("command", "at_the_end", "code", "left"),
+    [
+        (["parked"], False, 0, 2),
+        (["parked"], True, 0, 2),
+        (["replay", "--all", "--yes"], False, 1, 2),
+        (["replay", "--all", "--yes"], True, 0, 0),
+        (["replay", "--all", "--yes", "--validate", "grep good"], True, 3, 1),
+    ],
+)
+def test_a_reader_who_went_away_makes_no_command_say_that_it_has_done_what_it_has_not(
+    desk: Desk, command: list[str], at_the_end: bool, code: int, left: int
+) -> None:
+    desk.park("good", "bad")
+    terminal = Terminal(out=Unread(at_the_end=at_the_end), err=io.StringIO(), assume_yes=True)
+
+    with pytest.raises(SystemExit) as ended:
+        app(command, prog_name="redrive", obj=lambda _: desk.session(Wire(), terminal))
+
+    assert ended.value.code == code
+    assert len(desk.messages(PARKING_LOT)) == left
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE])

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fakes.faults import Call
+from fakes.faults import Call, meanwhile, nth
 from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.letters import editor as editing
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
 
@@ -61,6 +62,30 @@ def test_nothing_is_sent_that_could_not_be_kept(
     assert (desk.bodies(PARKING_LOT), desk.bodies(SOURCE)) == (["broken"], [])
 
 
+def test_an_edit_does_not_take_back_what_somebody_else_edited_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the DLQ a letter that comes back has the same id, and is found by it."""
+    (original_id,) = desk.dead_letters("price and currency are broken")
+    edit = editing.edited
+
+    def while_somebody_else_edits(text: str, **_: str) -> str:
+        monkeypatch.setattr(editing, "edited", edit)
+        other = ("--from-dlq", "--with", "sed s/currency/EUR/", "--yes", "--export", "other.jsonl")
+        assert desk("edit", original_id, *other).code == 0
+        desk.fail_again()
+        return text.replace("price", "9.90")
+
+    monkeypatch.setattr(editing, "edited", while_somebody_else_edits)
+    ran = desk("edit", original_id, "--from-dlq", "--yes", "--export", "own.jsonl")
+
+    assert ran.code == 1
+    assert "somebody else has edited it meanwhile; edit it again" in ran.err
+    assert (desk.bodies(DLQ), desk.bodies(SOURCE)) == (["price and EUR are broken"], [])
+    assert desk.visible(DLQ) == 1
+    assert not Path("own.jsonl").exists()
+
+
 # Undo.
 
 
@@ -90,6 +115,23 @@ def test_undo_puts_the_original_in_the_place_of_a_copy_that_came_back(
     assert (entry.status, entry.park_reason) == (Status.PARKED, "BY_HAND")
     assert entry.history[-1].endswith("user/kim: mistaken")
     assert [line["body"] for line in lines_of(tmp_path / "undone.jsonl")] == ["mended"]
+
+
+def test_undo_knows_a_letter_that_was_sent_and_came_back_since_the_plan(desk: Desk) -> None:
+    (original_id,) = desk.dead_letters("broken")
+    desk.store.write_ledger([desk.suspect(original_id)], [], desk.world.clock.now())
+    assert desk("export", "dlq.jsonl", "--from-dlq").code == 0
+
+    def somebody_edits_it() -> None:
+        assert desk("edit", original_id, "--from-dlq", *SWAP, "--yes").code == 0
+        desk.fail_again()
+
+    begins = nth("PutItem", 0, meanwhile(somebody_edits_it))
+    ran = desk("undo", "dlq.jsonl", "--yes", script=begins)
+
+    assert ran.code == 0, ran.said
+    assert desk.history()[1].startswith("edit ")
+    assert (desk.bodies(DLQ), desk.bodies(PARKING_LOT)) == ([], ["broken"])
 
 
 def test_undo_calls_nothing_back_from_a_source_queue(desk: Desk) -> None:

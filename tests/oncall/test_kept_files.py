@@ -100,3 +100,41 @@ def test_an_import_to_the_source_goes_past_no_pause_without_being_told(
 
     assert ran.code == code
     assert len(desk.bodies(PARKING_LOT)) == (2 if code == 0 else 0)
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("to", ["source", "parking-lot"])
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"body": f"a{HALF}"}, "body has half a character in it"),
+        ({"message_id": HALF}, "message_id has half a character in it"),
+        ({"group_id": 5}, "group_id is no text"),
+        ({"trace_header": {}}, "trace_header is no text"),
+        ({"source_arn": 5}, "source_arn is no text"),
+        ({"trail": 5}, "trail is no text"),
+        ({"sent_at": "0001-01-01T00:00:00+05:00"}, "is no moment"),
+        ({"reason": "x" * 501}, "reason is longer than 500 characters"),
+        (
+            {"attributes": {"A": {"DataType": "String", "StringValue": HALF}}},
+            "attribute A has half a character in it",
+        ),
+        (
+            {"attributes": {HALF: {"DataType": "String", "StringValue": "a"}}},
+            "the name of an attribute has half a character in it",
+        ),
+    ],
+)
+def test_a_line_that_can_be_no_letter_is_named_before_the_first_is_sent(
+    desk: Desk, file: Path, changes: dict[str, object], says: str, to: str
+) -> None:
+    rewrite(file, **changes)
+
+    ran = desk("import", str(file), "--to", to, "--yes")
+
+    assert ran.code == 1
+    assert f"{file}, line 1: " in ran.err
+    assert says in ran.err
+    assert desk.bodies(PARKING_LOT) == desk.bodies(SOURCE) == []

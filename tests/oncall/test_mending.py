@@ -16,6 +16,7 @@ from redrive.core.lease import Lease
 from redrive.core.ledger import Status
 from redrive.core.letter import TRAIL_ATTRIBUTE
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.moving.own_command import Finished, OwnCommand
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk
@@ -154,6 +155,76 @@ def test_the_rate_is_kept(desk: Desk) -> None:
     assert 15 <= took <= 20  # the first ten go at once
 
 
+def test_what_is_left_comes_back_into_view_and_ends_no_long_replay(desk: Desk) -> None:
+    """What is not meant is hidden for five minutes, and is received again while others are still to be sent."""
+    desk.park(*(f"stays {n}" for n in range(100)), *(f"goes {n}" for n in range(40)))
+
+    ran = desk("replay", "--contains", "goes", "--yes", "--rate", "0.05", "--json")
+
+    assert (ran.code, ran.json["done"], ran.json["not_met"]) == (0, 40, 0)
+    assert len(desk.bodies(SOURCE)) == 40
+    assert desk.visible(PARKING_LOT) == 100
+
+
+def test_a_slow_replay_waits_with_no_letter_in_hand(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is hidden for longer than five minutes is seen by others, who would send it, too."""
+    desk.park("first", "second", "third")
+    in_hand = []
+    wait = desk.sleep
+
+    def sleep(seconds: float) -> None:
+        in_hand.append(len(desk.messages(PARKING_LOT)) - desk.visible(PARKING_LOT))
+        wait(seconds)
+
+    monkeypatch.setattr(desk, "sleep", sleep)
+    ran = desk("replay", "--all", "--yes", "--rate", "0.002")
+
+    assert ran.code == 0
+    assert desk.bodies(SOURCE) == ["first", "second", "third"]
+    assert set(in_hand) == {0}
+
+
+def test_somebody_elses_replay_sends_what_a_slow_one_waits_for_and_nothing_twice(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.park("first", "second")
+    wait = desk.sleep
+
+    def sleep(seconds: float) -> None:
+        wait(seconds)
+        if desk.visible(PARKING_LOT) and desk.world.elapsed > timedelta(minutes=10):
+            monkeypatch.setattr(desk, "sleep", wait)
+            assert desk("replay", "--all", "--yes").code == 0
+
+    monkeypatch.setattr(desk, "sleep", sleep)
+    desk("replay", "--all", "--yes", "--rate", "0.001")
+
+    assert desk.bodies(SOURCE) == ["first", "second"]
+
+
+@pytest.mark.parametrize("seconds", [7, 10, 70])
+def test_a_check_that_outlasts_a_shift_gets_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    desk.park(*(f"letter {n}" for n in range(12)))
+    run, asked = OwnCommand.run, []
+
+    def slowly(self: OwnCommand, body: str) -> Finished:
+        asked.append(body)
+        assert len(asked) < 60, "it asks about the same letters again and again"
+        desk.world.clock.advance(seconds)
+        return run(self, body)
+
+    monkeypatch.setattr(OwnCommand, "run", slowly)
+    ran = desk("replay", "--all", "--validate", "grep letter", "--yes")
+
+    assert ran.code == 0
+    assert len(desk.bodies(SOURCE)) == 12
+    assert desk.bodies(PARKING_LOT) == []
+
+
 def test_bodies_that_the_validation_refuses_stay_and_it_says_why(desk: Desk) -> None:
     desk.park("good", "bad")
 
@@ -282,6 +353,9 @@ def test_attributes_can_be_edited_too(desk: Desk, monkeypatch: pytest.MonkeyPatc
         ("false", "The editor ended with 1"),
         ("no-such-editor", "could not be started"),
         ("sed -i /----/d", "is gone, so nobody can tell body from attributes"),
+        (r"sed -i 's/broken/\xff/'", "What the editor left can't be read"),
+        ("rm", "What the editor left can't be read"),
+        (r"""sed -i 's/"StringValue": "/&\\ud800/'""", "attribute kind has half a character in it"),
         ("sed -i s/StringValue/Value/", "attribute kind has neither StringValue nor BinaryBase64"),
         ("sed -i /broken/d", "The body is empty"),
     ],
@@ -468,9 +542,12 @@ def test_a_reason_that_is_none_is_told_with_those_there_are(desk: Desk) -> None:
     assert "No letter is parked as MAX_ATEMPTS. Reasons are MAX_ATTEMPTS, PERMANENT," in ran.err
 
 
-@pytest.mark.parametrize("rate", ["inf", "nan", "-1"])
-def test_a_rate_that_is_no_number_is_refused(desk: Desk, rate: str) -> None:
-    assert desk("replay", "--all", "--rate", rate).code == 2
+@pytest.mark.parametrize("rate", ["inf", "nan", "-1", "1e-12", "1e-300"])
+def test_a_rate_that_nothing_can_be_done_at_is_refused(desk: Desk, rate: str) -> None:
+    desk.park("a letter")
+
+    assert desk("replay", "--all", "--yes", "--rate", rate).code == 2
+    assert desk.visible(PARKING_LOT) == 1
 
 
 @pytest.mark.parametrize(("to", "queue"), [("source", SOURCE), ("parking-lot", PARKING_LOT)])

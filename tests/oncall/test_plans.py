@@ -285,3 +285,25 @@ def test_an_end_before_the_begin_is_misuse(desk: Desk) -> None:
 
     assert ran.code == 2
     assert "--until is before --since" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("where", "odd"),
+    [
+        ("price > `1`", "[" * 100_000),
+        ("price > limit", '{"price": 1, "limit": "none"}'),
+        ("ceil(price) > `1`", '{"price": 1e999}'),
+        ("price > `1`", "no JSON"),
+    ],
+)
+def test_a_letter_that_an_expression_does_not_fit_is_no_match_and_keeps_no_other_back(
+    desk: Desk, where: str, odd: str
+) -> None:
+    desk.park('{"price": 2, "limit": 1}', odd)
+
+    ran = desk("replay", "--where", where, "--yes")
+
+    assert ran.code == 0, ran.said
+    assert desk.bodies(SOURCE) == ['{"price": 2, "limit": 1}']
+    assert desk.bodies(PARKING_LOT) == [odd]
+    assert desk.visible(PARKING_LOT) == 1

@@ -130,6 +130,8 @@ class Looking(TyperCommand):
 
     shared = tuple(_LOOKING)
     filters: tuple[Any, ...] = ()
+    #: How it ends when nobody reads it any more, as after `| head`: who only looked has seen enough.
+    unread = Exit.DONE
 
     def __init__(self, *given: Any, params: list[Any], **more: Any) -> None:
         super().__init__(*given, params=[*params, *self.filters, *self.shared], **more)
@@ -141,7 +143,7 @@ class Looking(TyperCommand):
         ctx.meta[FULL_NAMES] = asked.full_names
         ctx.meta[_FILTERS] = {one.name: ctx.params.pop(one.name) for one in self.filters}
         try:
-            raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx)))
+            raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx), self.unread))
         finally:
             ctx.obj.databases.close()
 
@@ -150,6 +152,7 @@ class Changing(Looking):
     """A command that changes something, and asks before it does unless it is told `--yes`."""
 
     shared = (*_LOOKING, *_CHANGING)
+    unread = Exit.REFUSED  # it was broken off where it was, perhaps before its first letter
 
 
 class LookingAtMany(Looking):
@@ -181,15 +184,16 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in lines)])
 
 
-def _ended(session: Session, act: Callable[[], Exit]) -> int:
+def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
     """The exit code of what was done, or of what kept it from being done, which is told."""
+    code = unread
     try:
         code = act()
         session.terminal.out.flush()
         return code
     except BrokenPipeError:
-        _give_up_output()  # whoever read it has seen enough
-        return Exit.DONE
+        _give_up_output()
+        return code
     except KeyboardInterrupt:
         session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
         return Exit.REFUSED

@@ -33,7 +33,7 @@ def read_form(text: str, before: Letter) -> Letter:
         )
     try:
         attributes = attributes_from_json(json.loads(above))
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise Refused(f"The attributes can't be read: {fault}. Nothing was changed.") from fault
     if not before.body.endswith("\n"):
         body = body.removesuffix("\n")  # which editors add

@@ -58,4 +58,9 @@ def edited(text: str, editor: str) -> str:
             raise Refused(f"The editor {editor!r} could not be started. Set EDITOR.") from fault
         if finished.returncode:
             raise Refused(f"The editor ended with {finished.returncode}. Nothing was changed.")
-        return file.read_bytes().decode("utf-8", errors="strict")
+        try:
+            return file.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as fault:
+            raise Refused(
+                f"What the editor left can't be read: {fault}. Nothing was changed."
+            ) from fault

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,9 @@ from redrive.core.letter import Attribute, Letter, Trail, Unfit
 from redrive.queue_names import queue_name
 
 VERSION = 1
+
+#: Of why a letter was parked, in characters: the ledger keeps it, and the re-driver's own words are shorter.
+_LONGEST_REASON = 500
 
 
 def letter_to_json(case: Case, queue: str) -> dict[str, Any]:
@@ -56,26 +58,26 @@ def letter_from_json(fields: Any) -> Kept:
     if fields.get("version") != VERSION:
         raise ValueError(f"version {fields.get('version')!r} is not known, {VERSION} is")
     try:
-        trail = Trail.decode(fields["trail"]) if fields.get("trail") else None
+        trail = _text_or_none(fields, "trail")
         letter = Letter(
             message_id=_text(fields, "message_id"),
             receipt_handle="",
             body=_text(fields, "body", least=0),  # a row may have an empty payload, or none
             attributes=attributes_from_json(fields.get("attributes") or {}),
-            sent_at=datetime.fromisoformat(_text(fields, "sent_at")).astimezone(UTC),
-            group_id=fields.get("group_id"),
-            trace_header=fields.get("trace_header"),
-            source_arn=fields.get("source_arn"),
-            trail=trail,
+            sent_at=_moment(_text(fields, "sent_at")),
+            group_id=_text_or_none(fields, "group_id"),
+            trace_header=_text_or_none(fields, "trace_header"),
+            source_arn=_text_or_none(fields, "source_arn"),
+            trail=Trail.decode(trail) if trail else None,
             unfit=Unfit(fields["unfit"]) if fields.get("unfit") else None,
         )
     except KeyError as fault:
         raise ValueError(f"{fault.args[0]} is missing") from fault
-    return Kept(
-        letter=letter,
-        queue=_source_queue(letter, _maybe(fields.get("queue"))),
-        reason=_maybe(fields.get("reason")),
-    )
+    reason = _text_or_none(fields, "reason")
+    if len(reason or "") > _LONGEST_REASON:
+        raise ValueError(f"reason is longer than {_LONGEST_REASON} characters")
+    queue = _source_queue(letter, _text_or_none(fields, "queue"))
+    return Kept(letter=letter, queue=queue, reason=reason)
 
 
 def _source_queue(letter: Letter, told: str | None) -> str | None:
@@ -94,7 +96,10 @@ def attributes_from_json(plain: Any) -> dict[str, Attribute]:
     """The inverse. Raises ValueError naming the attribute that is wrong."""
     if not isinstance(plain, dict):
         raise ValueError("attributes are an object of objects")  # noqa: TRY004 - one kind of fault for all
-    return {name: _attribute_from_json(name, value) for name, value in plain.items()}
+    return {
+        _encodable(name, "the name of an attribute"): _attribute_from_json(name, value)
+        for name, value in plain.items()
+    }
 
 
 def _attribute_to_json(attribute: Attribute) -> dict[str, str]:
@@ -109,23 +114,40 @@ def _attribute_to_json(attribute: Attribute) -> dict[str, str]:
 def _attribute_from_json(name: str, value: Any) -> Attribute:
     if not isinstance(value, dict) or not isinstance(value.get("DataType"), str):
         raise ValueError(f"attribute {name} has no DataType")  # noqa: TRY004 - one kind of fault for all
+    data_type = _encodable(value["DataType"], f"DataType of attribute {name}")
     if isinstance(encoded := value.get("BinaryBase64"), str):
         try:
             binary = base64.b64decode(encoded, validate=True)
-        except binascii.Error as fault:
+        except ValueError as fault:
             raise ValueError(f"attribute {name}: BinaryBase64 is no base64") from fault
-        return {"DataType": value["DataType"], "BinaryValue": binary}
+        return {"DataType": data_type, "BinaryValue": binary}
     if isinstance(text := value.get("StringValue"), str):
-        return {"DataType": value["DataType"], "StringValue": text}
+        return {"DataType": data_type, "StringValue": _encodable(text, f"attribute {name}")}
     raise ValueError(f"attribute {name} has neither StringValue nor BinaryBase64")
 
 
-def _maybe(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except OverflowError as fault:
+        raise ValueError(f"{text!r} is no moment") from fault
+
+
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name, least=0)
 
 
 def _text(fields: Mapping[str, Any], name: str, *, least: int = 1) -> str:
     value = fields[name]
     if not isinstance(value, str) or len(value) < least:
         raise ValueError(f"{name} is no text")
-    return value
+    return _encodable(value, name)
+
+
+def _encodable(text: str, what: str) -> str:
+    """The text, which AWS can be sent. JSON can name halves of characters, and a half alone is no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as fault:
+        raise ValueError(f"{what} has half a character in it, {text[fault.start]!r}") from fault
+    return text

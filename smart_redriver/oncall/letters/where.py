@@ -18,6 +18,10 @@ _FIELDS = ("field", "subexpression", "index_expression")
 #: Their second argument is text to look for.
 _TEXT_SEARCHES = ("contains", "starts_with", "ends_with")
 
+#: A body that is no JSON or nested deeper than Python reads, or an expression that does not fit what it found: JMESPath
+#: says so, or compares a text with a number, or rounds 1e999.
+_UNFIT = (ValueError, RecursionError, TypeError, ArithmeticError)
+
 Node = Mapping[str, Any]
 
 
@@ -32,7 +36,7 @@ class Where:
         """Whether it is true of a body; no JSON is no match."""
         try:
             return bool(self.search(json.loads(body)))
-        except ValueError:  # no JSON, or the expression does not fit what it found
+        except _UNFIT:
             return False
 
 
@@ -44,7 +48,7 @@ def read_where(expression: str) -> Where:
     try:
         compiled = jmespath.compile(expression)
         quoted = _quoted_names(expression)
-    except JMESPathError as fault:
+    except (JMESPathError, RecursionError) as fault:
         reason = str(fault).splitlines()[0]
         raise Misused(
             f"--where {expression!r} is no JMESPath expression: {reason}. Try for example "

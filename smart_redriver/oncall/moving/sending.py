@@ -135,10 +135,9 @@ class SendBack:
 
     def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:
         """Send a few back. Raises CallFailed when the ledger could not be written."""
-        faults = {case.message_id: self._fault_of(case) for case in few}
-        if self._validate is not None and self._session.clock() >= until:
-            return Acted(postponed=list(few))  # validating took the rest of the shift
-        acted = Acted()
+        faults = self._faults_of(few, until)
+        acted = Acted(postponed=list(few[len(faults) :]))
+        few = few[: len(faults)]
         acted.skipped = [(case, fault) for case in few if (fault := faults[case.message_id])]
         good = []
         for case in few:
@@ -151,6 +150,15 @@ class SendBack:
         for destination, some in self._destinations.each_with(good):
             self._send(some, destination, acted)
         return acted
+
+    def _faults_of(self, few: Sequence[Case], until: datetime) -> dict[str, str | None]:
+        """By message id, of the first ones that can be told by then, and of one at least: a slow check must get on, too."""
+        faults: dict[str, str | None] = {}
+        for case in few:
+            if faults and self._session.clock() >= until:
+                break
+            faults[case.message_id] = self._fault_of(case)
+        return faults
 
     def _stop_behind(self, case: Case) -> None:
         if self._out_of.is_fifo and self._destinations.of(case) is not None:

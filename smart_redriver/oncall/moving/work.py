@@ -36,6 +36,8 @@ from smart_redriver.oncall.terminal.terminal import Advance
 
 #: After a kill, the letters in hand are visible again so soon.
 HIDDEN_FOR = timedelta(minutes=5)
+#: After a Ctrl-C a command that waits for its rate goes on for so long at most.
+_LONGEST_SLEEP_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -99,12 +101,17 @@ class Work:
         # What one worker has in hand of a FIFO queue hides the rest of its group: another's empty answer says nothing.
         self._workers = 1 if limit is not None or out_of.is_fifo else workers
         self._throttle = throttle
+        if throttle is not None:
+            self._workers = throttle.side_by_side(self._workers)
         self._once_each = once_each
         self._is_sent = is_sent
         self._had: set[str] = set()
         self._few = ENTRIES_PER_CALL if throttle is None else throttle.at_once(ENTRIES_PER_CALL)
         self._tally = Tally()
         self._left: dict[str, Letter] = {}
+        #: Of those left, how many were met once more since the last letter that was not.
+        self._met_again = 0
+        self._has_postponed = False
         self._lock = Lock()
         self._is_over = False
         self._advance: Advance = lambda _: None
@@ -118,6 +125,10 @@ class Work:
                 while not self._has_to_stop():
                     with shift(self._session, owner) as ends_at:
                         self._work_until(ends_at)
+                    if (
+                        self._has_postponed
+                    ):  # while they were in hand, another worker may have seen an empty queue
+                        self._is_over = self._has_postponed = False
             finally:
                 self._release()
         self._tally.was_interrupted = self._interrupts.came and not self._is_over
@@ -137,16 +148,32 @@ class Work:
     def _work(self, ends_at: datetime) -> None:
         try:
             while not self._has_to_stop() and self._session.clock() < ends_at:
+                if self._throttle and (wait := self._throttle.wait_seconds()):
+                    self._session.sleep(min(wait, _LONGEST_SLEEP_SECONDS))
+                    continue
                 read = read_letters(self._out_of, self._ledger, self._few, hidden_for=HIDDEN_FOR)
-                with self._lock:
-                    fresh = [case for case in read.cases if case.message_id not in self._left]
-                if not fresh:
+                fresh = self._fresh(read.cases)
+                if not read.cases or self._has_met_all_again():
                     self._is_over = True
                     return
-                self._act_on(fresh, ends_at)
+                if fresh:
+                    self._act_on(fresh, ends_at)
         except BaseException:
             self._is_over = True  # for the other workers
             raise
+
+    def _fresh(self, cases: Sequence[Case]) -> list[Case]:
+        """Those not met before. What was left is visible again after `HIDDEN_FOR`, and hidden anew by being received."""
+        with self._lock:
+            fresh = [case for case in cases if case.message_id not in self._left]
+            again = [case for case in cases if case.message_id in self._left]
+            self._left |= {case.message_id: handle_only(case.letter) for case in again}
+            self._met_again = 0 if fresh else self._met_again + len(again)
+        return fresh
+
+    def _has_met_all_again(self) -> bool:
+        """Whether all that is left came once more and nothing else did: there is nothing else, or no time to find it."""
+        return bool(self._left) and self._met_again >= len(self._left)
 
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
         replaced = [case for case in fresh if case.is_replaced]
@@ -156,7 +183,7 @@ class Work:
         chosen = self._within_limit([case for case in meant if case.message_id not in why])
         discarded = delete([case.letter for case in replaced], self._out_of)
         if self._throttle:
-            self._throttle.take(len(chosen))
+            self._throttle.spend(len(chosen))
         acted = self._act(chosen, until=ends_at) if chosen else Acted()
         acted.skipped += [(one, why[one.message_id]) for one in meant if self._is_told(one, why)]
         copies = _copies_of_done(here, why, acted)
@@ -173,6 +200,7 @@ class Work:
             self._count(acted, replaced, discarded)
             self._count(Acted(), copies, discarded_copies)
         if acted.postponed:
+            self._has_postponed = True
             self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
 

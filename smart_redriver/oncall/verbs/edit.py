@@ -27,6 +27,8 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.terminal import Tone
 
+_CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
+
 #: What a person makes of a letter's form, see `edit_form`. Raises Refused where nothing may come of it.
 Hand = Callable[[str], str]
 
@@ -48,7 +50,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
 
     `ready` gives the hand, or refuses before anything is asked of AWS. While the hand is at work the letter lies
     where it was, visible. It is found again afterwards, under the lease: what a replay or a pass did to it
-    meanwhile stands.
+    meanwhile stands. What somebody else edited meanwhile stays.
     """
     check = validator(request.validate) if request.validate else None
     refuse_unless(session.lodging, Deed.REWRITE)
@@ -108,6 +110,7 @@ def _send(
             session,
             out_of,
             note=note,
+            validate=lambda letter: None if fingerprint(letter) == was else _CHANGED,
             edit=lambda letter: _mended(letter, after),
             keep=file.write,
         )

@@ -16,11 +16,14 @@ from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.stack.recording import recorded
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.words import letters, listed
 
 #: Letters on AWS need five calls for each ten; eight workers make several hundred a second of that.
 WORKERS = 8
+
+#: Letters a second: one in some seventeen minutes.
+SLOWEST = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,10 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     """Show the plan, ask, send back. Raises CallFailed and Refused."""
     validate = validator(request.validate) if request.validate else None
     rate = session.settings.max_rate if request.rate is None else request.rate
+    if 0 < rate < SLOWEST:
+        raise Misused(
+            f"{rate:g} letters a second are too few: {SLOWEST:g} at least, or 0 for no limit."
+        )
     meant = find_meant(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
     _tell_plan(session, request, meant, rate)
     standing = tell_standing(session)
@@ -52,7 +59,7 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     confirm_sending(session, "Send them back?", standing, insists=request.insists)
     out_of = session.letters_in(dlq=request.from_dlq, ids=request.choice.ids)
     note = session.signed("replayed", request.reason)
-    throttle = Throttle(rate, session.clock, session.sleep)
+    throttle = Throttle(rate, session.clock)
     work = Work(
         session,
         out_of,

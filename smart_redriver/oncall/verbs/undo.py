@@ -7,7 +7,7 @@ original, and is kept in a file of its own. One that is at its source queue can'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -137,12 +137,12 @@ def _swap(
     out_of = session.letters_in(dlq=is_dlq)
 
     def fault_of(letter: Letter) -> str | None:
-        was = originals[letter.message_id]
+        was = _as_it_was(originals, letter)
         is_same = (letter.body, dict(letter.attributes)) == (was.body, dict(was.attributes))
         return _AS_IT_WAS if is_same and not is_dlq else None
 
     def original_of(letter: Letter) -> Letter:
-        was = originals[letter.message_id]
+        was = _as_it_was(originals, letter)
         return replace(letter, body=was.body, attributes=was.attributes)
 
     act = Park(session, out_of, note=note, fault_of=fault_of, edit=original_of, keep=file.write)
@@ -151,6 +151,13 @@ def _swap(
     if missing := len(originals.keys() - tally.ids_done):
         tally.skipped[_AWAY] += missing
     return tally
+
+
+def _as_it_was(originals: Mapping[str, Letter], letter: Letter) -> Letter:
+    """Its original, whose id may be that of an earlier copy: since the plan it may have been sent and come back."""
+    return next(
+        originals[one] for one in (*letter.known_as, letter.original_id) if one in originals
+    )
 
 
 def _add(tally: Tally, more: Tally) -> None:
