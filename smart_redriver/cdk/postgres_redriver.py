@@ -74,7 +74,7 @@ class PostgresRedriver(Construct):
                 *jobs_faults(name, database, safeguards),
                 *take_tables(self, database),
                 *unheard(self, monitoring, topics),
-                *without_key(self, table, safeguards.encryption_key_arn),
+                *without_key(self, table, safeguards),
             ],
             topics=(topics, Topics),
         )

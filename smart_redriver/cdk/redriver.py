@@ -102,7 +102,7 @@ class SmartRedriver(Construct):
                 *of_targets,
                 *take(self, dead_letter_queue, filling),
                 *unheard(self, monitoring, topics),
-                *without_key(self, table, getattr(safeguards, "encryption_key_arn", "")),
+                *without_key(self, table, safeguards),
             ],
             topics=(topics, Topics),
         )

@@ -9,6 +9,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from redrive.errors import Fault
+from smart_redriver.cdk.safeguards import Safeguards
 
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
@@ -69,9 +70,13 @@ def shared_state_table(
     return cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
 
 
-def without_key(scope: Construct, table: dynamodb.ITableV2 | None, key_arn: str) -> Iterator[Fault]:
+def without_key(
+    scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
+) -> Iterator[Fault]:
     """A fault where ``scope`` asks for a key, and the table that the stack's re-drivers share was made without it."""
     made = cdk.Stack.of(scope).node.try_find_child(_SHARED_ID)
+    # Arguments of another type are faults of their own.
+    key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
     if table is not None or made is None or not key_arn:
         return
     shared = cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))

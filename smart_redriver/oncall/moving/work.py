@@ -125,9 +125,8 @@ class Work:
                 while not self._has_to_stop():
                     with shift(self._session, owner) as ends_at:
                         self._work_until(ends_at)
-                    if (
-                        self._has_postponed
-                    ):  # while they were in hand, another worker may have seen an empty queue
+                    if self._has_postponed:
+                        # While they were in hand, another worker may have seen an empty queue.
                         self._is_over = self._has_postponed = False
             finally:
                 self._release()
