@@ -346,8 +346,12 @@ def test_a_second_person_at_work_is_seen_in_the_plan_and_waited_for(desk: Desk, 
     now = desk.world.clock.now()
     lease = Lease(owner="robin", expires_at=now.replace(year=now.year + 1))
     assert desk.store.acquire_lease(lease, now)
-    ends = replace(desk.session(wire, Notepad()), sleep=lambda _: desk.store.release_lease(lease))
-    page = Browsing(ends)
+
+    def end_robins(seconds: float) -> None:
+        desk.store.release_lease(lease)
+        desk.world.clock.advance(seconds)
+
+    page = Browsing(replace(desk.session(wire, Notepad()), sleep=end_robins))
 
     task = page.order(SOURCE, "replay", all=True)
     ended = page.answer(task)
