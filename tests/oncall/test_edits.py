@@ -154,6 +154,26 @@ def test_undo_brings_back_what_was_deleted(desk: Desk) -> None:
     assert desk.bodies(PARKING_LOT) == ["a", "b"]
 
 
+@pytest.mark.parametrize("where", ["parked", "in the DLQ", "deleted"])
+def test_undo_of_a_letter_that_a_file_holds_twice_takes_it_as_it_was_first(
+    desk: Desk, where: str
+) -> None:
+    edited(desk, "broken")
+    desk.fail_again()
+    again = ("--from-dlq", "--with", "sed s/mended/worse/", "--export", "edits.jsonl", "--yes")
+    assert desk("edit", "--all", *again).code == 0
+    desk.fail_again()
+    if where != "in the DLQ":
+        desk.park()
+    if where == "deleted":
+        assert desk("delete", "--all", "--export", "edits.jsonl", "--yes").code == 0
+
+    ran = desk("undo", "edits.jsonl", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert (desk.bodies(PARKING_LOT), desk.bodies(DLQ)) == (["broken"], [])
+
+
 def test_undoing_twice_changes_nothing_more(desk: Desk) -> None:
     edited(desk, "broken")
     desk.fail_again()

@@ -50,7 +50,10 @@ class UndoRequest:
 
 @dataclass(slots=True)
 class _Originals:
-    """Letters of the file, by what is known of them: gone, or by the id of the copy that takes their place."""
+    """Letters of the file, by what is known of them: gone, or by the id of the copy that takes their place.
+
+    Of a letter in several lines the first counts: a file is written to in order, so that is the letter before any edit.
+    """
 
     unknown: set[str] = field(default_factory=set)
     gone: dict[str, Kept] = field(default_factory=dict)
@@ -93,13 +96,13 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
             if entry is None:
                 found.unknown.add(original_id)
             elif original_id in known.gone:
-                found.gone[original_id] = one
+                found.gone.setdefault(original_id, one)
             elif entry.status is Status.PARKED:
-                found.parked[entry.current_id] = one.letter
+                found.parked.setdefault(entry.current_id, one.letter)
             elif entry.status in _IN_DLQ:
-                found.returned[entry.kept_id or entry.current_id] = one.letter
+                found.returned.setdefault(entry.kept_id or entry.current_id, one.letter)
             else:
-                found.away[entry.kept_id or entry.current_id] = one.letter
+                found.away.setdefault(entry.kept_id or entry.current_id, one.letter)
     return found
 
 
