@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -202,6 +203,17 @@ def test_somebody_elses_replay_sends_what_a_slow_one_waits_for_and_nothing_twice
     desk("replay", "--all", "--yes", "--rate", "0.001")
 
     assert desk.bodies(SOURCE) == ["first", "second"]
+
+
+def test_ctrl_c_in_the_terminal_is_not_for_the_check_that_runs(desk: Desk) -> None:
+    """The terminal sends it to a whole process group. A check that died of it would have said no."""
+    desk.park("a letter")
+    is_apart = "import os, sys; sys.exit(os.getpgid(0) == os.getpgid(os.getppid()))"
+
+    ran = desk("replay", "--all", "--yes", "--validate", f"{sys.executable} -c '{is_apart}'")
+
+    assert ran.code == 0, ran.said
+    assert desk.bodies(SOURCE) == ["a letter"]
 
 
 @pytest.mark.parametrize("seconds", [7, 10, 70])

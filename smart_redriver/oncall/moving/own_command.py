@@ -46,6 +46,8 @@ class OwnCommand:
                 capture_output=True,
                 timeout=TIMEOUT_SECONDS,
                 check=False,
+                # A Ctrl-C in the terminal is for all of its group: the command would die of it, as if it had said no.
+                process_group=0,
             )
         except subprocess.TimeoutExpired:
             return Finished(fault=f"it took longer than {TIMEOUT_SECONDS} s")
