@@ -216,6 +216,24 @@ def test_ctrl_c_in_the_terminal_is_not_for_the_check_that_runs(desk: Desk) -> No
     assert desk.bodies(SOURCE) == ["a letter"]
 
 
+def test_a_slow_command_is_tried_on_letters_for_minutes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.park(*(f"letter {n}" for n in range(40)))
+    run = OwnCommand.run
+
+    def slowly(self: OwnCommand, body: str) -> Finished:
+        desk.world.clock.advance(9)
+        return run(self, body)
+
+    monkeypatch.setattr(OwnCommand, "run", slowly)
+    ran = desk("edit", "--all", "--with", "sed s/letter/mended/", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert sorted(desk.bodies(SOURCE)) == sorted(f"mended {n}" for n in range(40))
+    assert desk.bodies(PARKING_LOT) == []
+
+
 @pytest.mark.parametrize("seconds", [7, 10, 70])
 def test_a_check_that_outlasts_a_shift_gets_on(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, seconds: int

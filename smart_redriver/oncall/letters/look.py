@@ -98,10 +98,15 @@ class Look:
 
 
 def look_through(
-    session: Session, out_of: DeadLetters, depth: int, *, is_sent: bool = False
+    session: Session,
+    out_of: DeadLetters,
+    depth: int,
+    *,
+    is_sent: bool = False,
+    is_slow: bool = False,
 ) -> Look:
-    """A look through the whole of a queue, of about `depth` letters."""
-    is_short = depth <= SHORT_LOOK_LETTERS
+    """A look through the whole of a queue, of about `depth` letters. `is_slow`: each may take seconds to look at."""
+    is_short = depth <= SHORT_LOOK_LETTERS and not is_slow
     return Look(
         session=session,
         out_of=out_of,

@@ -107,7 +107,7 @@ def _try(
     """Let the command make what it makes of every letter that is meant. Raises Refused where it makes nothing."""
     trial = Trial()
     facts = facts_of(session, from_dlq=request.from_dlq)
-    look = look_through(session, out_of, facts.depth, is_sent=True)
+    look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
     overtaking = Overtaking()
     with look, session.terminal.progress("Trying", facts.depth) as advance:
         for case in look:
@@ -123,7 +123,9 @@ def _try(
     trial.cost = look.cost()
     trial.overtaking, trial.is_cut = overtaking.count, look.is_cut
     if look.is_cut_short:
-        raise Refused("There are too many to try it on in one look. Narrow the choice.")
+        raise Refused(
+            "There are too many to try it on in one look, or it is too slow. Narrow the choice."
+        )
     if not trial.count and not trial.left_over:
         raise nothing_matches(session, request.choice, facts, from_dlq=request.from_dlq)
     if not trial.changed and not trial.left_over:
