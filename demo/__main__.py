@@ -15,7 +15,7 @@ from rich.console import Console
 
 from emulator import cdk
 from emulator.driving import LocalAwsError
-from emulator.process import LocalAws
+from emulator.process import REAL, SLOW, LocalAws
 
 from . import postgres
 from .stack import DeployedStack, deploy
@@ -40,7 +40,7 @@ def main() -> int:
     if asked.story == "postgres":
         return 0 if postgres.play(console) else 1
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    aws = LocalAws()
+    aws = LocalAws(pace=REAL if keep else SLOW)
     is_kept = False
     try:
         aws.start(ends_with_this_process=not keep)

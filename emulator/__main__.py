@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from .driving import LocalAwsError, pass_time
-from .process import LocalAws
+from .process import REAL, LocalAws
 
 _WORK_DIR = Path(tempfile.gettempdir()) / f"local-aws-{os.getuid()}"
 
@@ -42,7 +42,7 @@ def _up(work_dir: Path) -> None:
     ended = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: ended.set())
-    with LocalAws(work_dir=work_dir) as aws:
+    with LocalAws(work_dir=work_dir, pace=REAL) as aws:
         pid_file = work_dir / "pid"
         pid_file.write_text(str(os.getpid()))
         print("In another shell, for `redrive`, `cdk` and any AWS tool:")

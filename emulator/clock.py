@@ -1,8 +1,9 @@
-"""The virtual clock as tests and the demo see it: real time plus an offset in a shared file.
+"""The virtual clock as tests and the demo see it: real time at its own pace, plus what it was moved forward by.
 
-The file holds one 8-byte float, the offset in seconds. `site/sitecustomize.py` adds it to
-`time.time()` in MiniStack and in its Lambda workers. An aligned 8-byte store is seen whole by
-other processes on the machines this runs on, so readers need no lock.
+A shared file holds three 8-byte floats: the seconds that it was moved by, the real time at which it was made, and its
+pace. `site/sitecustomize.py` makes `time.time()` of them in MiniStack and in its Lambda workers. Only the first ever
+changes, and an aligned 8-byte store is seen whole by other processes on the machines this runs on, so readers need no
+lock.
 """
 
 import mmap
@@ -10,7 +11,8 @@ import struct
 import time
 from pathlib import Path
 
-_OFFSET = struct.Struct("d")
+_FILE = struct.Struct("ddd")
+_MOVED_BY = struct.Struct("d")
 
 #: The real clock, also where `time.time` is virtual already: in MiniStack's process, and in that of a person who looks
 #: around. The offset must not be added twice.
@@ -20,23 +22,23 @@ _time = getattr(time.time, "real", time.time)
 class Clock:
     """A clock shared with the emulator. Creates its file when there is none."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the clock in `path`."""
+    def __init__(self, path: Path, *, pace: float = 1.0) -> None:
+        """Open the clock in `path`; a new one goes by `pace` virtual seconds in a real one."""
         self.path = path
         if not path.exists():
-            path.write_bytes(_OFFSET.pack(0.0))
+            path.write_bytes(_FILE.pack(0.0, _time(), pace))
         with path.open("r+b") as handle:
-            self._shared = mmap.mmap(handle.fileno(), _OFFSET.size)
+            self._shared = mmap.mmap(handle.fileno(), _FILE.size)
 
     @property
     def offset(self) -> float:
         """Seconds by which the virtual clock is ahead of the real one."""
-        offset: float = _OFFSET.unpack_from(self._shared, 0)[0]
-        return offset
+        return self.now() - _time()
 
     def now(self) -> float:
         """Seconds since the epoch on the virtual clock."""
-        now: float = _time() + self.offset
+        moved_by, began, pace = _FILE.unpack_from(self._shared, 0)
+        now: float = began + (_time() - began) * pace + moved_by
         return now
 
     def advance(self, seconds: float) -> None:
@@ -47,7 +49,8 @@ class Clock:
         """
         if seconds < 0:
             raise ValueError(f"time only moves forward, not by {seconds} s")
-        _OFFSET.pack_into(self._shared, 0, self.offset + seconds)
+        moved_by, _, _ = _FILE.unpack_from(self._shared, 0)
+        _MOVED_BY.pack_into(self._shared, 0, moved_by + seconds)
 
     def close(self) -> None:
         """Let go of the shared file."""

@@ -20,6 +20,9 @@ from .clock import Clock
 from .driving import CLOCK_FILE, CONTROL_FILE, LocalAwsError
 from .environments import ASLEEP_FOLDER, REGION, ROOT, SHELL_FILE
 
+#: The paces of a clock that is driven, and of one that a person looks at.
+SLOW, REAL = 0.1, 1.0
+
 _START_SECONDS = 180
 _STOP_SECONDS = 10
 _POLL_SECONDS = 0.02
@@ -45,6 +48,7 @@ class LocalAws:
         lambda_endpoint_url: str | None = None,
         enforce_iam: bool = False,
         tick_seconds: float = 0.05,
+        pace: float = SLOW,
         python: Path = ROOT / ".venv-emulator" / "bin" / "python",
     ) -> None:
         """Describe it; `start()` or `with` starts it.
@@ -52,7 +56,9 @@ class LocalAws:
         `lambda_endpoint_url` is the AWS endpoint that functions see, so that a fault-injecting
         proxy can stand between them and the emulator. `enforce_iam` checks every call against
         the caller's policies, and speaks TLS. `tick_seconds` is how often, in real time, the
-        background loops run when nobody drives the clock.
+        background loops run when nobody drives the clock. By `pace` virtual seconds it goes
+        on in each real one when nobody does: slowly, or what takes a busy machine a minute would
+        let leases and schedules pass.
         """
         self._owns_work_dir = work_dir is None
         self.work_dir = work_dir or Path(tempfile.mkdtemp(prefix="local-aws-"))
@@ -63,7 +69,7 @@ class LocalAws:
         self._python = python
         self._process: subprocess.Popen[bytes] | None = None
         self.work_dir.mkdir(parents=True, exist_ok=True)
-        self.clock = Clock(self.work_dir / CLOCK_FILE)
+        self.clock = Clock(self.work_dir / CLOCK_FILE, pace=pace)
 
     # -- life -----------------------------------------------------------------------------------
 

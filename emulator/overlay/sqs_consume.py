@@ -1,5 +1,6 @@
 """Receiving, deleting and hiding messages: the answers of the real SQS, counted for its metrics."""
 
+import asyncio
 import json
 import re
 import time
@@ -14,6 +15,7 @@ from .sqs_requests import Request, failed_entry, queue_of, refuse
 
 MAX_VISIBILITY_SECONDS = 43_200
 MAX_WAIT_SECONDS = 20
+_LOOK_EVERY_SECONDS = 0.05
 
 #: MiniStack's handles are UUIDs: one of that shape was real once, any other never was.
 _ONCE_VALID_HANDLE = re.compile(r"[0-9a-f-]{36}")
@@ -30,18 +32,16 @@ def _receive() -> None:
     receive_now = sqs._HANDLERS["ReceiveMessage"]
 
     async def receive(request: Request, path_url: str) -> Any:
-        """Refuse to wait longer than 20 seconds."""
-        wait = int(request.get("WaitTimeSeconds") or 0)
-        if not 0 <= wait <= MAX_WAIT_SECONDS:
-            refuse(
-                f"Value {wait} for parameter WaitTimeSeconds is invalid. "
-                f"Reason: Must be >= 0 and <= {MAX_WAIT_SECONDS}, if provided."
-            )
-        if flights.under_way():
-            # A function asks, most likely, and while one runs virtual time stands still: nothing that this
-            # could wait for is going to come.
-            request = {**request, "WaitTimeSeconds": 0}
-        return await receive_now(request, path_url)
+        """Refuse to wait longer than 20 seconds. They are real ones: virtual seconds may be far longer."""
+        wait = _wait_seconds(request, path_url)
+        ends = time.monotonic() + wait
+        while True:
+            answer = await receive_now({**request, "WaitTimeSeconds": 0}, path_url)
+            # Under way is a function, which asks this, most likely, and while one runs virtual time stands still:
+            # nothing that this could wait for is going to come.
+            if answer or flights.under_way() or time.monotonic() >= ends:
+                return answer
+            await asyncio.sleep(_LOOK_EVERY_SECONDS)
 
     sqs._HANDLERS["ReceiveMessage"] = receive
 
@@ -51,6 +51,20 @@ def _receive() -> None:
         taken = take(queue, *args)
         metrics.count(queue, "NumberOfMessagesReceived", len(taken))
         return taken
+
+
+def _wait_seconds(request: Request, path_url: str) -> int:
+    asked = request.get("WaitTimeSeconds")
+    if asked is None:
+        attributes = queue_of(request, path_url)["attributes"]
+        return int(attributes.get("ReceiveMessageWaitTimeSeconds", 0))
+    wait = int(asked)
+    if not 0 <= wait <= MAX_WAIT_SECONDS:
+        refuse(
+            f"Value {wait} for parameter WaitTimeSeconds is invalid. "
+            f"Reason: Must be >= 0 and <= {MAX_WAIT_SECONDS}, if provided."
+        )
+    return wait
 
 
 def _dead_letter() -> None:

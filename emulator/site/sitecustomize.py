@@ -1,4 +1,4 @@
-"""The virtual clock: `time.time()` runs ahead of the real clock by the offset in a shared file.
+"""The virtual clock: `time.time()` goes by what a shared file says, see `emulator/clock.py`.
 
 Python imports this module by itself, in MiniStack and in every Lambda worker that MiniStack
 spawns, because both have this folder on PYTHONPATH. It stands alone on purpose: a worker must
@@ -20,19 +20,20 @@ if _clock_file:
     import time
 
     with open(_clock_file, "r+b") as _handle:  # noqa: PTH123 - runs in every interpreter: no pathlib
-        _shared = mmap.mmap(_handle.fileno(), 8)
-    _offset_at = struct.Struct("d").unpack_from
-    _real_time, _real_time_ns = time.time, time.time_ns
+        _shared = mmap.mmap(_handle.fileno(), 24)
+    _told_at = struct.Struct("ddd").unpack_from
+    _real_time = time.time
 
     def _virtual_time() -> float:
         """Seconds since the epoch on the virtual clock."""
-        return _real_time() + float(_offset_at(_shared, 0)[0])
+        moved_by, began, pace = _told_at(_shared, 0)
+        return float(began + (_real_time() - began) * pace + moved_by)
 
     def _virtual_time_ns() -> int:
-        """Nanoseconds since the epoch on the virtual clock."""
-        return _real_time_ns() + int(_offset_at(_shared, 0)[0] * 1e9)
+        """Nanoseconds since the epoch on the virtual clock, which has microseconds."""
+        return int(_virtual_time() * 1e6) * 1_000
 
-    #: For `emulator.clock`, which in a process like this one must not add the offset a second time.
+    #: For `emulator.clock`, which in a process like this one must not take it for the real one.
     _virtual_time.real = _real_time  # type: ignore[attr-defined]  # functions may have attributes
     time.time = _virtual_time
     time.time_ns = _virtual_time_ns
