@@ -40,7 +40,10 @@ class Browsing:
 
     def answer(self, task: Any, text: str | None = None) -> Any:
         """The order after an answer, yes unless another is given, once it asks again or has ended."""
-        given = {"answer": task["expected"] if text is None else text}
+        given = {
+            "question": task["question"],
+            "answer": task["expected"] if text is None else text,
+        }
         answer = self.web.post(f"/api/tasks/{task['id']}/answer", json=given)
         assert answer.status_code == 200, answer.text
         return self._settled(answer.json(), is_answered=True)

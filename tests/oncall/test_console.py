@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,19 @@ from openapi_spec_validator import validate
 
 from fakes.faults import Wire
 from redrive.core.lease import Lease
+from redrive.core.ledger import Entry
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.oncall.console.fields import Field, Kind
 from smart_redriver.oncall.console.notepad import Notepad
+from smart_redriver.oncall.console.server import names
+from smart_redriver.oncall.console.shelf import Shelf
+from smart_redriver.oncall.console.task import Task
 from smart_redriver.oncall.console.tasks import AT_ONCE
+from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.ledger_scan import stuck_entries
+from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from tests.oncall.browsing import HOST, Browsing, told
 from tests.oncall.desk import Desk
 from tests.oncall.reported import BILLING, DECLINED, declined, failed, report
@@ -44,6 +53,7 @@ def page(desk: Desk, wire: Wire) -> Iterator[Browsing]:
     browsing.console.tasks.close()
 
 
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
 LETTERS = f"/api/queues/{SOURCE}/letters"
 
 # What is shown.
@@ -122,6 +132,26 @@ def test_a_ledger_that_was_read_serves_all_who_look_until_something_is_changed(
 
     assert scans == 1
     assert shown["count"] == 1
+
+
+def test_what_was_read_while_something_changed_is_not_shown_again(
+    desk: Desk, page: Browsing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.park("a", "b")
+    shelf, session = Shelf(), page.console.sessions.of(SOURCE, Notepad())
+
+    def read_slowly(session: Session) -> list[Entry]:
+        entries = list(stuck_entries(session))
+        desk("delete", "--all", "--export", "gone.jsonl", "--yes")
+        shelf.forget(SOURCE)
+        return entries
+
+    with monkeypatch.context() as slow:
+        slow.setattr("smart_redriver.oncall.console.shelf.stuck_entries", read_slowly)
+        before = shelf.of(session)
+
+    assert len(before.parked()) == 2
+    assert shelf.of(session).parked() == []
 
 
 def test_causes_have_counts_and_their_trend(desk: Desk, page: Browsing) -> None:
@@ -250,6 +280,34 @@ def test_what_goes_against_a_pause_is_asked_for_twice(desk: Desk, page: Browsing
     assert first["question"] == "Send them back?"
     assert "Paused until somebody resumes it by kim: migration. All the same?" in second["question"]
     assert ended["fault"] == "Nothing was changed."
+
+
+def test_two_clicks_are_no_answer_to_the_next_question(desk: Desk, page: Browsing) -> None:
+    desk.park("a")
+    page.done(SOURCE, "pause", reason="a fix is coming")
+    first = page.order(SOURCE, "replay", all=True)
+
+    second = page.answer(first)
+    again = page.web.post(
+        f"/api/tasks/{first['id']}/answer", json={"question": first["question"], "answer": "yes"}
+    )
+
+    assert second["question"] != first["question"]
+    assert again.status_code == 409
+    assert page.stop(second)["exit_code"] == 1
+    assert desk.bodies(PARKING_LOT) == ["a"]
+
+
+def test_what_is_stopped_before_it_asks_does_not_ask(desk: Desk, page: Browsing) -> None:
+    desk.park("a")
+    task = Task(queue=SOURCE, verb="replay", given={}, began_at=NOW)
+    session = page.console.sessions.of(SOURCE, task)
+
+    task.stop()
+    task.begin(lambda: replay(session, ReplayRequest(choice=Choice())), lambda _: None)
+
+    assert task.wait_for_end(60)
+    assert (task.code, desk.bodies(PARKING_LOT)) == (1, ["a"])
 
 
 def test_a_replay_by_filter_takes_only_what_it_says(desk: Desk, page: Browsing) -> None:
@@ -543,11 +601,13 @@ def test_an_unknown_queue_order_or_answer_is_refused(desk: Desk, page: Browsing)
 
     queue = page.web.get("/api/queues/nobodys/status")
     order = page.web.get("/api/tasks/none")
-    late = page.web.post(f"/api/tasks/{task['id']}/answer", json={"answer": "yes"})
+    late = page.web.post(
+        f"/api/tasks/{task['id']}/answer", json={"question": "Replay?", "answer": "yes"}
+    )
 
     assert [one.status_code for one in (queue, order, late)] == [409, 409, 409]
     assert "nobodys" in queue.json()["error"]
-    assert "Nothing is asked" in late.json()["error"]
+    assert "That is not asked" in late.json()["error"]
 
 
 class Expired:
@@ -645,6 +705,24 @@ def test_the_command_prints_an_address_of_loopback_with_a_token_of_its_own(
     assert first.out.split("#token=")[1].split()[0] not in second.out
 
 
+@pytest.mark.parametrize(
+    ("host", "bound", "port", "asked"),
+    [
+        ("127.0.0.1", "127.0.0.1", 8700, ["127.0.0.1:8700", "localhost:8700"]),
+        ("LOCALHOST", "127.0.0.1", 8700, ["localhost:8700", "127.0.0.1:8700"]),
+        ("127.1", "127.0.0.1", 8700, ["127.0.0.1:8700"]),
+        ("0:0:0:0:0:0:0:1", "::1", 8700, ["[::1]:8700", "localhost:8700"]),
+        ("localhost", "127.0.0.1", 80, ["localhost", "127.0.0.1"]),
+        ("Desk.Example", "192.0.2.1", 80, ["desk.example", "192.0.2.1"]),
+    ],
+)
+def test_a_browser_is_known_by_every_way_it_writes_the_address_that_was_printed(
+    host: str, bound: str, port: int, asked: list[str]
+) -> None:
+    assert set(asked) <= set(names(host, bound, port))
+    assert ("localhost" in "".join(names(host, bound, port))) == (bound != "192.0.2.1")
+
+
 def test_an_address_that_is_more_than_loopback_is_warned_of_or_refused(
     desk: Desk, started: list[str]
 ) -> None:
@@ -708,6 +786,23 @@ def test_what_is_no_address_is_told_as_every_other_fault(
     assert answer.json()["kind"] == "usage"
     assert sentence in answer.json()["error"]
     assert (status == 405) == ("allow" in answer.headers)
+
+
+@pytest.mark.parametrize(
+    "said", ['{"a": NaN}', '{"a": [1e999]}', '"\\ud800"', '{"\\udfff": 1}'], ids=ascii
+)
+def test_what_json_has_not_is_refused_before_an_order_of_it_begins(
+    page: Browsing, said: str
+) -> None:
+    """Each answer that told of such an order was a fault of the server, the list of all orders with it."""
+    given = f'{{"id": "x", "was": "x", "body": "x", "attributes": {said}}}'
+    headers = {"content-type": "application/json"}
+
+    answer = page.web.post(f"/api/queues/{SOURCE}/edit", content=given, headers=headers)
+
+    assert (answer.status_code, answer.json()["kind"]) == (400, "usage")
+    assert "That is no JSON" in answer.json()["error"]
+    assert page.get("/api/tasks") == []
 
 
 def test_a_reason_too_long_for_the_command_is_too_long_for_the_page(page: Browsing) -> None:

@@ -17,6 +17,7 @@ from redrive.core.lease import Lease
 from redrive.core.ledger import Status
 from redrive.core.letter import TRAIL_ATTRIBUTE
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.moving.own_command import Finished, OwnCommand
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN
@@ -536,6 +537,21 @@ def test_letters_are_written_to_no_device_and_it_stays(
     assert pipe.is_fifo()
     assert link.is_symlink()
     assert desk.visible(PARKING_LOT) == 1
+
+
+def test_letters_of_two_commands_at_once_are_kept_in_two_files(desk: Desk, tmp_path: Path) -> None:
+    """Whoever made a file and wrote nothing to it removes it, with what another has written there meanwhile."""
+    desk.park("a")
+    file = tmp_path / "gone.jsonl"
+
+    with ExportFile(file, lambda _: SOURCE):
+        refused = desk("delete", "--all", "--yes", "--export", str(file))
+    is_removed = not file.exists()
+    ran = desk("delete", "--all", "--yes", "--export", str(file))
+
+    assert (refused.code, is_removed) == (1, True)
+    assert f"{file} is being written by another command. Name another file." in refused.err
+    assert (ran.code, len(file.read_text().splitlines())) == (0, 1)
 
 
 def test_a_delete_goes_on_in_its_file_and_in_no_other(desk: Desk, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def _tasks(console: Console) -> tuple[Address, ...]:
 
     def answer(asked: Asked) -> dict[str, Any]:
         task = console.tasks.get(asked.path["id"])
-        task.answer(asked.said["answer"])
+        task.answer(asked.said["answer"], to=asked.said["question"])
         return task.to_json()
 
     def stop(asked: Asked) -> dict[str, Any]:
@@ -178,6 +178,9 @@ def _tasks(console: Console) -> tuple[Address, ...]:
     )
     typed = Field(
         name="answer", about="What `expected` says is yes; all else is no.", is_needed=True
+    )
+    question = Field(
+        name="question", about="The `question` that is answered, as it was asked.", is_needed=True
     )
     return (
         Address(
@@ -198,7 +201,7 @@ def _tasks(console: Console) -> tuple[Address, ...]:
             path="/api/tasks/{id}/answer",
             about="Answer its question.",
             answer=answer,
-            fields=(typed,),
+            fields=(question, typed),
             is_change=True,
         ),
         Address(

@@ -58,6 +58,13 @@ def make_app(console: Console, *, token: str, hosts: Collection[str]) -> ASGIApp
     return Guard(served, token=token, hosts=hosts, policy=policy)
 
 
+class _Json(JSONResponse):
+    """An answer in ASCII: what was found in letters may hold halves of characters, which have no UTF-8."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
 def _route(console: Console, address: Address) -> Route:
     async def endpoint(request: Request) -> Response:
         try:
@@ -65,10 +72,10 @@ def _route(console: Console, address: Address) -> Route:
             said = address.read(request.query_params, body)
             asked = Asked(path=request.path_params, said=said)
             answer = await run_in_threadpool(address.answer, asked)
+            return _Json(answer, address.status)
         except Exception as fault:
             console.sessions.forget(fault)
             return _refusal(fault)
-        return JSONResponse(answer, address.status)
 
     return Route(address.path, endpoint, methods=[address.method])
 
@@ -83,7 +90,10 @@ async def _body(request: Request) -> Any:
         if len(taken) > _LARGEST_REQUEST:
             raise Misused("That is more than any letter.")
     try:
-        return json.loads(taken or b"{}")
+        said = json.loads(taken or b"{}")
+        # Python reads more than JSON has: numbers beyond all bounds, and halves of characters.
+        json.dumps(said, ensure_ascii=False, allow_nan=False).encode()
+        return said
     except (ValueError, RecursionError) as fault:
         raise Misused(f"That is no JSON: {fault}.") from fault
 

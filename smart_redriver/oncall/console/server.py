@@ -16,15 +16,18 @@ from smart_redriver.oncall.console.sessions import Sessions
 from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 
+_HTTP = 80
+
 
 def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit:
     """Serve until Ctrl-C. Raises Refused where the address can't be listened at, and what the stack refuses."""
     _ = session.each_queue()  # a stack that is not there is said here, and not first in the browser
     listening = _listen(host, port)
-    address = _spelt(host, listening.getsockname()[1])
+    bound, port, *_ = listening.getsockname()
+    address = _spelt(host, port)
     token = secrets.token_urlsafe(32)
     console = Console(sessions=Sessions(session), is_read_only=is_read_only)
-    app = make_app(console, token=token, hosts=_names(host, listening.getsockname()[1]))
+    app = make_app(console, token=token, hosts=names(host, bound, port))
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, lifespan="off"
     )
@@ -32,7 +35,7 @@ def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit
     terminal.result({"url": f"http://{address}/#token={token}", "read_only": is_read_only})
     terminal.say(f"The console of {session.stack}: http://{address}/#token={token}")
     terminal.say("Whoever has this address acts with your credentials. Ctrl-C ends it.")
-    if not _is_loopback(host):
+    if not ipaddress.ip_address(bound).is_loopback:
         terminal.warn(f"{host} is not this machine alone: letters travel there unencrypted.")
     terminal.out.flush()
     Thread(target=console.get_ready, daemon=True).start()
@@ -44,6 +47,15 @@ def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit
         listening.close()
         console.tasks.close()
     return Exit.DONE
+
+
+def names(host: str, bound: str, port: int) -> list[str]:
+    """The values of `Host` with which the page is asked for: browsers make them short, and small, and leave out HTTP's port."""
+    names = {host.lower(), bound}
+    if ipaddress.ip_address(bound).is_loopback:
+        names.add("localhost")
+    spelt = [_spelt(name, port) for name in sorted(names)]
+    return spelt + [one.removesuffix(f":{_HTTP}") for one in spelt if port == _HTTP]
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -66,21 +78,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _refuse_everywhere(address: str) -> None:
     if ipaddress.ip_address(address).is_unspecified:
         raise Misused(f"--host {address} would listen everywhere. Name one address.")
-
-
-def _names(host: str, port: int) -> list[str]:
-    """The values of `Host` with which the page is asked for."""
-    names = [host, "localhost"] if _is_loopback(host) else [host]
-    return [_spelt(name, port) for name in names]
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _spelt(host: str, port: int) -> str:

@@ -52,6 +52,8 @@ class Shelf:
         self._kept: dict[str, _Kept] = {}
         self._searches: dict[tuple[str, object], tuple[float, list[Entry]]] = {}
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+        #: How often it was told to forget: what was being read meanwhile may be of before.
+        self._changes = 0
 
     def of(self, session: Session) -> Read:
         """The stuck letters of a queue, as of a moment ago. Raises CallFailed."""
@@ -59,10 +61,12 @@ class Shelf:
         with self._locks[queue]:  # who comes meanwhile takes what is being read
             kept = self._kept.get(queue)
             if kept is None or time.monotonic() >= kept.fresh_until:
-                began = time.monotonic()
+                began, changes = time.monotonic(), self._changes
                 read = _read(session)
                 took = time.monotonic() - began
                 lasts = max(_SECONDS, took * _TIMES_ITS_READING)
+                if changes != self._changes:
+                    return read
                 kept = self._kept[queue] = _Kept(read, time.monotonic() + lasts)
             return kept.read
 
@@ -71,14 +75,17 @@ class Shelf:
         with self._locks[f"search {queue}"]:
             until, found = self._searches.get((queue, wanted), (0.0, []))
             if time.monotonic() >= until:
+                changes = self._changes
                 found = find()
-                self._searches = {
-                    (queue, wanted): (time.monotonic() + _SEARCH_SECONDS, found)
-                }  # the last one's: it may be large
+                if changes == self._changes:
+                    self._searches = {
+                        (queue, wanted): (time.monotonic() + _SEARCH_SECONDS, found)
+                    }  # the last one's: it may be large
             return found
 
     def forget(self, queue: str) -> None:
         """Read anew: something was changed."""
+        self._changes += 1
         self._kept.pop(queue, None)
         self._searches.clear()
 

@@ -159,8 +159,12 @@ class Task(Terminal):
             self.state, self.question, self.expected = State.ASKING, self.spare(question), expected
             self._answer = None
         with self._changed:
-            self._changed.wait_for(lambda: self._answer is not None, PATIENCE_SECONDS)
+            self._changed.wait_for(
+                lambda: self._answer is not None or self.stop_button.came, PATIENCE_SECONDS
+            )
             answer = self._answer
+            if answer is None and self.stop_button.came:
+                answer = ""  # no
         with self._changing():
             self.question = self.expected = None
             self.state = State.WORKING
@@ -201,11 +205,11 @@ class Task(Terminal):
 
     # What the page asks and answers, from threads of the server.
 
-    def answer(self, text: str) -> None:
-        """Answer the question. Raises Refused where there is none."""
+    def answer(self, text: str, *, to: str) -> None:
+        """Answer this question. Raises Refused where it is not asked: two clicks are no answer to the next one."""
         with self._changed:
-            if self.state is not State.ASKING or self._answer is not None:
-                raise Refused("Nothing is asked, or it was answered already.")
+            if self.state is not State.ASKING or self._answer is not None or self.question != to:
+                raise Refused("That is not asked, or it was answered already.")
             self._answer = text
             self._changed.notify_all()
 
@@ -213,9 +217,7 @@ class Task(Terminal):
         """End it: a question is answered with no, work ends after the letters in hand."""
         self.stop_button.press()
         with self._changed:
-            if self.state is State.ASKING and self._answer is None:
-                self._answer = ""
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     def wait(self, beyond: int, seconds: float) -> None:
         """Wait until there is something new, for so long at most."""

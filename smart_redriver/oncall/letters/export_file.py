@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,7 @@ class ExportFile:
         """Open the file. Raises Refused where that is not possible."""
         try:
             descriptor = self._open()
+            self._claim(descriptor)
             os.fchmod(descriptor, 0o600)
         except OSError as fault:
             raise Refused(
@@ -52,10 +54,10 @@ class ExportFile:
     def __exit__(self, *_: object) -> None:
         """Close the file, and leave none behind that was made for this and that nothing was written to."""
         if self._file is not None:
-            self._file.close()
             if self._is_new and not self._written:
                 with suppress(OSError):
                     self._path.unlink()
+            self._file.close()
 
     def _open(self) -> int:
         try:
@@ -65,6 +67,20 @@ class ExportFile:
             return os.open(self._path, os.O_APPEND | os.O_WRONLY)
         self._is_new = True
         return descriptor
+
+    def _claim(self, descriptor: int) -> None:
+        """Keep other commands from it until it is closed. Raises Refused where one of them has it.
+
+        Whoever made it and wrote nothing to it removes it, and what another had written would be gone with it.
+        """
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_removed = os.fstat(descriptor).st_nlink == 0
+        except BlockingIOError:
+            is_removed = True
+        if is_removed:
+            os.close(descriptor)
+            raise Refused(f"{self._path} is being written by another command. Name another file.")
 
     def _check_what_is_there(self) -> None:
         """Raise Refused for all but an empty file, or one of letters where it is continued."""

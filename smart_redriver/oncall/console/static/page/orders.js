@@ -110,7 +110,7 @@ function useTask(first) {
       setFault(raised);
     }
   };
-  return { task, fault, answer: (text) => post("answer", { answer: text }), stop: () => post("stop") };
+  return { task, fault, answer: (text) => post("answer", { question: task.question, answer: text }), stop: () => post("stop") };
 }
 
 function Question({ task, answer }) {

@@ -1,9 +1,18 @@
 // Where the page is: its fragment, as a path and what stands behind the question mark.
 import { useEffect, useState } from "preact/hooks";
 
+// A fragment is typed, cut off in a chat, or mended by hand: a part that is no percent encoding stays as it is.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function read(hash = location.hash) {
   const [path, search = ""] = hash.replace(/^#/, "").split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = path.split("/").filter(Boolean).map(decoded);
   return { parts, query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
