@@ -40,7 +40,7 @@ Without --scenario the world is made of the options alone: 200 letters and a hea
 EPILOG = """\
 Scenarios are named by their rows; variants have more after a colon, and `--list` shows all of them: 3:live,
 4:LETTERS:HOURSh, 5:live, 9:UP-DOWN, 13:PERCENT, 14:BACKOFF:LETTERS, 15:LETTERS[:exact], 16:VISIBILITYxRECEIVES[:outage],
-20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
+20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, 26:outage|poison, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
 Every setting of the re-driver is an option by its name: --schedule-minutes 1."""
 
 

@@ -179,6 +179,41 @@ SHORT_OUTAGES = (
     _short_outage("25:live", LiveTraffic(per_minute=6), 15),
 )
 
+#: CloudWatch in its bad hours, or of a queue that nobody used for long.
+_LATE = Conditions(metrics_lag_seconds=900)
+
+LATE_METRICS = (
+    Scenario(
+        name="26",
+        title="600 letters, CloudWatch 15 min late",
+        letters=600,
+        conditions=_LATE,
+        until=hours(24),
+        limits=Limits(drained=90, opens=False),
+    ),
+    Scenario(
+        name="26:outage",
+        title="200 letters, down for 2 h, beside live traffic, CloudWatch 15 min late",
+        letters=200,
+        outage=Outage(lasts=hours(2)),
+        traffic=LiveTraffic(per_minute=6),
+        conditions=_LATE,
+        calm_at=hours(2),
+        lasts=hours(2),
+        until=hours(24),
+        limits=Limits(drained=150),
+    ),
+    Scenario(
+        name="26:poison",
+        title="10 poison pills among 200, CloudWatch 15 min late",
+        letters=200,
+        poison=10,
+        conditions=_LATE,
+        until=hours(48),
+        limits=Limits(good_drained=120, poison_parked=9 * 60),
+    ),
+)
+
 OUTAGES = (
     *PARTIALS,
     *BACKINGS_OFF,
@@ -189,4 +224,5 @@ OUTAGES = (
     MILLION,
     SUSPECTS,
     *SHORT_OUTAGES,
+    *LATE_METRICS,
 )

@@ -283,7 +283,17 @@ def test_a_return_that_is_seen_makes_no_letter_of_its_batch_more_successful(
     assert after.failed >= unseen.failed
 
 
-def test_books_of_no_minute_are_as_good_as_none() -> None:
+def test_books_of_no_minute_are_as_good_as_none_and_may_still_come() -> None:
     evidence = gather_evidence(a_batch(returned=1), [], Books(), max_receives=MAX_RECEIVES)
 
-    assert evidence == Evidence(failed=1)
+    assert evidence == Evidence(failed=1, are_books_late=True)
+
+
+@pytest.mark.parametrize("minutes", range(4))
+def test_books_are_late_until_they_tell_of_the_first_tries(minutes: int) -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=2).quiet(minutes)
+
+    evidence = known(keeper, batch=a_batch(size=2))
+
+    assert evidence.are_books_late != evidence.has_books
+    assert (evidence.has_books, minutes >= 1) in {(True, True), (False, False)}

@@ -6,7 +6,12 @@ import pytest
 
 from redrive.core.batch import Verdict
 from redrive.core.evidence import Evidence, Live
-from redrive.core.verdict import LONG_VISIBILITY, LONGEST_WAIT, LONGEST_WAIT_WITHOUT_BOOKS
+from redrive.core.verdict import (
+    LONG_VISIBILITY,
+    LONGEST_WAIT,
+    LONGEST_WAIT_FOR_LATE_BOOKS,
+    LONGEST_WAIT_WITHOUT_BOOKS,
+)
 from tests.unit.examples import NOW, a_batch, ahead
 from tests.unit.judging import (
     FAILURE,
@@ -32,6 +37,8 @@ def mixed(*, deleted: int, live_successes: int) -> Evidence:
     live = Live(met=4, succeeded=live_successes, finished=live_successes)
     return Evidence(live=live, met=8, deleted=deleted, were_tried=True, has_books=True)
 
+
+LATE = Evidence(are_books_late=True)
 
 CASES: dict[str, tuple[Case, Verdict | None]] = {
     # Success is shown, never presumed.
@@ -279,6 +286,14 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "and no longer than some minutes": (
         Case(evidence=Evidence(), batch=a_batch(due_at=NOW - LONGEST_WAIT_WITHOUT_BOOKS)),
+        NO_EVIDENCE,
+    ),
+    "books that are late are waited for longer": (
+        Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_BOOKS + SECOND)),
+        WAITS,
+    ),
+    "and not for ever": (
+        Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_BOOKS)),
         NO_EVIDENCE,
     ),
     # A pass that died.

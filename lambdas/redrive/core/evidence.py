@@ -82,6 +82,7 @@ class Evidence:
         were_tried: nothing waits in the source queue that may be ours and was never received.
         is_still_there: messages are in the source queue, so that what is unknown may still show.
         has_books: the source's books cover the time in which its letters were first tried.
+        are_books_late: they can be read, and do not yet.
         is_heard: the consumer has reported of its letters.
 
     """
@@ -97,6 +98,7 @@ class Evidence:
     were_tried: bool = False
     is_still_there: bool = False
     has_books: bool = False
+    are_books_late: bool = False
     is_heard: bool = False
 
 
@@ -179,7 +181,7 @@ def _seen(
     sent_before = _sent_before(books, others, start)
     account = books.account(start)
     if account is None or account.until <= batch.first_try_at:
-        return replace(seen, live=Live(is_expected=sent_before > 0))
+        return replace(seen, live=Live(is_expected=sent_before > 0), are_books_late=True)
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     others_met = max(0, account.met - batch.size)
     others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
@@ -198,6 +200,7 @@ def _seen(
         were_tried=_were_tried(batch, account),
         is_still_there=account.left > 0,
         has_books=has_books,
+        are_books_late=not has_books,
     )
 
 

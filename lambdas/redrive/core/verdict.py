@@ -20,6 +20,11 @@ LONGEST_WAIT = timedelta(hours=2)
 #: As long where the source's books can't be read at all: a verdict that nothing can acquit is not worth hours.
 LONGEST_WAIT_WITHOUT_BOOKS = timedelta(minutes=10)
 
+#: As long for books that can be read, and do not tell of that time yet: CloudWatch takes up to a quarter of an hour for
+#: a queue that nobody used for long, and more in its bad hours.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
+LONGEST_WAIT_FOR_LATE_BOOKS = timedelta(minutes=20)
+
 #: How long producers' messages may be waited for, where letters came back and the consumer may be well.
 LIVE_PATIENCE = timedelta(minutes=20)
 
@@ -208,6 +213,8 @@ def _nothing_but_failed_tries(
 def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     if now < batch.due_at:
         return Judgement(verdict=None, reason="letters are out")
+    if evidence.are_books_late and now < batch.due_at + LONGEST_WAIT_FOR_LATE_BOOKS:
+        return Judgement(verdict=None, reason="the source queue's books are late")
     if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
         return Judgement(verdict=None, reason="the source queue's books can't be read")
     if evidence.is_still_there and now < batch.due_at + LONGEST_WAIT:
