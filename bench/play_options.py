@@ -40,7 +40,7 @@ Without --scenario the world is made of the options alone: 200 letters and a hea
 EPILOG = """\
 Scenarios are named by their rows; variants have more after a colon, and `--list` shows all of them: 3:live,
 4:LETTERS:HOURSh, 5:live, 9:UP-DOWN, 13:PERCENT, 14:BACKOFF:LETTERS, 15:LETTERS[:exact], 16:VISIBILITYxRECEIVES[:outage],
-20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, 26:outage|poison, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
+20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, 26:outage|poison, 27:many|live|quiet, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
 Every setting of the re-driver is an option by its name: --schedule-minutes 1."""
 
 
@@ -194,6 +194,11 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
         "--consumer-backoff",
         type=whole(0, 43_200),
         help="seconds it hides a failed message (ChangeMessageVisibility)",
+    )
+    add(
+        "--whole-batches",
+        action="store_true",
+        help="one that fails fails its batch of ten, as without ReportBatchItemFailures",
     )
     add("--consumer-delay", type=whole(0, 43_200), help="seconds it takes for a message")
     add("--live-per-minute", type=number(0, 6000), help="messages that producers send")

@@ -120,6 +120,8 @@ class Consumer:
         deletes: how often it deletes a message that it is done with: a Lambda that does so by itself, and its event
             source mapping again.
         processing_seconds: it deletes a message so long after it was received.
+        whole_batches: one message that fails fails all ten that were taken with it, as at a Lambda function whose event source
+            mapping does not report the failed ones.
         splits: what becomes of a redriven letter; None when it is just done.
         reports: what it tells the re-driver; None where it has no kit.
 
@@ -134,6 +136,7 @@ class Consumer:
     backoff_seconds: int = 0
     deletes: int = 1
     processing_seconds: int = 0
+    whole_batches: bool = False
     splits: Splitting | None = None
     reports: Reports | None = None
 

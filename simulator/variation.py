@@ -32,6 +32,7 @@ class Wishes:
         off_hours: the consumer polls nothing for so long.
         flapping: minutes up, minutes down.
         receive_failures: share of deliveries that fail by chance.
+        whole_batches: one message that fails fails its batch; False leaves the scenario as it is.
         consumer_backoff, consumer_delay: seconds that it hides a failed message, and that it takes for one.
         live_per_minute, live_poison_per_minute: messages that producers send.
         visibility_timeout, count_lag, metrics_lag: seconds.
@@ -52,6 +53,7 @@ class Wishes:
     off_hours: float | None = None
     flapping: tuple[float, float] | None = None
     receive_failures: float | None = None
+    whole_batches: bool = False
     consumer_backoff: int | None = None
     consumer_delay: int | None = None
     live_per_minute: float | None = None
@@ -145,6 +147,7 @@ def _consumer(scenario: Scenario, wishes: Wishes) -> Callable[[int], Consumer]:
         "failure_probability": wishes.receive_failures,
         "backoff_seconds": wishes.consumer_backoff,
         "processing_seconds": wishes.consumer_delay,
+        "whole_batches": wishes.whole_batches or None,
         "polls": None if wishes.off_hours is None else down_until(hours(wishes.off_hours)),
     }
     if wishes.flapping is not None:
@@ -199,6 +202,9 @@ def _check(scenario: Scenario) -> None:
     if delay >= visibility:
         message = f"A consumer that takes {delay} s for a message needs a visibility timeout above that, not {visibility} s."
         raise ImpossibleError(message)
+    if scenario.conditions.fifo and scenario.consumer(0).whole_batches:
+        message = "The simulated consumer of FIFO queues reports the failed ones of a batch: leave out --whole-batches or --fifo."
+        raise ImpossibleError(message)
     if scenario.conditions.origin is not Origin.SQS:
         _check_origin(scenario)
 
@@ -211,6 +217,7 @@ def _check_origin(scenario: Scenario) -> None:
         "consumer that makes messages of letters": consumer.splits,
         "consumer that reports": consumer.reports,
         "consumer that takes its time": consumer.processing_seconds,
+        "consumer that fails whole batches": consumer.whole_batches,
         "bad wire between the pass and its queues": scenario.mishaps,
     }
     for what, is_asked in has_none.items():

@@ -139,6 +139,16 @@ class Worker:
     ) -> None:
         for message in messages:
             self._try(message, invocation, elapsed)
+        if invocation.failed and self.consumer.whole_batches:
+            self._fail_with_others(invocation)
+
+    def _fail_with_others(self, invocation: Invocation) -> None:
+        """Nobody knows any more which of them were done."""
+        for message in invocation.done:
+            if self._register.deliveries.tried[message["Body"]] >= self._max_receive_count:
+                self._register.letters.add(message["Body"])
+        invocation.failed += invocation.done
+        invocation.done.clear()
 
     def _try(self, message: Message, invocation: Invocation, elapsed: timedelta) -> None:
         """Deliver one message, and note what becomes of it."""

@@ -110,6 +110,29 @@ COPY = replace(
 NINE_HOURS = 9 * 60.0
 
 
+def _whole_batches(name: str, poison: int, live: float | None) -> Scenario:
+    """Nobody tells which of a batch failed: good letters fail beside poison, as often as they meet it."""
+    return Scenario(
+        name=name,
+        title=f"{poison} poison pills among 200 fail whole batches, "
+        + (f"{live:g} live a minute" if live else "no live traffic"),
+        letters=200,
+        poison=poison,
+        consumer=lambda _: Consumer(whole_batches=True),
+        traffic=LiveTraffic(per_minute=live) if live else None,
+        until=hours(80),
+        limits=Limits(poison_parked=NINE_HOURS) if live else Limits(),
+    )
+
+
+WHOLE_BATCHES = (
+    _whole_batches("27", 10, 6),
+    _whole_batches("27:many", 40, 6),
+    _whole_batches("27:live", 10, 60),
+    _whole_batches("27:quiet", 10, None),
+)
+
+
 def _pills(count: int, live: float) -> Scenario:
     return Scenario(
         name=f"24:{count}:{live:g}",
@@ -140,4 +163,4 @@ PILLS = (
     ),
 )
 
-MIXED = (*ALL_WELL_AFTER, SLOW, SPLIT, COPY, *PILLS)
+MIXED = (*ALL_WELL_AFTER, SLOW, SPLIT, COPY, *PILLS, *WHOLE_BATCHES)

@@ -80,6 +80,11 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "A message can be delivered again while its consumer still works on it",
         "Set VisibilityTimeout of orders to 1440",
     ),
+    "a consumer that fails whole batches": (
+        let_a_lambda_consume(SOURCE),
+        "A message of orders that fails takes up to 9 others with it",
+        "Set FunctionResponseTypes of event source mapping 1234 to ReportBatchItemFailures",
+    ),
     "a consumer that is off": (
         let_a_lambda_consume(SOURCE, "Disabled"),
         "The consumer of orders is switched off.",

@@ -1,5 +1,6 @@
 """Which letters go first, how many, and when: the permit's room and the rate, dealt out one by one."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -83,6 +84,15 @@ def delays(one: Admission, cases: Sequence[Case], now: datetime = NOW) -> list[f
 
 def letters(count: int, **changes: Any) -> list[Case]:
     return [waiting(f"m{number}", **changes) for number in range(count)]
+
+
+def nearly_convicted(count: int, strikes: int = 4) -> list[Case]:
+    """Suspects that have been tried for hours."""
+    cases = [returned(f"suspect {number}", 5, strikes) for number in range(count)]
+    struck = ago(hours=6, minutes=30)
+    return [
+        replace(one, entry=replace(one.entry, first_strike=struck)) for one in cases if one.entry
+    ]
 
 
 # Who goes first.
@@ -244,6 +254,35 @@ def test_a_pace_that_is_over_holds_nobody_up() -> None:
     one = admission(settings=Settings(max_rate=10), circuit=a_circuit(paced_until=ago(minutes=1)))
 
     assert delays(one, letters(3)) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("strikes", "expected"), [(0, [0, 0, 0]), (3, [0, 0, 0]), (4, [0, 20, 40])]
+)
+def test_letters_that_are_parked_if_they_fail_much_oftener_go_one_by_one(
+    strikes: int, expected: list[float]
+) -> None:
+    """Their consumer may fail all that it was given together, for one of them."""
+    assert delays(admission(), nearly_convicted(3, strikes)) == expected
+
+
+def test_over_the_rounds_of_a_pass_they_go_one_by_one_too() -> None:
+    one = admission()
+
+    first, second = delays(one, nearly_convicted(2)), delays(one, nearly_convicted(2))
+
+    assert (first, second) == ([0, 20], [40, 60])
+
+
+def test_where_there_are_more_than_sqs_can_delay_the_further_ones_go_in_between() -> None:
+    all_delays = delays(admission(), nearly_convicted(100))
+
+    assert max(all_delays) <= MAX_SQS_DELAY.total_seconds()
+    assert max(Counter(all_delays).values()) <= 3
+
+
+def test_one_that_is_tried_for_the_first_time_does_not_wait_for_them() -> None:
+    assert delays(admission(), [*nearly_convicted(2), *letters(2)]) == [0, 0, 0, 20]
 
 
 def test_a_letter_that_finds_no_second_within_sqs_longest_delay_ends_the_room() -> None:

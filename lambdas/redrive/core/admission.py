@@ -40,6 +40,12 @@ SUSPECTS_TURN = 2
 #: spread, by so much for each time that happened.
 SPREAD = timedelta(minutes=1)
 
+#: Letters that are parked if they fail much oftener come to their consumer one by one, so far apart. A Lambda function
+#: whose event source mapping does not report the failed ones of a batch fails all ten that it was given: beside poison
+#: that became suspect in the same minute, a good letter would fail each time.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
+ONE_BY_ONE = timedelta(seconds=20)
+
 
 class Admission:
     """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through.
@@ -61,6 +67,7 @@ class Admission:
         self._gate = gate or CauseGate(circuit, settings, 0.0)
         self._is_trial = permit.is_trial
         self._spread = SPREAD * circuit.flaps
+        self._nearly_convicted = 0
         self._settings = settings
         self._awaits_suspects = awaits_suspects
         self._has_met_suspects = awaits_suspects
@@ -228,15 +235,30 @@ class Admission:
         # A trial goes at once: what it is to show is how the consumer is now. So does what can't be delayed.
         can_delay = terms.longest_delay > timedelta()
         is_at_once = self._is_trial or not can_delay
-        wanted = timedelta() if is_at_once else decision.delay + self._spread * roll
+        wanted = timedelta() if is_at_once else self._spread_out(decision, terms, roll)
         slot = self._pacer.slot(wanted, now, terms.ahead) if self.room > 0 else None
         if slot is None:
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
+        self._nearly_convicted += self._is_nearly_convicted(decision)
         if not can_delay or slot == decision.delay:
             return decision
         return replace(decision, delay=slot)
+
+    def _spread_out(self, decision: Redrive, terms: Terms, roll: float) -> timedelta:
+        """The delay of a letter that may be delayed: further than its backoff where it is not to meet certain others."""
+        spread = self._spread * roll
+        if self._is_nearly_convicted(decision):
+            # Of more than there is time for, the further ones go in between.
+            spread += ONE_BY_ONE * (self._nearly_convicted + roll)
+        free = terms.longest_delay - decision.delay
+        return decision.delay + (
+            spread % free if spread > free > timedelta() else min(spread, free)
+        )
+
+    def _is_nearly_convicted(self, decision: Redrive) -> bool:
+        return 0 < decision.strikes >= self._settings.max_attempts - 1
 
 
 def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:

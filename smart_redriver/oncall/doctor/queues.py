@@ -13,6 +13,9 @@ from smart_redriver.oncall.stack.session import Session
 
 Attributes = Mapping[str, Any]
 
+#: Messages that an event source mapping hands out together, where it was not told otherwise.
+_DEFAULT_BATCH_SIZE = 10
+
 
 def check_queues(session: Session) -> Iterator[Finding]:
     """Look at source queues, DLQ, parking lot and outcome queue. Raises CallFailed."""
@@ -131,6 +134,22 @@ def judge_consumer(name: str, visibility_seconds: int, timeout_seconds: int) -> 
     )
 
 
+def judge_batches(name: str, mapping: Mapping[str, Any]) -> Finding:
+    """Whether a message that fails leaves those alone that were taken with it.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
+    """
+    size = mapping.get("BatchSize", _DEFAULT_BATCH_SIZE)
+    reports = "ReportBatchItemFailures" in mapping.get("FunctionResponseTypes", ())
+    return check(
+        reports or size == 1,
+        f"A message of {name} that fails leaves the others of its batch alone.",
+        f"A message of {name} that fails takes up to {size - 1} others with it, which are done again or die beside it.",
+        f"Set FunctionResponseTypes of event source mapping {mapping['UUID']} to ReportBatchItemFailures, and let its"
+        " function say which failed (Powertools' BatchProcessor does).",
+    )
+
+
 def _check_consumer(session: Session, source: Attributes) -> Iterator[Finding]:
     name = _name(source)
     mappings = _mappings(session, source["QueueArn"])
@@ -144,6 +163,7 @@ def _check_consumer(session: Session, source: Attributes) -> Iterator[Finding]:
                 f"The consumer of {name} is switched off.",
                 f"Enable event source mapping {mapping['UUID']}, or `redrive pause` until it is on.",
             )
+        yield judge_batches(name, mapping)
         function = mapping["FunctionArn"]
         try:
             configuration = session.aws.client("lambda").get_function_configuration(
