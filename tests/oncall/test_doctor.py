@@ -70,6 +70,11 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "orders-dlq keeps letters 3600 s, orders 1209600 s",
         "Set MessageRetentionPeriod of orders-dlq to 1209600",
     ),
+    "a source that forgets before its messages die": (
+        lambda desk: set_attributes(desk, SOURCE, MessageRetentionPeriod="60"),
+        "orders keeps a message for 60 s, and one that fails takes 90 s to go to orders-dlq",
+        "Set MessageRetentionPeriod of orders well above that.",
+    ),
     "a short retention of the parking lot": (
         lambda desk: set_attributes(desk, PARKING_LOT, MessageRetentionPeriod="3600"),
         "orders-parking-lot keeps letters for a shorter time",
@@ -221,7 +226,7 @@ def test_a_fault_of_the_last_pass_is_told_with_its_call() -> None:
 def test_the_redrive_allow_policy_has_to_name_the_source(
     policy: dict[str, Any], is_allowed: bool
 ) -> None:
-    retention = {"MessageRetentionPeriod": "1209600"}
+    retention = KEPT
     source = {
         "QueueArn": arn(SOURCE),
         "RedrivePolicy": json.dumps({"deadLetterTargetArn": arn(DLQ)}),
@@ -233,7 +238,7 @@ def test_the_redrive_allow_policy_has_to_name_the_source(
     assert bool(wrong) is not is_allowed
 
 
-KEPT = {"MessageRetentionPeriod": "1209600"}
+KEPT = {"MessageRetentionPeriod": "1209600", "VisibilityTimeout": "30"}
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,24 @@ def test_nothing_expires_and_nothing_is_lost(case: Case) -> None:
     assert set(world.deliveries.done.values()) <= {1}
 
 
+@pytest.mark.parametrize("settings", [Settings(), Settings(max_rate=0.25)], ids=["fast", "slow"])
+def test_nothing_expires_in_a_source_that_keeps_messages_for_five_minutes(
+    settings: Settings,
+) -> None:
+    """SQS delays a message for longer than that, and then there is none."""
+    world = World(seed=0, consumer=Consumer(), step=minutes(0.5))
+    world.sqs.set_queue_attributes(
+        QueueUrl=world.url(SOURCE), Attributes={"MessageRetentionPeriod": "300"}
+    )
+    world.dead_letters(120, poison=POISON)
+
+    world.run(SmartPolicy(world, settings, seed=0), until=timedelta(hours=4))
+
+    assert world.sqs.inspect.expired(SOURCE) == []
+    assert world.lost() == set()
+    assert len(world.deliveries.done) == 120 - POISON
+
+
 @EVERY_CASE
 def test_in_the_end_every_letter_is_done_or_waits_for_a_person(case: Case) -> None:
     world = play(case).world

@@ -337,6 +337,22 @@ def test_what_can_not_be_delayed_is_admitted_as_far_ahead_as_the_next_pass(
     assert (terms.longest_delay, terms.ahead) == (longest_delay, ahead)
 
 
+@pytest.mark.parametrize(
+    ("retention", "longest"),
+    [(60, 30), (300, 150), (1800, 900), (345_600, 900), (0, 900)],
+    ids=["a minute", "5 min", "half an hour", "4 days", "no queue"],
+)
+def test_no_letter_waits_in_a_queue_until_the_queue_forgets_it(
+    retention: int, longest: int
+) -> None:
+    lane = a_lane()
+    lane.facts = replace(FACTS, retention=timedelta(seconds=retention))
+
+    terms = terms_of(lane, {SOURCE_ARN: lane}, timedelta(days=14), is_flowing=True)
+
+    assert terms.longest_delay == terms.ahead == timedelta(seconds=longest)
+
+
 # What its source says at once.
 
 

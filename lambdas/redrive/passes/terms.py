@@ -15,6 +15,10 @@ FIFO_AHEAD = timedelta(minutes=1)
 DELIVERED_AHEAD = timedelta(seconds=20)
 
 
+#: A letter that waits in a queue grows older there: of what the queue keeps it for, the rest is its consumer's.
+SHARE_SPENT_WAITING = 0.5
+
+
 def terms_of(
     lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
 ) -> Terms:
@@ -26,7 +30,7 @@ def terms_of(
         is_flowing: whether a letter that stays has good hopes to go soon.
 
     """
-    is_fifo, longest_delay = lane.known_facts.is_fifo, lane.source.longest_delay
+    is_fifo, longest_delay = lane.known_facts.is_fifo, _longest_delay(lane)
     return Terms(
         destinations={arn: one.known_facts.max_message_size for arn, one in lanes.items()},
         home=lane.known_facts.arn,
@@ -38,3 +42,14 @@ def terms_of(
         longest_delay=longest_delay,
         ahead=longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
     )
+
+
+def _longest_delay(lane: Lane) -> timedelta:
+    """For how long a letter that was sent may be kept from its consumer: SQS deletes what is older than its queue keeps it.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+    """
+    retention = lane.known_facts.retention
+    if not retention:  # not of a queue
+        return lane.source.longest_delay
+    return min(lane.source.longest_delay, retention * SHARE_SPENT_WAITING)

@@ -63,6 +63,13 @@ def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
         "and can expire as it arrives.",
         f"Set MessageRetentionPeriod of {dlq_name} to 1209600, the most there is.",
     )
+    fails_in = int(source["VisibilityTimeout"]) * int(policy.get("maxReceiveCount", 0))
+    yield check(
+        kept > fails_in,
+        f"{name} keeps a message until it has failed.",
+        f"{name} keeps a message for {kept} s, and one that fails takes {fails_in} s to go to {dlq_name}: it is gone before.",
+        f"Set MessageRetentionPeriod of {name} well above that.",
+    )
 
 
 def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
