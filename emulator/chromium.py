@@ -14,7 +14,7 @@ from emulator.environments import ROOT
 #: Where `make node_modules/.ready` unpacks it.
 UNPACKED = ROOT / "node_modules" / ".chromium"
 #: A condition that has not come by then never will: a failure that says which is better than a test that hangs.
-PATIENCE_MS = 120_000
+PATIENCE_MS = 600_000
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>

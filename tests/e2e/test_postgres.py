@@ -73,7 +73,8 @@ def test_no_pass_is_refused_anything(world: World) -> None:
 
     assert passes
     assert [one["faults"] for one in passes if one["faults"]] == []
-    assert {one["outcome"] for one in passes} <= {"DONE", "IDLE", "WAITING"}
+    # On a busy machine a tick may meet the pass of the one before.
+    assert {one["outcome"] for one in passes} <= {"DONE", "IDLE", "WAITING", "LEASE_HELD"}
 
 
 def test_the_functions_sessions_are_its_roles_and_encrypted(world: World) -> None:
