@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from emulator.process import LocalAws
 
+#: How often a log is looked into, at most.
+_LOOKS = 2_000
 _STEP = 30.0
 #: Sends the moments at which it woke, and its process id, to the queue that the event names.
 _SLEEPS = """
@@ -131,9 +134,9 @@ def test_what_a_function_logs_is_to_be_read_while_it_sleeps(
     _start(functions, function)
     aws.pass_time(150)
 
-    in_its_sleep = _log(aws, function)
+    in_its_sleep = _log(aws, function, lines=2)
     aws.pass_time(200)
-    in_the_end = _log(aws, function)
+    in_the_end = _log(aws, function, lines=4)
 
     assert [words[0] for words, *_ in in_its_sleep] == ["0", "1"]
     assert all(words[1] == stream for words, stream, _ in in_its_sleep)
@@ -145,14 +148,22 @@ def test_what_a_function_logs_is_to_be_read_while_it_sleeps(
     assert "ValueError: at last" in said
 
 
-def _log(aws: LocalAws, function: str) -> list[tuple[list[str], str, float]]:
-    """The lines of a function's log as words, each with its stream and when it came."""
-    answer = aws.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{function}")
-    return [
-        (one["message"].split(), one["logStreamName"], one["timestamp"] / 1000)
-        for one in answer["events"]
-        if one["message"].strip()
-    ]
+def _log(aws: LocalAws, function: str, *, lines: int) -> list[tuple[list[str], str, float]]:
+    """So many lines of a function's log, or more, as words, each with its stream and when it came.
+
+    A function that has fallen asleep has written them; that they are read nobody waits for, as on AWS.
+    """
+    logs = aws.client("logs")
+    for _ in range(_LOOKS):
+        with suppress(logs.exceptions.ResourceNotFoundException):
+            answer = logs.filter_log_events(logGroupName=f"/aws/lambda/{function}")
+            found = [one for one in answer["events"] if one["message"].strip()]
+            if len(found) >= lines:
+                return [
+                    (one["message"].split(), one["logStreamName"], one["timestamp"] / 1000)
+                    for one in found
+                ]
+    raise AssertionError(f"no {lines} lines in the log of {function}")
 
 
 def test_a_sleep_ends_by_itself_when_nobody_moves_the_clock(

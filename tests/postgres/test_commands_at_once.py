@@ -25,22 +25,26 @@ def desk(bench, tmp_path, monkeypatch):
 @pytest.mark.parametrize("second", STANDING)
 @pytest.mark.parametrize("first", STANDING)
 def test_a_command_that_overtakes_another_leaves_each_letter_in_one_place(
-    desk, bench, first, second
+    desk, bench, first, second, tmp_path, monkeypatch
 ):
     prepare(desk, first)
-    ended = []
+    ended, kept_elsewhere = [], Counter()
+    (tmp_path / "elsewhere").mkdir()  # a file of kept letters is one command's at a time
 
     def stand_still(call):
         if call.operation == STANDING[first] and not ended:
             ended.append("begun")
-            # It waits for the lease, which ends while the first stands still.
-            ended.append(run(desk, VERBS[second][0]))
+            with monkeypatch.context() as elsewhere:
+                elsewhere.chdir(tmp_path / "elsewhere")
+                # It waits for the lease, which ends while the first stands still.
+                ended.append(run(desk, VERBS[second][0]))
+                kept_elsewhere.update(kept())
 
     assert run(desk, VERBS[first][0], Wire(stand_still))
 
     there = bench.everywhere()
     assert ended == ["begun", True]
-    assert there + (kept() - there) == Counter(LETTERS)
+    assert there + ((kept() | kept_elsewhere) - there) == Counter(LETTERS)
     assert not bench.payloads("jobs_dlq")
 
 
