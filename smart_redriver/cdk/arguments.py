@@ -1,9 +1,11 @@
 """What a construct is given, looked at before anything is made of it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 
 from redrive.errors import Fault, SettingsError
@@ -15,20 +17,47 @@ from smart_redriver.cdk.safeguards import Safeguards
 S = TypeVar("S", Settings, Safeguards, MonitoringSettings)
 
 
-def check_queues(queues: Mapping[str, sqs.IQueue]) -> None:
-    """Raise SettingsError for what is no queue of the CDK's, such as an ARN, and for one imported by what is no ARN of a queue."""
-    accepted = "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"
-    faults = []
-    for role, queue in queues.items():
-        if not hasattr(queue, "queue_arn"):
-            faults.append(Fault(setting=role, seen=queue, accepted=accepted))
-        elif not cdk.Token.is_unresolved(queue.queue_arn) and not QUEUE_ARN.fullmatch(
-            queue.queue_arn
-        ):
-            named = "the ARN of one SQS queue"
-            faults.append(Fault(setting=role, seen=queue.queue_arn, accepted=named))
+def check_lists(**given: object) -> None:
+    """Raise SettingsError for what is no list, such as one queue."""
+    faults = [
+        Fault(setting=name, seen=value, accepted="a list")
+        for name, value in given.items()
+        if isinstance(value, str) or not isinstance(value, Sequence)
+    ]
     if faults:
         raise SettingsError(faults)
+
+
+def check_resources(
+    queues: Mapping[str, sqs.IQueue],
+    tables: Mapping[str, dynamodb.ITableV2 | None],
+    keys: Mapping[str, kms.IKey | None],
+) -> None:
+    """Raise SettingsError for what is no queue, table or key of the CDK's, such as an ARN, and for a queue imported by what is no ARN of one."""
+    faults = [
+        *_without("queue_arn", queues, "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"),
+        *_without(
+            "table_arn", _given(tables), "a table: `dynamodb.TableV2.from_table_arn` makes one"
+        ),
+        *_without("key_arn", _given(keys), "a key: `kms.Key.from_key_arn` makes one of an ARN"),
+    ]
+    for role, queue in queues.items():
+        arn = getattr(queue, "queue_arn", None)
+        if arn and not cdk.Token.is_unresolved(arn) and not QUEUE_ARN.fullmatch(arn):
+            faults.append(Fault(setting=role, seen=arn, accepted="the ARN of one SQS queue"))
+    if faults:
+        raise SettingsError(faults)
+
+
+def _given(arguments: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _without(arn: str, given: Mapping[str, object], accepted: str) -> Iterator[Fault]:
+    """What has no such ARN. The CDK's interfaces can't be asked by `isinstance`."""
+    for name, value in given.items():
+        if not hasattr(value, arn):
+            yield Fault(setting=name, seen=value, accepted=accepted)
 
 
 def checked(

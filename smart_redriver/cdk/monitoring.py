@@ -1,6 +1,6 @@
 """What watches one protected queue: its alarms, its dashboard, and no metric that nobody looks at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -9,6 +9,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from redrive.aws.metrics import KEPT_VARIABLE
+from redrive.errors import Fault
 from redrive.settings import Settings
 from smart_redriver.cdk.alarms import AlarmMaker
 from smart_redriver.cdk.dashboard import QueueDashboard
@@ -19,8 +20,20 @@ from smart_redriver.cdk.topics import Topics
 from smart_redriver.cdk.warning_alarms import WarningAlarms
 from smart_redriver.cdk.watched import Watched
 
+MONITORING_ID = "Monitoring"
+
 #: Of a graph of twelve hours: finer points are not needed, with coarser ones work is not seen.
 _GRAPH_PERIOD_MINUTES = (5, 60)
+
+
+def crowded(scope: Construct) -> Iterator[Fault]:
+    """A fault where ``scope`` has the monitoring of another queue.
+
+    A name for the second would hang on which came first: swapped, each alarm would stand in the other's way.
+    """
+    if scope.node.try_find_child(MONITORING_ID):
+        accepted = 'one for each re-driver, such as `Construct(scope, "Orders")`'
+        yield Fault(setting="monitoring_scope", seen=scope.node.path, accepted=accepted)
 
 
 class QueueMonitoring(Construct):

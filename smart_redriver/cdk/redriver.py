@@ -18,11 +18,11 @@ from redrive.deployment import Deployment
 from redrive.settings import Settings
 from redrive.targets import Origin
 from smart_redriver.cdk.app_filling import filling_of
-from smart_redriver.cdk.arguments import check_queues, checked
+from smart_redriver.cdk.arguments import check_lists, check_resources, checked
 from smart_redriver.cdk.belongings import Belongings
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
 from smart_redriver.cdk.key_use import KeyUse
-from smart_redriver.cdk.monitoring import QueueMonitoring
+from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
@@ -49,7 +49,7 @@ class SmartRedriver(Construct):
     grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
     its own. All of them are FIFO queues, or none is. Without a ``parking_lot`` one is made, of their kind and encrypted as the dead-letter queue is unless
     ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
-    share theirs: the first one's ``monitoring`` says who is told. Alarms and dashboard are in ``monitoring_scope``, or else here. Raises
+    share theirs: the first one's ``monitoring`` says who is told. Alarms and dashboard are in ``monitoring_scope``, in which there are no others, or else here. Raises
     SettingsError listing all that is wrong with settings and queues. ``known_as`` begins the
     names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
     here: a table, topics or a parking lot that is given stays as it is.
@@ -86,8 +86,12 @@ class SmartRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_lists(further_sources=further_sources, target_keys=target_keys)
         sources, others = _by_role(source_queue, further_sources, dead_letter_queue, parking_lot)
-        check_queues(sources | others)
+        keys = {f"target_keys[{i}]": one for i, one in enumerate(target_keys)}
+        check_resources(
+            sources | others, {"table": table}, {"parking_lot_key": parking_lot_key, **keys}
+        )
         filling, of_targets = filling_of(
             origin, targets, private_hosts, sources, others, target_keys
         )
@@ -103,6 +107,7 @@ class SmartRedriver(Construct):
                 *take(self, dead_letter_queue, filling),
                 *unheard(self, monitoring, topics),
                 *without_key(self, table, safeguards),
+                *crowded(monitoring_scope or self),
             ],
             topics=(topics, Topics),
         )
@@ -166,7 +171,7 @@ class SmartRedriver(Construct):
     ) -> None:
         QueueMonitoring(
             scope,
-            "Monitoring",
+            MONITORING_ID,
             watched=watched,
             dead_letter_queue=self.dead_letter_queue,
             parking_lot=self.parking_lot,

@@ -10,6 +10,7 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
+from constructs import Construct
 
 from redrive.errors import SettingsError
 from smart_redriver.cdk import Settings, SmartRedriver
@@ -147,6 +148,43 @@ def test_a_further_source_is_another_one(stack):
     faults = faults_of(stack, further_sources=[imported(stack, name) for name in ("a", "orders")])
 
     assert faults == {"further_sources[1]": "another queue than source_queue"}
+
+
+@pytest.mark.parametrize(
+    ("argument", "given", "expected"),
+    [
+        ("source_queue", "arn:aws:sqs:eu-west-1:111122223333:orders", "a queue: `sqs.Queue"),
+        ("dead_letter_queue", None, "a queue: `sqs.Queue"),
+        ("table", "redriver-state", "a table: `dynamodb.TableV2"),
+        ("parking_lot_key", "arn:aws:kms:eu-west-1:111122223333:key/1", "a key: `kms.Key"),
+        ("further_sources", "arn:aws:sqs:eu-west-1:111122223333:mails", "a list"),
+        ("target_keys", 3, "a list"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(stack, argument, given, expected):
+    faults = faults_of(stack, **{argument: given})
+
+    assert list(faults) == [argument]
+    assert faults[argument].startswith(expected)
+
+
+def test_a_queue_is_no_list_of_sources(stack):
+    assert faults_of(stack, further_sources=imported(stack, "mails")) == {
+        "further_sources": "a list"
+    }
+
+
+def test_two_redrivers_have_no_scope_of_monitoring_in_common(stack):
+    alarms = Construct(stack, "Alarms")
+    SmartRedriver(
+        stack,
+        "Mails",
+        source_queue=imported(stack, "mails"),
+        dead_letter_queue=imported(stack, "mails-dlq"),
+        monitoring_scope=alarms,
+    )
+
+    assert list(faults_of(stack, monitoring_scope=alarms)) == ["monitoring_scope"]
 
 
 LIKE_A_FIFO_SOURCE = "a FIFO queue, as source_queue is (order is kept from end to end)"
