@@ -1,5 +1,6 @@
 """How circuits and ledger entries are written in the state table: names and times."""
 
+import json
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_type_hints
@@ -19,10 +20,11 @@ from redrive.aws.items import (
     lease_key,
     message_key,
 )
-from redrive.core.batch import Judged, Verdict
+from redrive.core.batch import JUDGED_KEPT, CauseCount, Heard, Judged, Verdict
 from redrive.core.circuit import Circuit, State
 from redrive.core.ledger import Entry, Status
-from tests.unit.examples import NOW, a_batch, a_circuit, a_trail, ago, an_entry
+from redrive.core.permit import MOST_PENDING
+from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_trail, ago, an_entry
 
 INSTANTS = st.datetimes(
     min_value=datetime(2020, 1, 1),  # noqa: DTZ001 - Hypothesis adds the zone
@@ -150,3 +152,14 @@ def test_an_entry_is_kept_under_the_attributes_that_tables_in_use_have() -> None
     item = entry_to_item(an_entry(counted_batch=6), NOW)
 
     assert item["SettledBatch"] == {"N": "6"}
+
+
+def test_a_circuit_with_all_that_it_may_hold_fits_into_an_item() -> None:
+    heard = Heard(failed=1, tries=3, causes=(CauseCount(cause="f" * 16, letters=1),))
+    circuit = a_circuit(
+        pending=tuple(a_batch(id=i, last_try_at=NOW, heard=heard) for i in range(MOST_PENDING)),
+        judged=(a_judged(),) * JUDGED_KEPT,
+    )
+
+    # In JSON it is longer than by DynamoDB's count.
+    assert len(json.dumps(circuit_to_item(circuit))) < 400_000

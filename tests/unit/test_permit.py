@@ -13,7 +13,15 @@ from redrive.core.breaker import new_circuit, register_batch
 from redrive.core.by_hand import order
 from redrive.core.circuit import Orders, State
 from redrive.core.evidence import LiveOutcome
-from redrive.core.permit import DOUBT, FRESH, allow, cool_down, cools_until, has_cooled_down
+from redrive.core.permit import (
+    DOUBT,
+    FRESH,
+    MOST_PENDING,
+    allow,
+    cool_down,
+    cools_until,
+    has_cooled_down,
+)
 from redrive.settings import Settings
 from tests.unit.circuits import SETTINGS, failing, succeeding
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead
@@ -45,6 +53,16 @@ def test_a_closed_circuit_permits_what_is_free_of_its_window(
     permit = allow(a_circuit(window=window, pending=pending), SETTINGS, NOW)
 
     assert (permit.limit, permit.is_trial) == (limit, False)
+
+
+def test_more_batches_than_the_circuits_item_has_room_for_are_never_out() -> None:
+    settings = replace(SETTINGS, max_window=50_000)
+    trickle = tuple(a_batch(id=i, size=1) for i in range(MOST_PENDING))
+    circuit = a_circuit(window=50_000, pending=trickle)
+    one_less = replace(circuit, pending=trickle[1:])
+
+    assert allow(circuit, settings, NOW).limit == 0
+    assert allow(one_less, settings, NOW).limit > 0
 
 
 def test_several_batches_share_one_window() -> None:

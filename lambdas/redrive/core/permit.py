@@ -21,6 +21,11 @@ DOUBT = timedelta(minutes=5)
 TRUSTED_SHARE = 0.6
 LATE_SHARE = 4
 
+#: Batches that may be out at a time, however few letters each has: they are in the circuit's item, 300 bytes each, and
+#: an item has 400 KB at most. Of a trickle whose verdicts take a day, a batch goes each minute.
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MOST_PENDING = 500
+
 #: So many full batches in a row that failed right after a success show that the consumer is up and down.
 FLAPS_THAT_SHOW = 2
 
@@ -149,6 +154,8 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     A consumer that flaps lets a window that just grew run into its next bad phase. A probe meets that phase
     with one letter instead.
     """
+    if len(circuit.pending) >= MOST_PENDING:
+        return Permit(limit=0, reason=f"{MOST_PENDING} batches await a verdict")
     window = min(circuit.window, settings.max_window)
     if not is_likely_up(circuit, now):
         window = max(settings.canary_size, window // LATE_SHARE)
