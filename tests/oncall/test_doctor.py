@@ -70,6 +70,11 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "orders-dlq keeps letters 3600 s, orders 1209600 s",
         "Set MessageRetentionPeriod of orders-dlq to 1209600",
     ),
+    "a retention that passes can't keep up with": (
+        lambda desk: set_attributes(desk, DLQ, MessageRetentionPeriod="600"),
+        "orders-dlq keeps letters 600 s: a letter can expire between two passes",
+        "Set MessageRetentionPeriod of orders-dlq to 1209600",
+    ),
     "a source that forgets before its messages die": (
         lambda desk: set_attributes(desk, SOURCE, MessageRetentionPeriod="60"),
         "orders keeps a message for 60 s, and one that fails takes 90 s to go to orders-dlq",

@@ -16,6 +16,10 @@ Attributes = Mapping[str, Any]
 #: Messages that an event source mapping hands out together, where it was not told otherwise.
 _DEFAULT_BATCH_SIZE = 10
 
+#: For how long a DLQ has to keep letters, in seconds: a letter is saved in the last eighth of it, by a pass that comes
+#: each minute and may take four.
+_LEAST_KEPT = 3_600
+
 
 def check_queues(session: Session) -> Iterator[Finding]:
     """Look at source queues, DLQ, parking lot and outcome queue. Raises CallFailed."""
@@ -84,8 +88,15 @@ def judge_dead_letters(dlq: Attributes, lot: Attributes) -> Iterator[Finding]:
         f"{name} has a DLQ of its own: each receive of the re-driver counts, and takes letters away.",
         f"Remove RedrivePolicy from {name}.",
     )
+    kept = int(dlq["MessageRetentionPeriod"])
     yield check(
-        int(lot["MessageRetentionPeriod"]) >= int(dlq["MessageRetentionPeriod"]),
+        kept >= _LEAST_KEPT,
+        f"{name} keeps letters long enough for passes to save them.",
+        f"{name} keeps letters {kept} s: a letter can expire between two passes.",
+        f"Set MessageRetentionPeriod of {name} to 1209600, the most there is.",
+    )
+    yield check(
+        int(lot["MessageRetentionPeriod"]) >= kept,
         f"{lot_name} keeps letters as long as {name}, or longer.",
         f"{lot_name} keeps letters for a shorter time than {name}.",
         f"Set MessageRetentionPeriod of {lot_name} to 1209600, the most there is.",
