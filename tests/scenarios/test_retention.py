@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache
+from functools import lru_cache
 
 import pytest
 
@@ -20,6 +20,7 @@ from redrive.settings import Mode, Settings
 from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, World, minutes
+from tests.scenarios.runs import SCENARIOS_KEPT
 
 DAY = timedelta(days=1)
 OUTAGE, WATCHED = 20 * DAY, 42 * DAY
@@ -88,7 +89,7 @@ class Run:
         return timedelta(seconds=min(seconds for seconds in told if seconds is not None))
 
 
-@cache
+@lru_cache(maxsize=SCENARIOS_KEPT)
 def play(case: Case) -> Run:
     world = World(seed=case.seed, consumer=Consumer(health=down_until(OUTAGE)), step=minutes(2.5))
     world.sqs.set_queue_attributes(
