@@ -29,7 +29,9 @@ VARIABLE = "DATABASE"
 
 _HOST = re.compile(r"[A-Za-z0-9_./-]{1,255}")
 _NAME = re.compile(r"[^\x00-\x1f]{1,128}")
-_SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:\S{1,512}")
+_SECRET = re.compile(
+    r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[\w/+=.@-]{1,512}", re.ASCII
+)
 
 #: Tables by their roles, as `JobsDatabase` calls them.
 _TABLES = ("jobs", "dead_letters", "parked", "held", "redriven")

@@ -254,3 +254,9 @@ def test_what_it_can_not_be_made_of_is_named(given, said):
         synthesized(**given)
 
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("secret", ["*", "db-?", "db-x x"])
+def test_a_secret_that_stands_for_several_is_refused(secret):
+    with pytest.raises(SettingsError, match="the ARN of a secret"):
+        database(secret=SECRET.removesuffix("db-x") + secret)

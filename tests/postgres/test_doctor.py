@@ -77,6 +77,18 @@ def test_a_prepared_database_is_well(bench):
             True,
         ),
         (
+            "alter table jobs_dlq alter failed_at drop default, alter failed_at type bigint using 1",
+            "types of jobs_dlq",
+            "failed_at is bigint, and not timestamp with time zone",
+            True,
+        ),
+        (
+            "alter table jobs alter attempts drop default, alter attempts type boolean using false",
+            "types of jobs",
+            "attempts is boolean, and not smallint or integer or bigint or numeric",
+            True,
+        ),
+        (
             "alter table jobs_dlq alter error_msg type jsonb using null",
             "usual types of jobs_dlq",
             "error_msg is jsonb, and not text",

@@ -196,6 +196,42 @@ def test_a_race_of_inserts_for_one_key_is_no_delete(live):
     assert live.account().deleted == 1
 
 
+PARTITIONED_DLQ = """
+drop table jobs_dlq cascade;
+create table jobs_dlq (
+  id bigserial, original_id bigint, payload jsonb not null, attempts int, error_class text, error_msg text,
+  stacktrace text, failed_by text, failed_at timestamptz not null default now(), primary key (id, failed_at)
+) partition by range (failed_at);
+create table jobs_dlq_all partition of jobs_dlq default;
+create index on jobs_dlq (original_id);
+grant select, delete, update (id) on jobs_dlq to smart_redriver;
+"""
+CHILD = "create table jobs_dlq_more () inherits (jobs_dlq)"
+
+
+@pytest.mark.parametrize("ddl", [PARTITIONED_DLQ, CHILD], ids=["partitioned", "inherited"])
+def test_deaths_that_partitions_count_by_themselves_are_no_successes(bench, ddl):
+    bench.owner.execute(ddl)
+    live = Live(bench)
+    for _ in range(3):
+        jobs = live.add(20)
+        live.lock(jobs)
+        live.die(jobs)
+        live.look()
+
+    assert live.books() == Books() or live.account().deleted == 0
+    assert live.outcome is not LiveOutcome.SUCCEEDS
+
+
+def test_jobs_of_a_truncated_table_have_not_succeeded(live):
+    live.add(1_000, after_minutes=600)
+    live.look()
+    live.owner.execute("truncate jobs")
+
+    assert live.books() == Books() or live.account().deleted == 0
+    assert live.outcome is not LiveOutcome.SUCCEEDS
+
+
 def test_what_was_counted_before_a_reset_is_not_counted_on(live):
     live.work(50)
     live.look()

@@ -45,6 +45,14 @@ def test_the_migration_is_printed(capsys):
     assert "create index concurrently" in printed
 
 
+def test_the_index_is_made_once_however_often_it_is_asked_for(fresh):
+    migrate(fresh)
+    fresh.owner.execute(migration.migration_of(fresh.place).index)
+
+    indexes = fresh.rows("select indexname from pg_indexes where tablename = 'jobs_dlq' order by 1")
+    assert indexes == [("jobs_dlq_original_id_idx",), ("jobs_dlq_pkey",)]
+
+
 @pytest.mark.parametrize("argv", [[], ["{}"], ["{}", "{}"]])
 def test_who_asks_for_a_migration_of_nothing_is_told_so(argv, capsys):
     assert migration.main(argv) == 2

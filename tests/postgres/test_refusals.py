@@ -4,9 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from fakes.faults import Wire
 from redrive.core.circuit import State
 from redrive.core.report import Outcome
+from redrive.errors import DatabaseLost
 from redrive.postgres.batches import Batches
+from redrive.postgres.database import LOST
 from redrive.postgres.dead_letters import DeadLetters
 from redrive.postgres.letters import Handle
 from redrive.postgres.migration import ROLE
@@ -244,6 +247,24 @@ def test_what_a_table_took_before_does_not_speak_for_it_for_long(bench):
 
     assert (report.redriven, report.outcome) == (0, Outcome.REFUSED)
     assert known_of(bench, "dlq-2", "dlq-3") == {}
+
+
+def test_a_connection_that_is_lost_while_others_are_tried_is_nobodys_fault(bench):
+    bench.die({"amount": -1}, *[{"amount": 1}] * 6)
+    bench.owner.execute("alter table jobs add check ((payload ->> 'amount')::int > 0)")
+
+    def lose(call):
+        if call.operation == "FindOthers":
+            raise DatabaseLost(call.operation, LOST)
+
+    source = JobsSource(bench.open(Wire(lose)), QUEUE, bench.clock.now)
+    letters = DeadLetters(bench.database, bench.clock.now).receive(10, hidden_for=timedelta(1))
+
+    sent = source.deliver(bench.outgoing([one for one in letters if one.message_id == "dlq-1"]))
+
+    assert (sent.bounced, sent.new_ids) == ({}, {})
+    (fault,) = sent.faults
+    assert (fault.code, fault.is_transient) == (LOST, True)
 
 
 def test_a_pass_goes_on_past_a_letter_that_is_refused(bench):

@@ -303,3 +303,67 @@ def test_letters_of_the_largest_numbers_are_found_by_them(desk, bench):
 
     assert (parked.code, beyond.code, sent.code) == (0, 1, 0)
     assert (bench.payloads("jobs_parked"), bench.payloads("jobs")) == (["a"], ["b"])
+
+
+@pytest.mark.parametrize("table", ["jobs_dlq", "jobs_parked"])
+def test_what_somebody_changes_between_the_file_and_the_delete_stays_as_it_is_now(
+    desk, bench, table
+):
+    bench.die("old", "other")
+    if table == "jobs_parked":
+        desk("park", "--all", "--yes")
+    of = ["--from-dlq"] if table == "jobs_dlq" else []
+
+    def change(call):
+        if call.operation == "DeleteLetters":
+            bench.owner.execute(f"update {table} set payload = '\"new\"' where id = 1")
+
+    ran = desk(
+        "delete", "--all", *of, "--export", "kept.jsonl", "--json", answer="2", script=change
+    )
+
+    assert (ran.code, ran.json["failed"]) == (3, {"DeleteLetters: ChangedMeanwhile": 1})
+    assert bench.rows(f"select id, payload #>> '{{}}' from {table}") == [(1, "new")]
+
+
+def test_a_text_of_json_is_put_back_to_the_letter(desk, bench):
+    """Signatures are of texts: of spaces, of order, of keys that are there twice."""
+    text = '{"b": 1.0,  "a":1, "a":2, "sig": 1e2}'
+    for one in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f"alter table {one} alter column payload type json")
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, failed_at) values (%s::json, now())", (text,)
+    )
+
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    desk("undo", "kept.jsonl", "--yes")
+
+    assert bench.rows("select payload::text from jobs_parked") == [(text,)]
+
+
+def test_a_float_is_put_back_to_the_last_digit_whatever_the_database_prints(desk, bench):
+    bench.owner.execute(f"alter database {bench.name} set extra_float_digits = 0")
+    for one in ("jobs_dlq", "jobs_parked"):
+        bench.owner.execute(f"alter table {one} add column score float8")
+    bench.owner.execute(
+        "insert into jobs_dlq (payload, score, failed_at) values ('1', 0.1::float8 + 0.2::float8, now())"
+    )
+
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+    desk("undo", "kept.jsonl", "--yes")
+
+    assert bench.rows("select score = 0.1::float8 + 0.2::float8 from jobs_parked") == [(True,)]
+
+
+def test_of_a_returned_letter_that_is_deleted_nothing_is_left(desk, bench):
+    bench.die("a")
+    bench.run_pass(base_delay_seconds=0)
+    bench.work(lambda _: "Boom")
+    bench.clock.advance(60)
+    bench.run_pass(mode=Mode.PAUSED)  # it hears what became of the letter, and leaves it there
+    known = bench.rows("select count(*) from jobs_redriven where returned_as is not null")
+
+    desk("delete", "--all", "--from-dlq", "--export", "kept.jsonl", answer="1")
+
+    assert known == [(1,)]
+    assert bench.rows("select count(*) from jobs_redriven") == [(0,)]

@@ -14,7 +14,14 @@ _NUMBERS = (*_WHOLE, "numeric")
 #: A time without a zone is written and read in the session's, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
 #: What columns have to be, by their default names: statements compare them with such values, and write them.
-_NEEDED = {"id": _NUMBERS, "original_id": _NUMBERS, "run_after": _TIMES, "created_at": _TIMES}
+_NEEDED = {
+    "id": _NUMBERS,
+    "original_id": _NUMBERS,
+    "attempts": (*_NUMBERS, "text", "character varying"),
+    "run_after": _TIMES,
+    "created_at": _TIMES,
+    "failed_at": (*_TIMES, "date"),
+}
 #: What they are meant to be; of other types they are read as well as can be.
 _MEANT = {
     "id": _WHOLE,

@@ -17,6 +17,16 @@ from redrive.postgres.database import Connection, Database
 #: A server that does not answer must not eat the pass.
 CONNECT_TIMEOUT_SECONDS = 5
 
+#: Nor one that is gone without a word, as after a failover: the kernel would ask for hours. A statement that takes its time
+#: is not meant, a server that is there answers for it.
+#: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-KEEPALIVES
+_GONE_AFTER = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,  # ms
+}
+
 #: What a person's environment or service file would say otherwise. With a Kerberos ticket libpq would take its encryption
 #: for TLS, and verify nobody; options may lead to tables of another schema.
 #: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-GSSENCMODE
@@ -61,7 +71,8 @@ class Connector:
 
     def _open(self, credentials: dict[str, str]) -> Connection:
         place = self._place
-        parameters: dict[str, Any] = {"sslmode": place.sslmode, **_NOT_FROM_OUTSIDE, **credentials}
+        parameters: dict[str, Any] = {"sslmode": place.sslmode, **_NOT_FROM_OUTSIDE, **_GONE_AFTER}
+        parameters |= credentials
         if place.sslmode != "disable":
             parameters["sslrootcert"] = authorities_of(place)
         return psycopg.connect(

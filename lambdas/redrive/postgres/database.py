@@ -26,10 +26,10 @@ STATEMENT_TIMEOUT: LiteralString = "30s"
 LOCK_TIMEOUT: LiteralString = "2s"
 
 #: Row level security is told as an error: rows that it hides from us would look as if they had gone, and so succeeded.
-#: Times and texts come in the form that is read here, whatever the role or the database is set to.
+#: Times, texts and numbers come whole and in the form that is read here, whatever the role or the database is set to.
 _SETTINGS: LiteralString = (
     f"set statement_timeout = '{STATEMENT_TIMEOUT}'; set lock_timeout = '{LOCK_TIMEOUT}';"
-    " set row_security = off; set datestyle = 'ISO'; set client_encoding = 'UTF8'"
+    " set row_security = off; set datestyle = 'ISO'; set client_encoding = 'UTF8'; set extra_float_digits = 3"
 )
 
 #: The connection is gone, and with it the answer; and there was none.

@@ -43,6 +43,7 @@ _SEQUENCE = sql.SQL(
     "select s is not null and has_sequence_privilege(s, 'USAGE, UPDATE') from pg_get_serial_sequence(%(table)s, %(column)s) s"
 )
 _MAY_WRITE = sql.SQL("select current_setting('transaction_read_only') = 'off'")
+_HAS_CHARACTERS = sql.SQL("select current_setting('server_encoding') <> 'SQL_ASCII'")
 _TLS = sql.SQL("select ssl from pg_stat_ssl where pid = pg_backend_pid()")
 
 
@@ -67,6 +68,7 @@ def examine(database: Database) -> list[Finding]:
         _may_write(database),
         *_rights(database),
         *check_tables(database),
+        _has_characters(database),
         _tls(database),
     ]
 
@@ -151,6 +153,16 @@ def _may_write(database: Database) -> Finding:
         is_well=_ask(database, _MAY_WRITE),
         advice="the server is a replica, or the role or the database has `default_transaction_read_only`: name the primary, "
         "or set it off for the role",
+    )
+
+
+def _has_characters(database: Database) -> Finding:
+    return Finding(
+        what="an encoding of characters",
+        is_well=_ask(database, _HAS_CHARACTERS),
+        advice="SQL_ASCII takes any bytes: one in an error that is no UTF-8 ends each pass that reads it"
+        " (CharacterNotInRepertoire); see that workers write UTF-8",
+        is_needed=False,
     )
 
 

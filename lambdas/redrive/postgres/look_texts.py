@@ -10,16 +10,18 @@ from typing import LiteralString
 from redrive.postgres.texts import as_read
 
 #: -> what was kept of the look before (null, null where there was none), the highest number of a job of ours, and
-#: Postgres's counters of both tables, see `counters.Counters`. A race of two inserts for one unique key that is not the id counts as a delete: then nothing is
-#: to be read from them.
+#: Postgres's counters of both tables, see `counters.Counters`. Nothing is to be read from them where a race of two inserts for one unique key that is
+#: not the id counts as a delete, nor where rows may go into partitions, which have counters of their own: deaths would be missing, and look like successes.
+#: A table that is truncated gets another file, and its rows were not deleted one by one.
 _READ_LOOK = """
 select l.at, l.state, (select max(r.job_id) from {redriven} r),
        concat_ws(' ', pg_postmaster_start_time(), (select stats_reset from pg_stat_bgwriter),
-                 (select stats_reset from pg_stat_database where datname = current_database()), o.jobs, o.dead),
+                 (select stats_reset from pg_stat_database where datname = current_database()), o.jobs, o.dead, pg_relation_filenode(o.jobs)),
        pg_stat_get_mod_since_analyze(o.jobs), pg_stat_get_tuples_inserted(o.jobs), pg_stat_get_tuples_updated(o.jobs),
        pg_stat_get_live_tuples(o.jobs), pg_stat_get_analyze_count(o.jobs) + pg_stat_get_autoanalyze_count(o.jobs),
        pg_stat_get_vacuum_count(o.jobs) + pg_stat_get_autovacuum_count(o.jobs), pg_stat_get_tuples_inserted(o.dead),
-       not exists (select 1 from pg_index i where i.indrelid = o.jobs and (i.indisunique or i.indisexclusion)
+       not exists (select 1 from pg_inherits h where h.inhparent in (o.jobs, o.dead))
+       and not exists (select 1 from pg_index i where i.indrelid = o.jobs and (i.indisunique or i.indisexclusion)
                    and (i.indnkeyatts > 1 or i.indkey[0] <> (select a.attnum from pg_attribute a where a.attrelid = o.jobs
                                                                                                and a.attname = {j_id_text})))
 from (select {jobs_text}::regclass::oid as jobs, {dead_text}::regclass::oid as dead) o left join {looks} l on true

@@ -110,8 +110,8 @@ grant rds_iam to {role};
 _INDEX = """\
 -- Advice, for your own table: by this a returned job is found at once, however many letters there are. Building it
 -- locks out nobody; it can't be run within a transaction, nor on a partitioned table: there build it so on each partition
--- first, and then without "concurrently" on the whole.
-create index concurrently on {dead} ({d_original_id});
+-- first, and then without "concurrently" on the whole. One of this name that is there is left as it is.
+create index concurrently if not exists {returns} on {dead} ({d_original_id});
 """
 
 
@@ -136,6 +136,7 @@ def migration_of(database: JobsDatabase) -> Migration:
     names |= {
         "role": sql.Identifier(role),
         "role_text": sql.Literal(role),
+        "returns": sql.Identifier(_index_name(database)),
         "j_id_named": sql.Literal(f"{database.jobs}.{database.column('jobs.id')}"),
         "regclasses": sql.SQL(", ").join(sql.SQL("{}::regclass").format(one) for one in tables),
     }
@@ -145,6 +146,12 @@ def migration_of(database: JobsDatabase) -> Migration:
         grants=composed(_GRANTS + (_IAM if by_iam else ""), names).as_string(),
         index=composed(_INDEX, names).as_string(),
     )
+
+
+def _index_name(database: JobsDatabase) -> str:
+    """As Postgres itself would call it, so that one that was made without a name is found."""
+    table = database.dead_letters.rpartition(".")[2]
+    return f"{table}_{database.column('jobs_dlq.original_id')}_idx"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

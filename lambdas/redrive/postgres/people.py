@@ -19,7 +19,7 @@ from redrive.postgres.halves import by_halves
 from redrive.postgres.letters import Handle, job_id
 from redrive.postgres.pages import Pages
 from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.restoring import ROW, Rows
+from redrive.postgres.restoring import ROW, Rows, content_of
 
 #: What a person agrees to is counted, and not estimated.
 _COUNTED = 1 << 40
@@ -54,9 +54,11 @@ class PeoplesLetters(DeadLetters):
         return by_halves(list(letters), self._with_rows)
 
     def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Delete letters; what comes back is still there."""
+        """Delete letters that are as they were kept; what comes back is still there."""
         gone, refused = by_halves(list(letters), self._remove)
-        return refused + self.delete(gone)
+        left = {fault.key: fault for fault in self.delete(gone)}
+        changed = self._changed([one for one in gone if one.message_id in left])
+        return refused + [changed.get(key, fault) for key, fault in left.items()]
 
     def _with_rows(self, letters: Sequence[Letter]) -> list[Letter]:
         by_row = {Handle.of(one).row: one for one in letters}
@@ -64,11 +66,24 @@ class PeoplesLetters(DeadLetters):
         return [_with_row(by_row[row], content) for row, content in kept.items()]
 
     def _remove(self, letters: Sequence[Letter]) -> list[Letter]:
-        known = self._database.statements
-        statement = known.delete_parked if self._is_parked else known.delete_dead
-        rows = [Handle.of(one).row for one in letters]
-        self._database.run("DeleteLetters", statement, {"rows": rows})
+        contents = {Handle.of(one).row: content_of(one) or "" for one in letters}
+        self._rows.delete(contents, is_parked=self._is_parked)
         return list(letters)
+
+    def _changed(self, letters: Sequence[Letter]) -> dict[str, EntryFault]:
+        """By id, those that are there and not as they were kept."""
+        kept = {one.message_id: content_of(one) for one in letters}
+        as_it_is, _ = self.keep(letters) if letters else ([], [])
+        return {
+            one.message_id: EntryFault(
+                call="DeleteLetters",
+                key=one.message_id,
+                code="ChangedMeanwhile",
+                detail="somebody has changed its row since it was read; it is left as it is now",
+            )
+            for one in as_it_is
+            if content_of(one) != kept[one.message_id]
+        }
 
     def _make_pages(self) -> Pages:
         known, table = self._database.statements, "parked" if self._is_parked else "dead"

@@ -9,7 +9,7 @@ from redrive.core.letter import Trail
 from redrive.core.outgoing import Outgoing, Sent
 from redrive.core.pacing import MAX_SQS_DELAY
 from redrive.core.queue_facts import QueueFacts
-from redrive.errors import EntryFault
+from redrive.errors import DatabaseLost, EntryFault
 from redrive.postgres.batches import Batches, by_table
 from redrive.postgres.database import Database
 from redrive.postgres.dead_letters import COUNTED, LARGEST
@@ -77,14 +77,23 @@ class JobsSource:
         return True
 
     def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:
-        """What it means for letters that they were refused: whether that was their own fault, others tell."""
+        """What it means for letters that they were refused: whether that was their own fault, others tell.
+
+        Where these can't be asked, the next pass tries again.
+        """
         sent, now = Sent(), self._clock()
         if batches.sent.new_ids:
             self._took_some_at = now
         has_taken_some = self._took_some_at is not None and now - self._took_some_at < _LATELY
-        is_theirs = bool(batches.refused) and (
-            has_taken_some or takes_another(self._database, some, now, lambda: batches.is_over)
-        )
+        try:
+            is_theirs = bool(batches.refused) and (
+                has_taken_some or takes_another(self._database, some, now, lambda: batches.is_over)
+            )
+        except DatabaseLost as lost:
+            sent.faults += [
+                EntryFault.of(lost, one.letter.message_id) for one, _ in batches.refused
+            ]
+            return sent
         for one, why in batches.refused:
             if is_theirs:
                 sent.bounced[one.letter.message_id] = why.answer

@@ -258,7 +258,7 @@ left join lateral (
   from {dead} d where j.{j_id} is null and d.{d_original_id} = r.job_id order by d.{d_id} limit 1
 ) d on true
 where r.settled_at is null and r.job_id > %(after)s
-  and (j.{j_id} is null or j.{j_locked_at} is null and j.{j_attempts} > r.tries_told)
+  and (j.{j_id} is null or j.{j_locked_at} is null and <tries of the job> > r.tries_told)
 order by r.job_id
 limit %(limit)s
 """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from redrive.core.outgoing import Outgoing
-from redrive.errors import CallFailed
+from redrive.errors import CallFailed, DatabaseLost
 from redrive.postgres.database import Database
 from redrive.postgres.letters import Handle
 from redrive.postgres.pages import turn_of
@@ -25,6 +25,7 @@ def takes_another(
     """Whether anything would go in that is none of these, all of one table. Of what is tried, nothing stays.
 
     Ten letters are tried at the most, from all over their table, others each time, and none once `is_over` says so.
+    Raises DatabaseLost, where nobody can tell.
     """
     handles = [Handle.of(one.letter) for one in refused]
     is_parked, known = handles[0].is_parked, database.statements
@@ -37,6 +38,8 @@ def takes_another(
         return any(
             not is_over() and _would_go(database, row, now, is_parked=is_parked) for (row,) in rows
         )
+    except DatabaseLost:
+        raise
     except CallFailed:
         return False
 
