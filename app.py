@@ -5,7 +5,7 @@ import sys
 import aws_cdk as cdk
 
 from smart_redriver.cdk import BundlingError
-from stacks.homes import make_stacks, read_homes
+from stacks.accounts import make_stacks, read_homes
 from stacks.nag import add_checks
 from stacks.settings import SettingsError
 

@@ -54,6 +54,7 @@ class Alarms:
         self._statistic = _statistics(record)
         self._metric = _of_type(resources, "AWS::CloudWatch::Alarm")
         self._composite = _of_type(resources, "AWS::CloudWatch::CompositeAlarm")
+        self._of_name = {one["AlarmName"]: logical_id for logical_id, one in self._metric.items()}
         self.states = dict.fromkeys((*self._metric, *self._composite), NO_DATA)
         self.told: list[tuple[float, str, str, str]] = []
         self._known = dict.fromkeys(self.states, OK)
@@ -77,10 +78,10 @@ class Alarms:
             yield now
 
     def _of_rule(self, rule: str) -> str:
-        named = {name: state == ALARM for name, state in self.states.items()}
+        named = {name: self.states[one] == ALARM for name, one in self._of_name.items()}
         # Only ALARM("...") and OR are in use; anything else is refused here.
         children = re.findall(r'ALARM\("([^"]+)"\)', rule)
-        if rule != "(" + " OR ".join(f'ALARM("{child}")' for child in children) + ")":
+        if rule != " OR ".join(f'ALARM("{child}")' for child in children):
             raise ValueError(f"not a rule of alarms joined by OR: {rule}")
         return ALARM if any(named[child] for child in children) else OK
 

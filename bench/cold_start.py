@@ -12,14 +12,14 @@ from statistics import median
 from bench.request import Request
 from bench.results import Results, Table
 from fakes.stand_in import DEPLOYMENT
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
 
 LAMBDAS = Path(__file__).resolve().parents[1] / "lambdas"
 
 STEPS = {
     "boto3": "import boto3",
-    "and the re-driver's modules": "import boto3; import redrive.passes.redrive_pass, redrive.wiring, "
-    "redrive.aws.clients, redrive.aws.metrics, redrive.environment",
+    "and the re-driver's modules": "import boto3; import smart_redriver.engine.passes.redrive_pass, smart_redriver.engine.wiring, "
+    "smart_redriver.engine.aws.clients, smart_redriver.engine.aws.metrics, smart_redriver.engine.config.deployment",
     "and two clients: all of the handler": "import redrive.handler",
     "boto3 and the two clients alone": "import boto3; boto3.client('sqs'); boto3.client('dynamodb')",
 }

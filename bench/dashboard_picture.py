@@ -41,7 +41,7 @@ _Line = tuple[str, list[tuple[float, float | None]], bool]
 
 def draw(path: Path) -> None:
     """Play scenario 3 and draw the dashboard into this file."""
-    resources = of_cloudwatch(synthesize())
+    resources = of_cloudwatch(synthesize(alarms="all"))
     world = LONG_OUTAGE.world(0)
     policy = SmartPolicy(world, seed=0)
     LONG_OUTAGE.play(world, policy)

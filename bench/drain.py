@@ -10,12 +10,12 @@ from typing import Any
 
 from bench.request import Request
 from bench.results import Results, Table
-from redrive.core import breaker, by_hand
-from redrive.core.circuit import Orders
-from redrive.settings import Settings
 from simulator.consumers import Consumer
 from simulator.smart_policy import SmartPolicy
 from simulator.world import World
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model import breaker, by_hand
+from smart_redriver.engine.model.circuit import Orders
 
 LETTERS = 1_000_000
 LETTERS_WHEN_QUICK = 20_000

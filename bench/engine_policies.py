@@ -13,16 +13,16 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from fakes.stand_in import BODY, DEPLOYMENT, DLQ, SOURCE, URL, StandIn
-from redrive.aws import clients
-from redrive.aws.state_table import StateStore
-from redrive.core import breaker
-from redrive.core.report import Report
-from redrive.deployment import Deployment
-from redrive.passes.ports import Journal
-from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Settings
-from redrive.wiring import make_tools
 from simulator.rivals import EventSource, PublishedPattern
+from smart_redriver.engine.aws import clients
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model import breaker
+from smart_redriver.engine.passes.ports import Journal
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.wiring import Queues, make_tools
 
 #: The log's own work, write calls included; what Lambda does with the lines is not the function's time.
 _NOWHERE = open(os.devnull, "w")  # noqa: PTH123, SIM115 - a device, for good
@@ -72,10 +72,13 @@ class OurPass:
     def run(self, *, journal: Journal, workers: int = clients.WORKERS) -> Report:
         """The pass."""
         tools = make_tools(
+            Queues(
+                self._deployment,
+                sqs=self.sqs,
+                cloudwatch=clients.OnFirstUse(clients.cloudwatch_client),
+            ),
             self._deployment,
-            sqs=self.sqs,
             dynamodb=self.dynamodb,
-            cloudwatch=clients.OnFirstUse(clients.cloudwatch_client),
             journal=journal,
             clock=now,
             rng=Random(0),

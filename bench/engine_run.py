@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.engine_policies import POLICIES
 from fakes.stand_in import BODY, StandIn
-from redrive.aws.collector import set_up_collector
+from smart_redriver.engine.wiring import set_up_collector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

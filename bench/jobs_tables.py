@@ -12,11 +12,11 @@ from typing import Any
 from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
-from redrive.core.letter import Letter, Trail
-from redrive.core.outgoing import Outgoing
-from redrive.postgres.database import Database
-from redrive.postgres.dead_letters import LARGEST
-from redrive.postgres.migration import ROLE, migration_of
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.outgoing import Outgoing
+from smart_redriver.postgres.engine.database import Database
+from smart_redriver.postgres.engine.dead_letters import LARGEST
+from smart_redriver.postgres.migration import ROLE, migration_of
 
 _FILL = """
 insert into jobs_dlq (original_id, payload, attempts, error_class, error_msg, failed_by, failed_at)

@@ -6,8 +6,8 @@ from bench.engine import OURS
 from bench.engine_run import run
 from bench.request import Request
 from bench.results import Results, Table
-from redrive.aws.clients import WORKERS
-from redrive.settings import Settings
+from smart_redriver.engine.aws.clients import WORKERS
+from smart_redriver.engine.config.settings import Settings
 
 KIB = 1_024
 #: The largest message, less room for the trail and the other attributes.

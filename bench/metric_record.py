@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from redrive.aws.metrics import Everything, emit
-from redrive.core.report import Report
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World
+from smart_redriver.engine.aws.metrics import Everything, emit
+from smart_redriver.engine.report import Report
 
 #: The name that the re-driver's function has in a simulated world.
 FUNCTION = "redriver"

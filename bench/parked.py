@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from demo.stack import DeployedStack
-from redrive.aws.state_table import StateStore
-from redrive.core.ledger import Entry, Status
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.triage.ledger import Entry, Status
 
 _ENTRIES_PER_CALL = 10
 BODY = '{"order": %d, "item": "crème brûlée", "note": "' + "x" * 150 + '"}'

@@ -63,7 +63,8 @@ def _place(asked: Asked) -> Iterator[Scenario]:
 
 
 def _run(asked: Asked, scenario: Scenario, seed: int) -> Figures:
-    played = scenario.played(seed, asked.policy)
+    is_live = scenario.traffic is not None and scenario.traffic.per_minute > 0
+    played = scenario.played(seed, asked.policy, watches_live=is_live)
     try:
         return figures(asked, played, seed)
     finally:
@@ -75,7 +76,7 @@ def figures(asked: Asked, played: Played, seed: int) -> Figures:
     run = played.measures
     circuit = asdict(run.circuit) if run.circuit else {}
     told = asdict(run)
-    del told["circuit"]
+    del told["circuit"], told["live"]
     return {
         "scenario": asked.scenario.name,
         "title": asked.scenario.title,
@@ -85,10 +86,22 @@ def figures(asked: Asked, played: Played, seed: int) -> Figures:
         "opened": circuit.get("opened"),
         "opened_after_minutes": circuit.get("opened_after_minutes"),
         "redriven_before_open": circuit.get("redriven_before_open"),
+        "closed_after_minutes": circuit.get("closed_after_minutes"),
         "final_state": circuit.get("final_state"),
         "virtual_hours": round(played.world.elapsed.total_seconds() / 3600, 2),
+        **_live(run),
         **_order(played.world),
         "breaches": _breaches(asked, run),
+    }
+
+
+def _live(run: Measures) -> Figures:
+    """What redriving cost producers' messages: nothing where there are none."""
+    live = run.live
+    return {
+        "live_died": live.died if live else 0,
+        "live_died_after_recovery": live.died_after_recovery if live else 0,
+        "live_wait_p99_seconds": live.wait_p99_seconds if live else 0.0,
     }
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass, fields
 from typing import Any, NoReturn
 
 from bench.option_types import flapping, number, whole
-from redrive.errors import SettingsError
-from redrive.settings import Mode, Settings
-from redrive.targets import SERVED, Origin
+from simulator.consumers import Beyond
 from simulator.on_postgres import check_on_postgres
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
+from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.config.targets import SERVED, Origin
+from smart_redriver.engine.errors import SettingsError
 
 OURS = "ours"
 RIVALS: dict[str, PolicyMaker] = {
@@ -40,7 +42,9 @@ Without --scenario the world is made of the options alone: 200 letters and a hea
 EPILOG = """\
 Scenarios are named by their rows; variants have more after a colon, and `--list` shows all of them: 3:live,
 4:LETTERS:HOURSh, 5:live, 9:UP-DOWN, 13:PERCENT, 14:BACKOFF:LETTERS, 15:LETTERS[:exact], 16:VISIBILITYxRECEIVES[:outage],
-20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, 26:outage|poison, 27:many|live|quiet, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
+20:few|flap|receives[:deep], 21:LEFT[:half|open|paused], 22:copy, 24:PILLS:LIVE, 25:live, 26:outage|poison, 27:many|live|quiet,
+28:NUMBER|lambda, 29:LIVE|quiet, 30:LETTERS:PER_MINUTE, 31:LETTERS:PERCENT, 34:LETTERS:HOURSh[:live], 35:event|alarm|neighbour|false,
+36:outage|fifo, 37:VISIBILITYxRECEIVES, 38:HOURSh, 39:held|foreign, 40:good, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
 Every setting of the re-driver is an option by its name: --schedule-minutes 1."""
 
 
@@ -210,5 +214,17 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
     add("--permanent", action="store_true", help="and marks poison as permanent, which parks it")
     add("--fifo", action="store_true", help="FIFO queues, and a consumer that keeps their order")
     add("--groups", type=whole(1, 1_000_000), help="message groups of a FIFO queue (10)")
-    add("--origin", choices=[one.value for one in Origin], help="what fills the DLQ (sqs)")
+    origins = [
+        one.value for one in Origin if BACKENDS[one].connection
+    ]  # a process has no simulated world
+    add("--origin", choices=origins, help="what fills the DLQ (sqs)")
+    add("--capacity", type=number(0.1, 100_000), help="messages a second that it bears, live too")
+    add(
+        "--beyond",
+        choices=[one.value for one in Beyond],
+        help="beyond it messages wait, tries fail, throughput collapses, the consumer falls (wait)",
+    )
+    add("--broken-kind", type=number(0, 1), help="share of the message types that fail, live too")
+    add("--broken-hours", type=number(0, 960), help="they fail for so long")
+    add("--valid-hours", type=number(0.01, 960), help="messages fail for ever once older")
     add("--watch-hours", type=number(0, 2000), help="when it ends, whatever is left")

@@ -16,19 +16,22 @@ from fakes.clock import VirtualClock
 from fakes.dynamodb import FakeDynamoDb
 from fakes.faults import Wire
 from fakes.stand_in import TABLE
-from redrive.core.outgoing import ENTRIES_PER_CALL
-from redrive.deployment import Deployment
-from redrive.passes.redrive_pass import run_pass
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.source import JobsSource
-from redrive.settings import Settings
-from redrive.wiring import WORKERS_ON_POSTGRES, make_tools
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.wiring import make_tools
+from smart_redriver.postgres.engine.connection import WORKERS, WorkerQueue
+from smart_redriver.postgres.engine.dead_letters import DeadLetters
+from smart_redriver.postgres.engine.source import MOST_LETTERS, JobsSource
 
-LETTERS, LETTERS_WHEN_QUICK = 1_000_000, 10_000
+LETTERS, LETTERS_WHEN_QUICK = 200_000, 10_000
 OF_A_PASS, OF_A_PASS_WHEN_QUICK = 50_000, 1_000
 DEEP, DEEP_WHEN_QUICK = 10_000_000, 20_000
 SHALLOW = 1_000
 LARGE_MB, LARGE_MB_WHEN_QUICK = 100, 1
+#: Letters of one statement: while the consumer is not known to be well, and while it is.
+SIZES = (ENTRIES_PER_CALL, MOST_LETTERS)
 HIDDEN = timedelta(minutes=5)
 
 
@@ -37,7 +40,8 @@ def bench(request: Request) -> None:
     quick = request.is_quick
     results = Results(name="postgres", title="A worker queue in Postgres")
     with running_postgres("fsync=on", "max_wal_size=8GB") as server:
-        moved = _adapters(server, LETTERS_WHEN_QUICK if quick else LETTERS)
+        letters = LETTERS_WHEN_QUICK if quick else LETTERS
+        moved = [_moved(server, letters, at_once) for at_once in SIZES]
         passed = _one_pass(server, OF_A_PASS_WHEN_QUICK if quick else OF_A_PASS)
         deep = [_a_look(server, n) for n in (SHALLOW, DEEP_WHEN_QUICK if quick else DEEP)]
         large = _large(server, LARGE_MB_WHEN_QUICK if quick else LARGE_MB)
@@ -46,8 +50,46 @@ def bench(request: Request) -> None:
     results.leave(request)
 
 
-def _adapters(server: PostgresServer, letters: int) -> dict[str, Any]:
-    """Every letter received and redriven, ten a statement, by as many workers as the function has."""
+#: What a person would write by hand: no trail, no ledger, no outcome.
+_BARE = """
+with gone as (
+  delete from jobs_dlq where id in (select id from jobs_dlq order by id limit %s for update skip locked)
+  returning payload
+)
+insert into jobs (payload) select payload from gone
+"""
+
+
+def _moved(server: PostgresServer, letters: int, at_once: int) -> dict[str, Any]:
+    """The same letters by bare SQL, and by the adapters."""
+    bare = _bare(server, letters, at_once)
+    moved = _adapters(server, letters, at_once)
+    return {
+        **moved,
+        "at_once": at_once,
+        "bare": bare,
+        "of_bare": round(moved["letters_a_second"] / bare, 2),
+    }
+
+
+def _bare(server: PostgresServer, letters: int, at_once: int) -> int:
+    """Letters a second that SQL alone moves, over as many connections."""
+    with tables(server, "bare") as place:
+        place.fill(letters)
+
+        def work(_: int) -> None:
+            with server.connect(place.name) as connection:
+                while connection.execute(_BARE, (at_once,)).rowcount:
+                    pass
+
+        began = time.perf_counter()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(work, range(WORKERS)))
+        return round(letters / (time.perf_counter() - began))
+
+
+def _adapters(server: PostgresServer, letters: int, at_once: int) -> dict[str, Any]:
+    """Every letter received and redriven by as many workers as the function has."""
     with tables(server, "adapters") as place:
         place.fill(letters)
         dlq = DeadLetters(place.database, place.clock)
@@ -55,15 +97,15 @@ def _adapters(server: PostgresServer, letters: int) -> dict[str, Any]:
 
         def work(_: int) -> int:
             done = 0
-            while few := dlq.receive(ENTRIES_PER_CALL, hidden_for=HIDDEN):
+            while few := dlq.receive(at_once, hidden_for=HIDDEN):
                 done += len(
                     source.deliver([outgoing_of(one, place.clock()) for one in few]).new_ids
                 )
             return done
 
         began = time.perf_counter()
-        with Watch(place) as watch, ThreadPoolExecutor(WORKERS_ON_POSTGRES) as pool:
-            moved = sum(pool.map(work, range(WORKERS_ON_POSTGRES)))
+        with Watch(place) as watch, ThreadPoolExecutor(WORKERS) as pool:
+            moved = sum(pool.map(work, range(WORKERS)))
         seconds = time.perf_counter() - began
         ((left, jobs),) = place.owner.execute(
             "select (select count(*) from jobs_dlq), (select count(*) from jobs)"
@@ -139,16 +181,14 @@ def _run(
     place: Place, clock: VirtualClock, dynamodb: Any, *, window: int, database: Any = None
 ) -> Any:
     tools = make_tools(
-        Deployment.of_database(place.place, queue_name="jobs", table_name=TABLE),
-        sqs=None,  # type: ignore[arg-type]  # there is no queue
+        WorkerQueue(database or place.database, "jobs"),
+        Deployment.at(place.place, queue_name="jobs", table_name=TABLE),
         dynamodb=Wire().to(dynamodb),
-        cloudwatch=None,  # type: ignore[arg-type]
         journal=lambda _event, /, **_fields: None,
         clock=clock.now,
         rng=Random(1),
         owner="bench",
-        workers=WORKERS_ON_POSTGRES if database is None else 1,
-        database=database or place.database,
+        workers=WORKERS if database is None else 1,
     )
     settings = Settings(initial_window=window, max_window=max(window, 100), max_rate=0)
     return run_pass(tools, settings, deadline=clock.now() + timedelta(minutes=3))
@@ -179,21 +219,35 @@ def _large(server: PostgresServer, megabytes: int) -> dict[str, Any]:
 
 
 def _show(request: Request, results: Results) -> None:
-    moved, passed = results.figures["adapters"], results.figures["pass"]
+    adapters, passed = results.figures["adapters"], results.figures["pass"]
+    moved = adapters[-1]
     large = results.figures["large"]
     results.show(
         request,
         Table(
             title="Letters a second",
-            headings=("what", "letters", "seconds", "letters a second"),
+            headings=("what", "letters", "letters a second", "bare SQL", "of that"),
             rows=[
-                [what, f"{one['letters']:,}", f"{one['seconds']:,}", f"{one['letters_a_second']:,}"]
-                for what, one in (
-                    ("receive and redrive, ten a transaction", moved),
-                    ("one whole pass, state table in the same process", passed),
-                )
+                *(
+                    [
+                        f"receive and redrive, {one['at_once']} a statement",
+                        f"{one['letters']:,}",
+                        f"{one['letters_a_second']:,}",
+                        f"{one['bare']:,}",
+                        str(one["of_bare"]),
+                    ]
+                    for one in adapters
+                ),
+                [
+                    "one whole pass, state table in the same process",
+                    f"{passed['letters']:,}",
+                    f"{passed['letters_a_second']:,}",
+                    f"{moved['bare']:,}",
+                    str(round(passed["letters_a_second"] / moved["bare"], 2)),
+                ],
             ],
-            note=f"{WORKERS_ON_POSTGRES} connections, every commit written to disk; server and pass share the processors. "
+            note=f"{WORKERS} connections, every commit written to disk; server and pass share the processors. Bare SQL deletes and inserts, "
+            "as many a statement; it notes neither trail nor outcome. "
             f"Left in jobs_dlq {moved['left']:,}, in jobs {moved['jobs']:,}. At {moved['looks']:,} looks the role held "
             f"{moved['locks']} locks on tables, indexes and transactions at most, {moved['waiting']} waited, and no "
             f"transaction was older than {moved['longest_transaction_ms']:,} ms.",

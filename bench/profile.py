@@ -18,7 +18,7 @@ LETTERS = 5_000
 #: Part of a file's path, and whose code that is; the first that fits.
 WHOSE = (
     ("lambdas/redrive/aws/log", "the log"),
-    ("lambdas/redrive/", "the re-driver"),
+    ("smart_redriver/engine/", "the re-driver"),
     ("/fakes/", "the stand-in for AWS"),
     ("/botocore/auth", "botocore: signing"),
     ("/botocore/serialize", "botocore: requests"),

@@ -21,11 +21,11 @@ from bench.prices import (
 from bench.request import Request
 from bench.results import Results, Table
 from fakes.faults import Call, Wire
-from redrive.passes.reporting import BUSY_SECONDS
-from redrive.settings import Mode, Settings
 from simulator.consumers import Consumer, Reports, down_until
 from simulator.smart_policy import SmartPolicy
 from simulator.world import World, minutes
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.passes.reporting import BUSY_SECONDS
 
 LETTERS, LETTERS_WHEN_QUICK = 10_000, 500
 

@@ -1,15 +1,19 @@
-"""A benchmark's results: the same rows on the terminal, in Markdown and as JSON."""
+"""A benchmark's results: the same rows on the terminal, in Markdown and as JSON; a long table as CSV."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table as RichTable
 
 from bench.request import COMMAND, Request, machine
+
+#: Rows of a table that people read on a page; a longer one is for a spreadsheet.
+MOST_ROWS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +45,30 @@ class Results:
         request.console.print(shown)
 
     def leave(self, request: Request) -> None:
-        """Write NAME.md and NAME.json where results are wanted."""
+        """Write NAME.md, NAME.json and, of long tables, NAME-N.csv where results are wanted."""
         if request.out is None:
             return
         request.out.mkdir(parents=True, exist_ok=True)
         figures = {"machine": machine(), "command": f"{COMMAND} ARGS={self.name}"} | self.figures
         (request.out / f"{self.name}.json").write_text(json.dumps(figures, indent=1) + "\n")
         (request.out / f"{self.name}.md").write_text(self._markdown())
+        for name, table in self._long_tables():
+            with (request.out / name).open("w", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows([table.headings, *table.rows])
+
+    def _long_tables(self) -> Iterator[tuple[str, Table]]:
+        for number, table in enumerate(self.tables, start=1):
+            if len(table.rows) > MOST_ROWS:
+                yield f"{self.name}-{number}.csv", table
 
     def _markdown(self) -> str:
         about = ", ".join(machine().values())
         parts = [f"# {self.title}", f"`{COMMAND} ARGS={self.name}` on {about}."]
+        files = {id(table): name for name, table in self._long_tables()}
         for table in self.tables:
-            parts += [f"## {table.title}", _rows(table)] + ([table.note] if table.note else [])
+            name = files.get(id(table))
+            rows = f"[{len(table.rows)} rows]({name})" if name else _rows(table)
+            parts += [f"## {table.title}", rows] + ([table.note] if table.note else [])
         parts += [f"![{plot}]({plot})" for plot in self.plots]
         return "\n\n".join(parts) + "\n"
 

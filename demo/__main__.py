@@ -1,6 +1,7 @@
 """`python -m demo`: a local AWS, the real `cdk deploy`, the story, and an account that adds up.
 
 Exits 0 when it adds up, 1 when it does not, 2 when there was nothing to play on, 130 on Ctrl-C.
+With `--incident` it stops in the middle of one, leaves it to you, and says when it is solved.
 """
 
 import argparse
@@ -8,8 +9,10 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from threading import Event
 
 from rich.console import Console
 
@@ -18,37 +21,52 @@ from emulator.driving import LocalAwsError
 from emulator.process import REAL, SLOW, LocalAws
 
 from . import postgres
+from .incidents import INCIDENTS, Practice, context_of, mend, pages
 from .stack import DeployedStack, deploy
-from .story import DEPLOYED_WITH, Story
+from .story import DEPLOYED_WITH, Stage, Story
 from .summary import add_up
-from .view import open_view, print_summary
+from .view import PlainView, open_view, print_summary
+
+#: While a person works on an incident: a cool-down of minutes takes half a minute.
+_BRISK = 10.0
+_POLL_SECONDS = 0.2
 
 
 def main() -> int:
     """Play the story once; the exit code."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the local AWS running")
+    parser.add_argument("--incident", choices=INCIDENTS, help="leave this one to you")
     parser.add_argument(
         "story",
         nargs="?",
-        choices=("sqs", "postgres"),
+        choices=("sqs", "postgres", "mend"),
         default="sqs",
-        help="what the letters are in",
+        help="what the letters are in; `mend` ends an incident as the consumer's owner would",
     )
     asked = parser.parse_args()
     keep, console = asked.keep, Console()
     if asked.story == "postgres":
         return 0 if postgres.play(console) else 1
+    if asked.story == "mend":
+        return _mend(console)
+    if asked.incident:
+        return _on_local_aws(console, _BRISK, lambda aws: _practise(aws, asked.incident, console))
+    pace = REAL if keep else SLOW
+    return _on_local_aws(console, pace, lambda aws: _tell(aws, console, keep=keep), keep=keep)
+
+
+def _on_local_aws(
+    console: Console, pace: float, play: Callable[[LocalAws], bool], *, keep: bool = False
+) -> int:
+    """Start it, play, and stop it, unless it is to be kept and nothing went wrong; the exit code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    aws = LocalAws(pace=REAL if keep else SLOW)
+    aws = LocalAws(pace=pace)
     is_kept = False
     try:
         aws.start(ends_with_this_process=not keep)
-        stack = _deploy(aws, console)
-        is_good = _play(stack, console)
-        if keep:
-            _tell_how_to_look_around(stack, console)
-            is_kept = True
+        is_good = play(aws)
+        is_kept = keep
     except KeyboardInterrupt:
         console.print("\nstopped")
         return 128 + signal.SIGINT
@@ -61,19 +79,73 @@ def main() -> int:
     return 0 if is_good else 1
 
 
-def _deploy(aws: LocalAws, console: Console) -> DeployedStack:
+def _deploy(aws: LocalAws, console: Console, context: Mapping[str, str]) -> DeployedStack:
     with _timed(console, "cdk bootstrap, on a local AWS"):
         cdk.bootstrap(aws)
     with _timed(console, "cdk deploy, with a consumer that can be made to fail"):
-        return deploy(aws, **DEPLOYED_WITH)
+        return deploy(aws, **context)
 
 
-def _play(stack: DeployedStack, console: Console) -> bool:
+def _tell(aws: LocalAws, console: Console, *, keep: bool) -> bool:
+    """The story; whether it adds up."""
+    stack = _deploy(aws, console, DEPLOYED_WITH)
     with open_view(console) as view:
         played = Story(stack, view.show).play()
     summary = add_up(played, stack)
     print_summary(console, summary)
+    if keep:
+        _tell_how_to_look_around(stack, console)
+    else:
+        _say(console, "Now you: make demo INCIDENT=payments, or outage, poison, overload.")
     return not summary.problems
+
+
+def _practise(aws: LocalAws, name: str, console: Console) -> bool:
+    """An incident, left to a person; whether it was solved."""
+    incident = INCIDENTS[name]
+    stack = _deploy(aws, console, context_of(incident))
+    with open_view(console) as view:
+        stage = Stage(stack, view.show)
+        practice = Practice(incident, stage)
+        if not practice.reach():
+            return False
+    _tell_the_incident(stack, console, incident.title, incident.owner)
+    stage.chapter = "You are on call"
+    stage.watch, stage.pass_minute = PlainView(console).show, lambda: _wait_a_minute(aws)
+    began = stack.now()
+    for _ in practice.go_on():
+        pass
+    took = (stack.now() - began) / timedelta(minutes=1)
+    _say(
+        console,
+        "",
+        f"Solved after {took:.0f} minutes of the incident's time: nothing waits, and each order was processed, "
+        "or deleted by you.",
+        "See `redrive audit` and `redrive history`. Next: make demo INCIDENT="
+        + next(one for one in (*INCIDENTS, *INCIDENTS) if one != name),
+    )
+    if console.is_terminal:
+        _say(console, "It runs on until Ctrl-C.")
+        with suppress(KeyboardInterrupt):
+            Event().wait()
+    return True
+
+
+def _wait_a_minute(aws: LocalAws) -> None:
+    """Until a virtual minute has passed by itself."""
+    until = aws.clock.now() + 60
+    while aws.clock.now() < until:
+        time.sleep(_POLL_SECONDS)
+
+
+def _mend(console: Console) -> int:
+    try:
+        mend()
+    except LookupError as fault:
+        _say(console, f"demo: {fault}")
+        return 2
+    _say(console, "The consumer is well again. The re-driver does not know it yet.")
+    return 0
 
 
 @contextmanager
@@ -84,10 +156,27 @@ def _timed(console: Console, what: str) -> Iterator[None]:
     console.print(f"{time.monotonic() - started:.0f} s", highlight=False)
 
 
+def _tell_the_incident(stack: DeployedStack, console: Console, title: str, owner: str) -> None:
+    ringing = pages(stack)
+    _say(
+        console,
+        "",
+        f"It is three in the morning. {title}.",
+        *(f"  PAGE  {one}" for one in ringing),
+        f"Its owner says: {owner}",
+        "",
+        "In another shell, here (docs/oncall.md, docs/runbook.md):",
+        f"  . {shlex.quote(str(stack.aws.write_shell_file()))}",
+        "  redrive status      redrive causes      redrive console",
+        "Ten minutes pass in one. This one watches until nothing waits; Ctrl-C ends it all.",
+    )
+
+
 def _tell_how_to_look_around(stack: DeployedStack, console: Console) -> None:
     work_dir = shlex.quote(str(stack.aws.work_dir))
     python = shlex.quote(sys.executable)
-    lines = [
+    _say(
+        console,
         "",
         "Still running, and time passes there as it does here. For `redrive`, `cdk` and any AWS tool, in a shell:",
         f"  . {shlex.quote(str(stack.aws.write_shell_file()))}",
@@ -97,7 +186,10 @@ def _tell_how_to_look_around(stack: DeployedStack, console: Console) -> None:
         "Let an hour pass, and stop it:",
         f"  {python} -m emulator --work-dir {work_dir} advance 3600",
         f"  kill {stack.aws.pid}; rm -r {work_dir}",
-    ]
+    )
+
+
+def _say(console: Console, *lines: str) -> None:
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -10,14 +10,14 @@ from functools import partial
 from rich.console import Console
 
 from emulator.postgres import running_postgres
-from redrive.core.report import Report
-from redrive.settings import Settings
 from simulator.measures import Measures, measure
 from simulator.postgres_world import PostgresWorld
 from simulator.scenarios.scenario import Outage, Scenario
 from simulator.smart_policy import SmartPolicy
 from simulator.sources import LiveTraffic
 from simulator.world import World, hours, minutes
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.report import Report
 
 LETTERS, POISON = 300, 3
 DOWN_FOR = minutes(45)

@@ -93,15 +93,16 @@ class DeployedStack:
             sent |= {one["MessageId"]: few[int(one["Id"])] for one in answer["Successful"]}
         return sent
 
-    def set_dependency(self, *, is_down: bool, payments_down: bool = False) -> None:
-        """Throw the switches that make the consumer fail on every message, or on those with a payment."""
+    def set_dependency(
+        self, *, is_down: bool, payments_down: bool = False, capacity: int | None = None
+    ) -> None:
+        """Throw the switches that make the consumer fail on every message, or on those with a payment.
+
+        With a `capacity`, it fails on what comes beyond so many messages a minute.
+        """
         self.dynamodb.put_item(
             TableName=self.outputs["SampleControlTableName"],
-            Item={
-                "PK": {"S": "DEPENDENCY"},
-                "Down": {"BOOL": is_down},
-                "PaymentsDown": {"BOOL": payments_down},
-            },
+            Item=control_item(is_down=is_down, payments_down=payments_down, capacity=capacity),
         )
 
     def stop_schedule(self) -> None:
@@ -147,8 +148,25 @@ class DeployedStack:
         return {
             json.loads(record["data"])["original_id"]
             for record in records
-            if record["status"] == "COMPLETED"
+            if record.get("status") == "COMPLETED"
         }
+
+    def ringing(self) -> dict[str, str]:
+        """The descriptions of the alarms that ring, by their names."""
+        pages = self.aws.client("cloudwatch").get_paginator("describe_alarms")
+        found = [
+            alarm
+            for page in pages.paginate(
+                StateValue="ALARM", AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+            )
+            for alarm in (*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ()))
+        ]
+        return {one["AlarmName"]: one.get("AlarmDescription", "") for one in found}
+
+    def is_deleted(self, original_id: str) -> bool:
+        """Whether a person deleted the letter, by the ledger."""
+        item = self.state_item(f"MESSAGE#{original_id}")
+        return item is not None and item["Status"] == "DELETED"
 
     def parked(self) -> dict[str, dict[str, Any]]:
         """The messages in the parking lot, by their original ids. Looking hides them for a minute."""
@@ -182,6 +200,20 @@ def deploy(aws: LocalAws, **context: str) -> DeployedStack:
     The account must have been bootstrapped (`emulator.cdk.bootstrap`).
     """
     return DeployedStack(aws, cdk.deploy(aws, APP_DIR, context, aws.work_dir / "deployment"))
+
+
+def control_item(
+    *, is_down: bool, payments_down: bool = False, capacity: int | None = None
+) -> dict[str, Any]:
+    """The switches of the sample consumer."""
+    item: dict[str, Any] = {
+        "PK": {"S": "DEPENDENCY"},
+        "Down": {"BOOL": is_down},
+        "PaymentsDown": {"BOOL": payments_down},
+    }
+    if capacity is not None:
+        item["CapacityPerMinute"] = {"N": str(capacity)}
+    return item
 
 
 def _entry(index: int, order: Order) -> dict[str, Any]:

@@ -110,6 +110,51 @@ class Played:
         return [event for event in self.events(*names) if began <= event.at < ended]
 
 
+class Stage:
+    """One deployed stack on which orders are sent and virtual minutes pass; each is shown to `watch`."""
+
+    def __init__(
+        self,
+        stack: DeployedStack,
+        watch: Callable[[Snapshot], None],
+        pass_minute: Callable[[], None] | None = None,
+    ) -> None:
+        self.stack = stack
+        self.played = Played()
+        self.chapter = ""
+        self.is_down = False
+        self.watch = watch
+        self.pass_minute = pass_minute or (lambda: stack.aws.pass_time(_MINUTE))
+        self._numbers = count(1)
+
+    def minutes(self, at_most: int, orders: int) -> Iterator[Snapshot]:
+        """Minute by minute, with so many orders in each."""
+        for _ in range(at_most):
+            self.send(orders)
+            self.pass_minute()
+            seen = self._look()
+            self.played.snapshots.append(seen)
+            self.watch(seen)
+            yield seen
+
+    def send(self, orders: int, **marks: bool) -> None:
+        """Send orders, marked as `Order` has it."""
+        new = [Order(number=next(self._numbers), **marks) for _ in range(orders)]
+        self.played.sent |= self.stack.send(new)
+
+    def _look(self) -> Snapshot:
+        return Snapshot(
+            chapter=self.chapter,
+            at=self.stack.now(),
+            minutes=len(self.played.snapshots) + 1,
+            is_down=self.is_down,
+            sent=len(self.played.sent),
+            depths=self.stack.depths(),
+            circuit=self.stack.circuit(),
+            events=tuple(self.stack.redriver_log.fresh()),
+        )
+
+
 class Story:
     """Plays the script on one deployed stack, and shows each virtual minute to `watch`."""
 
@@ -117,55 +162,49 @@ class Story:
         self, stack: DeployedStack, watch: Callable[[Snapshot], None], script: Script | None = None
     ) -> None:
         self._stack = stack
-        self._watch = watch
         self._script = script or Script()
-        self._played = Played()
-        self._numbers = count(1)
-        self._chapter = ""
-        self._is_down = False
+        self._stage = Stage(stack, watch)
+        self._played = self._stage.played
 
     def play(self) -> Played:
         """From the first order until all is drained, or until patience ends."""
         script = self._script
-        self._chapter = "All is well"
+        self._stage.chapter = "All is well"
         self._pass(script.calm_minutes)
 
-        self._chapter = (
+        self._stage.chapter = (
             f"{script.poison_pills} poison pills, and {script.permanent_failures} orders "
             "that the consumer knows to be hopeless"
         )
-        self._send(script.poison_pills, is_poison=True)
-        self._send(script.permanent_failures, is_permanent=True)
+        self._stage.send(script.poison_pills, is_poison=True)
+        self._stage.send(script.permanent_failures, is_permanent=True)
         self._pass(script.hopeless_minutes)
 
-        self._chapter = "The consumer's dependency is down"
+        self._stage.chapter = "The consumer's dependency is down"
         self._fall()
         self._pass(script.outage_minutes)
 
-        self._chapter = "The dependency is back"
+        self._stage.chapter = "The dependency is back"
         self._recover()
         self._pass_until(lambda seen: seen.circuit.state == "CLOSED")
 
-        self._chapter = "The backlog drains"
+        self._stage.chapter = "The backlog drains"
         self._pass_until(lambda seen: seen.depths.dead_letters <= script.poison_pills)
 
-        self._chapter = "The consumer stumbles, and payments are down"
+        self._stage.chapter = "The consumer stumbles, and payments are down"
         self._stumble()
         self._pass(script.stumble_minutes)
 
-        self._chapter = "Payments are still down, all else is up"
+        self._stage.chapter = "Payments are still down, all else is up"
         self._stack.set_dependency(is_down=False, payments_down=True)
-        self._pass_until(
-            lambda seen: any("Payments" in cause for cause in seen.circuit.held_causes),
-            at_most=script.payments_minutes,
-        )
+        self._pass_until(holds_payments, at_most=script.payments_minutes)
 
-        self._chapter = "Payments are back, poison has its last chance"
+        self._stage.chapter = "Payments are back, poison has its last chance"
         self._stack.set_dependency(is_down=False)
         self._played.payments_rose = self._stack.now()
-        self._pass_until(self._is_drained)
+        self._pass_until(lambda seen: self._is_drained(seen) and not holds_payments(seen))
 
-        self._chapter = "No more orders"
+        self._stage.chapter = "No more orders"
         self._pass_until(lambda seen: not seen.depths.source, orders=0)
         return self._played
 
@@ -173,16 +212,16 @@ class Story:
         self._stack.set_dependency(is_down=True, payments_down=True)
         self._played.payments_fell = self._stack.now()
         for _ in range(self._script.payments):
-            self._send(self._script.stumble_orders // self._script.payments)
-            self._send(1, has_payment=True)
+            self._stage.send(self._script.stumble_orders // self._script.payments)
+            self._stage.send(1, has_payment=True)
 
     def _fall(self) -> None:
-        self._is_down = True
+        self._stage.is_down = True
         self._stack.set_dependency(is_down=True)
         self._played.outage_began = self._stack.now()
 
     def _recover(self) -> None:
-        self._is_down = False
+        self._stage.is_down = False
         self._stack.set_dependency(is_down=False)
         self._played.outage_ended = self._stack.now()
 
@@ -190,7 +229,7 @@ class Story:
         return not seen.depths.dead_letters and seen.depths.parked == self._script.hopeless
 
     def _pass(self, minutes: int) -> None:
-        for _ in self._minutes(minutes, self._script.orders_a_minute):
+        for _ in self._stage.minutes(minutes, self._script.orders_a_minute):
             pass
 
     def _pass_until(
@@ -201,31 +240,11 @@ class Story:
     ) -> None:
         """At least a minute; the bound is the script's patience, and the summary tells if it ended there."""
         each = self._script.orders_a_minute if orders is None else orders
-        for seen in self._minutes(at_most or self._script.patience_minutes, each):
+        for seen in self._stage.minutes(at_most or self._script.patience_minutes, each):
             if is_reached(seen):
                 return
 
-    def _minutes(self, minutes: int, orders: int) -> Iterator[Snapshot]:
-        for _ in range(minutes):
-            self._send(orders)
-            self._stack.aws.pass_time(_MINUTE)
-            seen = self._look()
-            self._played.snapshots.append(seen)
-            self._watch(seen)
-            yield seen
 
-    def _send(self, orders: int, **marks: bool) -> None:
-        new = [Order(number=next(self._numbers), **marks) for _ in range(orders)]
-        self._played.sent |= self._stack.send(new)
-
-    def _look(self) -> Snapshot:
-        return Snapshot(
-            chapter=self._chapter,
-            at=self._stack.now(),
-            minutes=len(self._played.snapshots) + 1,
-            is_down=self._is_down,
-            sent=len(self._played.sent),
-            depths=self._stack.depths(),
-            circuit=self._stack.circuit(),
-            events=tuple(self._stack.redriver_log.fresh()),
-        )
+def holds_payments(seen: Snapshot) -> bool:
+    """Whether letters with a payment wait for a canary of theirs."""
+    return any("Payments" in cause for cause in seen.circuit.held_causes)

@@ -1,4 +1,6 @@
-"""A headless Chromium out of an npm package, with the libraries and the font that come with it: no root, no download."""
+"""A headless Chromium out of an npm package, with the libraries and the font that come with it: no root,
+no download.
+"""
 
 from __future__ import annotations
 

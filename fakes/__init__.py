@@ -1,8 +1,8 @@
 """AWS in memory and in virtual time, as far as the re-driver calls it: what simulator, bench and tests run on.
 
 clock        the one clock; who drives a world moves it
-sqs          FakeSqs: standard and FIFO queues, dead-letter queues and native move tasks, late and rough as the real ones
-dynamodb     FakeDynamoDb: a state table with conditional writes and batches
+sqs          FakeSqs: standard and FIFO queues, dead-letter queues and native move tasks,
+late and rough as the real ones dynamodb     FakeDynamoDb: a state table with conditional writes and batches
 cloudwatch   FakeCloudWatch: the AWS/SQS metrics of a FakeSqs, and AWS/Lambda's of a FakeLambda
 functions    FakeLambda: asynchronous invocations with their retries, DLQ and on-failure destination
 targets      FakeFirehose, FakeStates, FakeSns: what letters of other origins than SQS go back to

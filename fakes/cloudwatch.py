@@ -1,13 +1,16 @@
 # ruff: noqa: N803 - the parameters have boto3's names
-"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions, and only reads.
+"""A fake of the boto3 CloudWatch client: the AWS/SQS metrics of the fake queues, AWS/Lambda's of functions,
+and only reads.
 
 Source: SQS Developer Guide, "Available CloudWatch metrics", and botocore GetMetricData. A metric
 is known a while after its minute is over; a queue that nobody uses reports nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from random import Random
 from typing import Any, Protocol
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
@@ -32,6 +35,41 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lateness:
+    """What befalls the points of a queue besides the lag that all have. Shares are from 0 to 1;
+    the same minute has always the same lot.
+
+    Attributes:
+        counters_seconds: counters (sent, received, deleted) come so much later than gauges.
+        revised: share of a minute's counts that come `revised_seconds` after the others:
+            its sums grow after they were read.
+        missing: share of the minutes whose gauges have no point.
+        blank_share: share of the minutes whose gauges read 0.
+
+    """
+
+    counters_seconds: float = 0.0
+    revised: float = 0.0
+    revised_seconds: float = 120.0
+    missing: float = 0.0
+    blank_share: float = 0.0
+
+    def told(self, figures: Figures, minute: int, age_seconds: float) -> tuple[Figures, bool]:
+        """What is told of a minute that could be read for so long, and whether there are gauges in it."""
+        if age_seconds < self.counters_seconds + self.revised_seconds:
+            share = 1 - self.revised
+            figures = figures._replace(
+                sent=int(figures.sent * share),
+                received=int(figures.received * share),
+                deleted=int(figures.deleted * share),
+            )
+        lot = Random(minute).random()
+        if lot < self.blank_share:
+            figures = figures._replace(visible=0, in_flight=0, delayed=0, oldest_age=0)
+        return figures, lot < 1 - self.missing
+
+
 class Counting(Protocol):
     """What counts invocations: by the names of functions, metrics, and minutes since the epoch."""
 
@@ -43,6 +81,7 @@ class FakeCloudWatch(FakeClient):
     """What CloudWatch knows about the queues of one `FakeSqs`, and of functions that somebody counts.
 
     lag_seconds: a minute's value can be read so long after the minute's end.
+    lateness: what else befalls its points; None where nothing does.
     """
 
     def __init__(
@@ -52,8 +91,10 @@ class FakeCloudWatch(FakeClient):
         lambdas: Counting | None = None,
         *,
         lag_seconds: float = 120.0,
+        lateness: Lateness | None = None,
     ) -> None:
         super().__init__("cloudwatch")
+        self._lateness = lateness
         self._lambdas = lambdas
         self._clock = clock
         self._sqs = sqs
@@ -99,6 +140,28 @@ class FakeCloudWatch(FakeClient):
                 periods.append((_instant(start), present))
         return periods
 
+    @property
+    def tells_counters_later(self) -> bool:
+        """Whether counters have other points than gauges."""
+        return self._lateness is not None
+
+    def late(self, periods: Periods, *, is_counter: bool) -> Periods:
+        """These periods as they are told of a counter, or of a gauge."""
+        lateness = self._lateness
+        if lateness is None:
+            return periods
+        readable_at = self._clock.time() - self._lag_seconds - MINUTE
+        told: Periods = []
+        for start, present in periods:
+            age = readable_at - start.timestamp()
+            if is_counter and age < lateness.counters_seconds:
+                continue
+            minute = int(start.timestamp()) // MINUTE
+            seen = [lateness.told(one, minute, age) for one in present]
+            if is_counter or all(has_gauges for _, has_gauges in seen):
+                told.append((start, [figures for figures, _ in seen]))
+        return told
+
     def _of_function(
         self, query: Mapping[str, Any], first: int, last: int, *, newest_first: bool
     ) -> dict[str, Any]:
@@ -138,11 +201,13 @@ class _Past:
         self._range = first, last
         self._periods: dict[str, Periods] = {}
 
-    def of(self, metric: Metric, minutes: int) -> Periods:
+    def of(self, metric: Metric, minutes: int, *, is_counter: bool) -> Periods:
         """What is known of the metric's queue, by period."""
-        key = f"{metric['Namespace']} {metric.get('Dimensions')} {minutes}"
+        is_counter = is_counter and self._cloudwatch.tells_counters_later
+        key = f"{metric['Namespace']} {metric.get('Dimensions')} {minutes} {is_counter}"
         if key not in self._periods:
-            self._periods[key] = self._cloudwatch.periods(metric, *self._range, minutes)
+            periods = self._cloudwatch.periods(metric, *self._range, minutes)
+            self._periods[key] = self._cloudwatch.late(periods, is_counter=is_counter)
         return self._periods[key]
 
 
@@ -158,8 +223,8 @@ def _result(query: Mapping[str, Any], past: _Past, *, newest_first: bool) -> dic
     aggregate = _STATISTICS[metric_stat["Stat"]]
     # A metric that SQS does not have has no points.
     is_known = metric["MetricName"] in _FIELDS
-    periods = past.of(metric, minutes) if is_known else []
     field = _FIELDS.get(metric["MetricName"], 0)
+    periods = past.of(metric, minutes, is_counter=field <= _LAST_COUNTER) if is_known else []
     timestamps = [start for start, _ in periods]
     values = [float(aggregate([one[field] for one in figures])) for _, figures in periods]
     if newest_first:
@@ -186,6 +251,8 @@ _FIELDS = {
         "ApproximateAgeOfOldestMessage": "oldest_age",
     }.items()
 }
+
+_LAST_COUNTER = Figures._fields.index("deleted")
 
 
 @lru_cache(maxsize=10_000)

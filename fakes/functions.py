@@ -1,9 +1,10 @@
 # ruff: noqa: N803 - the parameters have boto3's names
 """A fake of the boto3 Lambda client: asynchronous invocations, their retries, and what is left of them.
 
-Source: Lambda Developer Guide, "How Lambda handles errors and retries with asynchronous invocation" (a second try after a
-minute, a third after two more), and what LocalStack's TestLambdaDLQ and TestLambdaDestinationSqs recorded on AWS: a DLQ gets
-the event as its body with RequestID, ErrorCode and ErrorMessage, a destination a record without attributes.
+Source: Lambda Developer Guide, "How Lambda handles errors and retries with asynchronous invocation" (a second try after
+    a
+minute, a third after two more), and what LocalStack's TestLambdaDLQ and TestLambdaDestinationSqs recorded on AWS:
+a DLQ gets the event as its body with RequestID, ErrorCode and ErrorMessage, a destination a record without attributes.
 
 Nobody waits: who drives the world moves the clock and has `run_due` try what is due. A try takes no time.
 """

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
-from redrive.deployment import Deployment
+from smart_redriver.engine.config.deployment import Deployment
 
 REGION = "eu-west-1"
 ARN = f"arn:aws:sqs:{REGION}:123456789012:"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redrive.targets import Origin
+from fakes.cloudwatch import Lateness
+from smart_redriver.engine.config.targets import Origin
 
 SOURCE = "orders"
 DLQ = "orders-dlq"
@@ -24,6 +25,8 @@ class Conditions:
         count_lag_seconds: `GetQueueAttributes` tells counts up to this old.
         count_noise: and each of them wrong by up to so many.
         metrics_lag_seconds: CloudWatch knows a minute so long after its end.
+        lateness: what else befalls the points of CloudWatch; None where nothing does.
+        order_width: a receive from a standard queue draws at random among so many of the oldest messages.
         fifo: whether source queues, DLQ and parking lot are FIFO queues; the outcome queue never is.
         groups: message groups that producers deal their messages to, of FIFO queues.
         origin: what fills the DLQ. Where that is not SQS, the source queue stands for what SNS, Lambda, EventBridge or
@@ -37,6 +40,8 @@ class Conditions:
     count_lag_seconds: float = 60.0
     count_noise: int = 0
     metrics_lag_seconds: float = 120.0
+    lateness: Lateness | None = None
+    order_width: int = 20
     fifo: bool = False
     groups: int = 10
     origin: Origin = Origin.SQS

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from random import Random
 
 #: Whether something is up, by the time since the world began.
@@ -104,6 +105,55 @@ class Reports:
     unparked: float = 0.0
 
 
+class Beyond(str, Enum):
+    """What happens to a consumer that is handed more messages a second than it bears.
+
+    WAIT: the messages beyond its capacity wait in the queue.
+    FAIL: it takes all of them, and the tries beyond fail.
+    COLLAPSE: it takes all of them, and finishes capacity^2 / the offered load of the step before; the rest fail.
+    FALL: it is down for ten minutes.
+    """
+
+    WAIT = "wait"
+    FAIL = "fail"
+    COLLAPSE = "collapse"
+    FALL = "fall"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """How Lambda's event source mapping scales: batches at work side by side.
+
+    Source: AWS Lambda Developer Guide, "Configuring scaling behavior for SQS event source mappings" (standard mode).
+
+    Attributes:
+        batch_seconds: a batch of ten takes so long.
+        at_first: batches side by side when messages appear on a quiet queue.
+        more_a_minute: added while messages wait.
+        limit: batches side by side at most.
+
+    """
+
+    batch_seconds: float = 1.0
+    at_first: int = 5
+    more_a_minute: float = 300.0
+    limit: int = 1_250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validity:
+    """Some messages are worth nothing once they are old: they fail for ever.
+
+    Attributes:
+        lasts: from when the producer sent the message.
+        share: of the messages, from 0 to 1.
+
+    """
+
+    lasts: timedelta
+    share: float = 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
     """How the consumer of a source queue behaves.
@@ -114,13 +164,18 @@ class Consumer:
         failure_probability: share of deliveries that fail although it is up.
         fails_until: when chance failures end.
         capacity_per_second: messages it works a second; 0 for no limit.
+        beyond: what happens when it gets more than that.
+        scaling: how it scales; None for one that is always as large as it can be.
+        validity: which messages are worth nothing once they are old; None where none is.
+        says_alike: whatever a message fails of, its reports name the same cause.
         polls: when it polls at all; one that is switched off sees nothing, and fails nothing.
         backoff_seconds: after a failed delivery it hides the message for so long (`ChangeMessageVisibility`); 0 to
             leave it to its visibility timeout.
         deletes: how often it deletes a message that it is done with: a Lambda that does so by itself, and its event
             source mapping again.
         processing_seconds: it deletes a message so long after it was received.
-        whole_batches: one message that fails fails all ten that were taken with it, as at a Lambda function whose event source
+        whole_batches: one message that fails fails all ten that were taken with it,
+            as at a Lambda function whose event source
             mapping does not report the failed ones.
         splits: what becomes of a redriven letter; None when it is just done.
         reports: what it tells the re-driver; None where it has no kit.
@@ -132,6 +187,10 @@ class Consumer:
     failure_probability: float = 0.0
     fails_until: timedelta = timedelta.max
     capacity_per_second: float = 0.0
+    beyond: Beyond = Beyond.WAIT
+    scaling: Scaling | None = None
+    validity: Validity | None = None
+    says_alike: bool = False
     polls: Health = healthy
     backoff_seconds: int = 0
     deletes: int = 1

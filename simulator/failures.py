@@ -35,3 +35,24 @@ class Flaked(Failed):
 
     def __init__(self) -> None:
         super().__init__("timed out")
+
+
+class Overloaded(Failed):
+    """Of a message beyond what the consumer bears."""
+
+    def __init__(self) -> None:
+        super().__init__("too many connections")
+
+
+class Expired(Failed):
+    """Of a message that is too old to be worth anything."""
+
+    def __init__(self, body: str) -> None:
+        super().__init__(f"the offer is no longer valid: {body}")
+
+
+class Alike(Failed):
+    """Of a consumer that names one cause for all it fails on."""
+
+    def __init__(self) -> None:
+        super().__init__("the message could not be processed")

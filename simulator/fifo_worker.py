@@ -13,9 +13,9 @@ from simulator.worker import Invocation, Message, Worker
 class FifoWorker(Worker):
     """A worker that does the messages of a group one after another, and keeps the record of their order.
 
-    When one fails, what is behind it of its group in the batch goes back untried, as Lambda's partial batch response has
-    it for FIFO queues; other groups go on. SQS counts a receive of those, too: behind a message that fails they may die
-    without having been tried.
+    When one fails, what is behind it of its group in the batch goes back untried,
+    as Lambda's partial batch response has it for FIFO queues; other groups go on. SQS counts a receive of those, too:
+    behind a message that fails they may die without having been tried.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import psycopg
 
+from simulator.capacity import BATCH, Capacity
 from simulator.consumers import Consumer
+from simulator.failures import Overloaded
 from simulator.register import Register
-from simulator.worker import ATTRIBUTES, BATCH, Invocation, Message, Send, Worker
+from simulator.worker import ATTRIBUTES, Invocation, Message, Send, Worker
 from smart_redriver.consumer import Reporter
 
 _TAKE = """
@@ -51,6 +53,7 @@ class JobsWorker(Worker):
         max_receive_count: int,
         rng: Random,
         send: Send,
+        capacity: Capacity,
     ) -> None:
         super().__init__(
             idle,
@@ -61,14 +64,16 @@ class JobsWorker(Worker):
             rng=rng,
             send=send,
             reporter=Reporter(),
+            capacity=capacity,
         )
         self._connection = connection
         self._now = now
         self._waits = waits
         self._errors: dict[str, BaseException] = {}
 
-    def _receive(self) -> list[Message]:
-        rows = self._connection.execute(_TAKE, {"now": self._now(), "limit": BATCH}).fetchall()
+    def _receive(self, limit: float = BATCH) -> list[Message]:
+        taken = {"now": self._now(), "limit": int(limit)}
+        rows = self._connection.execute(_TAKE, taken).fetchall()
         return [
             {"ReceiptHandle": str(job), "Body": payload, "MessageAttributes": ATTRIBUTES}
             for job, payload, *_ in rows
@@ -99,7 +104,7 @@ class JobsWorker(Worker):
         return error
 
     def _why(self, body: str) -> BaseException:
-        return self._errors.pop(body)
+        return self._errors.pop(body, None) or Overloaded()
 
     def _delete(self, messages: Sequence[Message]) -> None:
         if messages:

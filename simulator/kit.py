@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from fakes.clock import VirtualClock
 from fakes.sqs import FakeSqs
-from redrive.core.outcomes import Consumer as Author
-from redrive.core.outcomes import DeliveryOutcome
 from simulator.consumers import Reports
 from simulator.failures import BadOrder
 from smart_redriver.consumer import PERMANENT, Reporter
-from smart_redriver.consumer.report import reports
+from smart_redriver.consumer import Consumer as Author
 
 #: Lets something happen after so long.
 After = Callable[[timedelta, Callable[[], object]], None]
@@ -52,22 +50,39 @@ def reporter_of(queue: str, how: Reports, post: Post, parking_lot_url: str) -> R
 class _Unhurried(Reporter):
     """Time stands still while it reports: a machine that is slow just then must not change what a seed plays."""
 
-    def send(self, outcomes: list[DeliveryOutcome], request_id: str | None = None) -> None:
-        for body in reports(replace(self._consumer, request_id=request_id), outcomes):
-            self._client.send_message(QueueUrl=self._outcome_queue_url, MessageBody=body)
+    deadline = 3600.0
+
+    def call(self, requests: list[dict[str, Any]]) -> list[Any]:
+        return [self.client.send_message(**one) for one in requests]
+
+    def now(self) -> float:
+        seconds: float = self.client.now()
+        return seconds
 
 
 class Post:
     """The SQS client of a kit: the world's, with all that befalls reports on their way."""
 
     def __init__(
-        self, sqs: FakeSqs, outcome_queue_url: str, how: Reports, *, rng: Random, after: After
+        self,
+        sqs: FakeSqs,
+        outcome_queue_url: str,
+        how: Reports,
+        *,
+        rng: Random,
+        after: After,
+        clock: VirtualClock,
     ) -> None:
         self.outcome_queue_url = outcome_queue_url
         self._sqs = sqs
         self._how = how
         self._rng = rng
         self._after = after
+        self._clock = clock
+
+    def now(self) -> float:
+        """Seconds on the world's clock."""
+        return self._clock.time()
 
     def send_message(self, **request: Any) -> dict[str, Any]:
         """Take a report, or a message for the parking lot. Raises ClientError where that refuses it."""

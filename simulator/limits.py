@@ -24,6 +24,12 @@ class Limits:
         redriven_before_open: fewer letters than this.
         opens: whether the circuit is ever OPEN.
         opened_within: minutes.
+        closed_within: minutes from when the world is well.
+        parked_early: good letters that are parked sooner than their last chance at most; None where none may be parked.
+        live_died: producers' messages that died of redriving, of so many that were sent meanwhile:
+            0.0001 is one in 10,000.
+        live_wait: seconds by which 99 of 100 producers' messages wait longer at most.
+        falls: how often the consumer falls over at most, in any run.
         stays_open: whether it may be OPEN at the end.
         repeats, parks_good, leaves_some: whether letters may be done twice, parked although they are good, or be at
             large at the end.
@@ -38,10 +44,20 @@ class Limits:
     redriven_before_open: int | None = None
     opens: bool | None = None
     opened_within: float | None = None
+    closed_within: float | None = None
+    parked_early: int | None = None
+    live_died: float | None = None
+    live_wait: float | None = None
+    falls: int | None = None
     stays_open: bool = True
     repeats: bool = False
     parks_good: bool = False
     leaves_some: bool = False
+
+    @property
+    def is_about_live(self) -> bool:
+        """Whether a world in which nobody redrives has to be played beside."""
+        return self.live_died is not None or self.live_wait is not None
 
 
 def breaches_of_run(limits: Limits, run: Measures) -> Iterator[str]:
@@ -54,7 +70,22 @@ def breaches_of_run(limits: Limits, run: Measures) -> Iterator[str]:
     if not limits.leaves_some:
         counts["at large"] = run.at_large
     yield from (f"{count} {what}" for what, count in counts.items() if count)
+    if limits.parked_early is not None and run.parked_early > limits.parked_early:
+        yield f"{run.parked_early} parked before their last chance, limit {limits.parked_early}"
+    if limits.falls is not None and run.falls > limits.falls:
+        yield f"fell over {run.falls} times, limit {limits.falls}"
+    yield from _breaches_of_live(limits, run)
     yield from _breaches_of_circuit(limits, run)
+
+
+def _breaches_of_live(limits: Limits, run: Measures) -> Iterator[str]:
+    live = run.live
+    if live is None:
+        return
+    if limits.live_died is not None and live.died > limits.live_died * live.sent:
+        yield f"{live.died} of {live.sent} live messages died, limit {limits.live_died:g}"
+    if limits.live_wait is not None and live.wait_p99_seconds > limits.live_wait:
+        yield f"live messages wait {live.wait_p99_seconds:g} s longer (p99), limit {limits.live_wait:g}"
 
 
 def breaches_of_mean(limits: Limits, runs: Sequence[Measures]) -> Iterator[str]:
@@ -99,6 +130,11 @@ def _breaches_of_circuit(limits: Limits, run: Measures) -> Iterator[str]:
         circuit.opened_after_minutes is None or circuit.opened_after_minutes > within
     ):
         yield f"OPEN after {circuit.opened_after_minutes} minutes, limit {within:g}"
+    within = limits.closed_within
+    if within is not None and (
+        circuit.closed_after_minutes is None or circuit.closed_after_minutes > within
+    ):
+        yield f"CLOSED after {circuit.closed_after_minutes} minutes, limit {within:g}"
     before = limits.redriven_before_open
     if before is not None and (
         circuit.redriven_before_open is None or circuit.redriven_before_open >= before

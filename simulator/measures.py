@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,6 +10,10 @@ from datetime import timedelta
 from simulator.rivals import NativeMove, PublishedPattern
 from simulator.smart_policy import SmartPolicy
 from simulator.world import Policy, World
+from smart_redriver.engine.config.settings import Settings
+
+#: The default of `last_chance_seconds`.
+LAST_CHANCE = timedelta(seconds=Settings().last_chance_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +24,7 @@ class Course:
         opened: whether it ever was OPEN.
         opened_after_minutes: since the world began, when it first was.
         redriven_before_open: letters sent back before that.
+        closed_after_minutes: since the world was calm, when it was CLOSED first; None when it never was again.
         final_state: at the end.
 
     """
@@ -26,7 +32,27 @@ class Course:
     opened: bool
     opened_after_minutes: float | None = None
     redriven_before_open: int | None = None
+    closed_after_minutes: float | None = None
     final_state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCost:
+    """What redriving cost producers' own messages: more than befell them in the same world without it.
+
+    Attributes:
+        sent: those that producers sent while letters were at the consumer.
+        died: those that died in the source queue while letters were at the consumer,
+            or within its visibility timeout after.
+        died_after_recovery: those of them that died when the world was calm.
+        wait_p99_seconds: from send to done, of those that were sent while letters were at the consumer and did not die.
+
+    """
+
+    sent: int
+    died: int
+    died_after_recovery: int
+    wait_p99_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +73,9 @@ class Measures:
         poison_parked_after_minutes: the same, of the poison pills alone.
         redriven_in_outage: letters sent back while a consumer or a downstream was down; None where SQS moves them in
             its own time.
+        falls: how often a consumer fell over under more than it bears.
+        parked_early: good letters in the parking lot that came there sooner than `LAST_CHANCE` after they died first.
+        live: what it cost producers' messages; None where nobody asked.
         circuit: None for a policy without one.
 
     """
@@ -64,10 +93,19 @@ class Measures:
     poison_parked_after_minutes: float | None
     redriven_in_outage: int | None
     circuit: Course | None
+    falls: int = 0
+    parked_early: int = 0
+    live: LiveCost | None = None
 
 
-def measure(world: World, policy: Policy, calm_at: timedelta) -> Measures:
-    """The figures of a world in which a policy has been at work, and that was well from `calm_at` on."""
+def measure(
+    world: World, policy: Policy, calm_at: timedelta, untouched: World | None = None
+) -> Measures:
+    """The figures of a world in which a policy has been at work, and that was well from `calm_at` on.
+
+    `untouched` is the same world in which nobody redrove, for as long.
+    """
+    world.spoil()
     parked, seen = set(world.parked()), world.deliveries
     concerned = world.letters | world.poison
     settled = world.settled_at()
@@ -90,11 +128,63 @@ def measure(world: World, policy: Policy, calm_at: timedelta) -> Measures:
             (when[body] for body in world.poison), calm_at
         ),
         redriven_in_outage=None if isinstance(policy, NativeMove) else _redriven_in_outage(world),
-        circuit=course(policy, world),
+        circuit=course(policy, world, calm_at),
+        falls=world.falls,
+        parked_early=sum(
+            settled[body] < seen.died_at.get(body, timedelta()) + LAST_CHANCE
+            for body in parked - world.poison
+        ),
+        live=None if untouched is None else live_cost(world, untouched, calm_at),
     )
 
 
-def course(policy: Policy, world: World) -> Course | None:
+def live_cost(world: World, untouched: World, calm_at: timedelta) -> LiveCost:
+    """What redriving cost producers' messages, beside the same world in which nobody redrove."""
+    busy = _Busy(world)
+    died, would_have_died = (
+        [
+            at
+            for body, at in one.deliveries.died_at.items()
+            if body in world.register.sent_at and at in busy
+        ]
+        for one in (world, untouched)
+    )
+    return LiveCost(
+        sent=sum(at in busy for at in world.register.sent_at.values()),
+        died=len(died) - len(would_have_died),
+        died_after_recovery=sum(at >= calm_at for at in died)
+        - sum(at >= calm_at for at in would_have_died),
+        wait_p99_seconds=_p99(world, busy) - _p99(untouched, busy),
+    )
+
+
+class _Busy:
+    """The times at which letters were at the consumer, or had been within its visibility timeout."""
+
+    def __init__(self, world: World) -> None:
+        self._tried_at = world.deliveries.letters_at
+        self._lasts = timedelta(seconds=world.conditions.visibility_timeout)
+
+    def __contains__(self, at: timedelta) -> bool:
+        before = bisect_right(self._tried_at, at)
+        return before > 0 and at <= self._tried_at[before - 1] + self._lasts
+
+
+def _p99(world: World, busy: _Busy) -> float:
+    """Seconds from send to done that 99 of 100 producers' messages do not exceed.
+
+    Of those that were sent while letters were at the consumer, and that never died: what dies is counted apart.
+    """
+    done, died = world.deliveries.done_at, world.deliveries.died_at
+    waits = sorted(
+        (done[body] - sent).total_seconds()
+        for body, sent in world.register.sent_at.items()
+        if sent in busy and body in done and body not in died
+    )
+    return waits[min(len(waits) - 1, int(0.99 * len(waits)))] if waits else 0.0
+
+
+def course(policy: Policy, world: World, calm_at: timedelta = timedelta()) -> Course | None:
     """What became of the policy's circuit, if it has one."""
     if isinstance(policy, PublishedPattern):
         return Course(opened=policy.was_ever_open, final_state=policy.state)
@@ -102,12 +192,17 @@ def course(policy: Policy, world: World) -> Course | None:
         return None
     state = policy.circuit.state.value if policy.circuit else "CLOSED"
     opened_at = next((at for at, seen in policy.states if seen == "OPEN"), None)
+    closed_at = next((at for at, seen in policy.states if seen == "CLOSED" and at >= calm_at), None)
+    closed_after = None if closed_at is None else (closed_at - calm_at) / timedelta(minutes=1)
     if opened_at is None:
-        return Course(opened=policy.was_ever_open, final_state=state)
+        return Course(
+            opened=policy.was_ever_open, closed_after_minutes=closed_after, final_state=state
+        )
     return Course(
         opened=True,
         opened_after_minutes=opened_at / timedelta(minutes=1),
         redriven_before_open=sum(count for at, count in world.redrives if at < opened_at),
+        closed_after_minutes=closed_after,
         final_state=state,
     )
 

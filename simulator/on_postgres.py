@@ -19,6 +19,10 @@ def check_on_postgres(scenario: Scenario, wishes: Wishes) -> None:
         if one.name in OF_SQS and getattr(wishes, one.name) != getattr(usual, one.name):
             option = one.name.replace("_", "-")
             raise ImpossibleError(f"--{option} is of queues in SQS; a table has none of it.")
+    if wishes.valid_hours is not None:
+        raise ImpossibleError(
+            "--valid-hours: jobs of the simulated table are no messages that are valid for a while."
+        )
     if wishes.reports or wishes.permanent or scenario.consumer(0).reports is not None:
         raise ImpossibleError(
             "Reports are for queues in SQS: of its jobs the database tells itself."
@@ -32,8 +36,11 @@ def _unfit(scenario: Scenario) -> str | None:
     about = {
         "two queues that share a DLQ": scenario.neighbour is not None,
         "letters that expire": scenario.left is not None
+        or scenario.consumer(0).validity is not None
         or conditions.dlq_retention != FOURTEEN_DAYS,
         "counts that are wrong": conditions.count_noise > 0,
+        "letters of other queues, or in other hands": scenario.foreign > 0
+        or scenario.held is not None,
         "messages in order": conditions.fifo,
     }
     return next((what for what, is_so in about.items() if is_so), None)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 
-from redrive.core import breaker, by_hand
-from redrive.core.circuit import Circuit, Orders, State
 from simulator.smart_policy import SmartPolicy
 from simulator.world import SOURCE, World
+from smart_redriver.engine.model import breaker, by_hand
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
 
 
 class Order(str, Enum):

@@ -13,15 +13,18 @@ from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
 from fakes.faults import Wire
-from redrive.deployment import Deployment
-from redrive.postgres.database import Database
-from redrive.postgres.migration import ROLE, migration_of
+from simulator.capacity import Capacity
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
 from simulator.jobs_worker import JobsWorker, payload_of
 from simulator.queues import SETTLES_IN_SECONDS
 from simulator.sources import Source
 from simulator.wired_database import WiredDatabase
 from simulator.world import TABLE, Policy, World
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.wiring import Connection
+from smart_redriver.postgres.engine.connection import WorkerQueue
+from smart_redriver.postgres.engine.database import Database
+from smart_redriver.postgres.migration import ROLE, migration_of
 
 _TABLES = {SOURCE: "jobs", DLQ: "jobs_dlq", PARKING_LOT: "jobs_parked"}
 _WORLDS = count()
@@ -80,7 +83,6 @@ class PostgresWorld(World):
 
     def close(self) -> None:
         """Let go of the database, and drop it."""
-        assert self.database is not None  # noqa: S101
         self.database.close()
         self._owner.execute(f"drop owned by {ROLE}; drop role {ROLE}")
         self._owner.close()
@@ -93,7 +95,11 @@ class PostgresWorld(World):
     @property
     def deployment(self) -> Deployment:
         """Where the tables are, and the state table."""
-        return Deployment.of_database(self._place, queue_name=SOURCE, table_name=TABLE)
+        return Deployment.at(self._place, queue_name=SOURCE, table_name=TABLE)
+
+    def connection(self, sqs: Any, cloudwatch: Any) -> Connection:  # noqa: ARG002
+        """The tables: nothing of it is in AWS."""
+        return WorkerQueue(self.database, SOURCE)
 
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None
@@ -198,6 +204,7 @@ class PostgresWorld(World):
             max_receive_count=self.conditions.max_receive_count,
             rng=self.rng,
             send=send,
+            capacity=Capacity(source.consumer, self._overloads),
         )
 
 

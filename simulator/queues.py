@@ -23,6 +23,9 @@ from simulator.worker import ATTRIBUTES
 #: Receives of ten after which SQS is near its limit of 120,000 messages in flight.
 RECEIVES_IN_FLIGHT = 11_000
 
+#: A queue that has the DLQ as its own, and that nobody told the re-driver of.
+FOREIGN = "arn:aws:sqs:us-east-1:123456789012:nobodys"
+
 #: What came to rest in the DLQ is left alone for so long before the world begins: counts have settled by then.
 SETTLES_IN_SECONDS = 120
 
@@ -46,9 +49,11 @@ class Queues(Registered):
             Random(seed + 1),
             count_lag_seconds=conditions.count_lag_seconds,
             count_noise=conditions.count_noise,
+            order_width=conditions.order_width,
         )
         # Apart from `rng`, so that the same messages need the downstream whatever else is left to chance.
         self._chooser = Random(seed + 2)
+        self._spoiler = Random(seed + 7)
         self._groups = Groups(conditions.groups, Random(seed + 4)) if conditions.fifo else None
         self.sqs: Any = self._queues  # what the policy is given; a scenario may put faults between
         self._create()
@@ -84,6 +89,7 @@ class Queues(Registered):
         if downstream is not None:
             dependent = self._chooser.sample(bodies, round(downstream.share * count))
             self.register.dependent.update(dependent)
+        began = self.clock.time()
         for index, body in enumerate(bodies):
             self._put(body, of, is_poison=index in pills)
         self.letters.update(bodies)
@@ -96,6 +102,8 @@ class Queues(Registered):
         if left is not None:
             self.clock.advance_to(expire_at - left.total_seconds())
         self.started = self.clock.now()
+        for body in bodies:
+            self._spoils(body, of, sent_at=timedelta(seconds=began - self.clock.time()))
         if self.conditions.fifo:
             self.order.died_at |= dict.fromkeys(bodies, timedelta())
 
@@ -105,6 +113,8 @@ class Queues(Registered):
         downstream = self.sources[to].consumer.downstream
         if downstream is not None and self._chooser.random() < downstream.live_share:
             self.register.dependent.add(body)
+        self.register.sent_at[body] = self.elapsed
+        self._spoils(body, to, sent_at=self.elapsed)
         self._put(body, to, is_poison=is_poison)
 
     def url(self, queue: str) -> str:
@@ -181,6 +191,40 @@ class Queues(Registered):
         if is_poison:
             self.poison.add(body)
 
+    def foreign_letters(self, count: int) -> None:
+        """Put so many letters into the DLQ that say they came from a queue that nobody knows: each is to be parked."""
+        url = self.url(DLQ)
+        bodies = {f"foreign-{number}" for number in range(count)}
+        for body in sorted(bodies):
+            self._queues.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=ATTRIBUTES)
+        for message in self._at_rest(DLQ):
+            if message.body in bodies:
+                message.dead_letter_source_arn = FOREIGN
+        self.sent.update(bodies)
+        self.letters.update(bodies)
+        self.poison.update(bodies)
+
+    def hold(self, count: int, seconds: int) -> None:
+        """Let somebody else receive so many dead letters, and keep them in flight for so long."""
+        for _ in range(0, count, 10):
+            self._queues.receive_message(
+                QueueUrl=self.url(DLQ), MaxNumberOfMessages=10, VisibilityTimeout=seconds
+            )
+
+    def spoil(self) -> None:
+        """Note what has become a poison pill by now: messages that are not valid any more, and not done."""
+        done, elapsed = self.deliveries.done_at, self.elapsed
+        perishable = self.register.perishable
+        self.poison.update(
+            body for body, until in perishable.items() if done.get(body, elapsed) > until
+        )
+
+    def _spoils(self, body: str, queue: str, *, sent_at: timedelta) -> None:
+        """Draw whether, and until when, a message is valid."""
+        validity = self.sources[queue].consumer.validity
+        if validity is not None and self._spoiler.random() < validity.share:
+            self.register.perishable[body] = sent_at + validity.lasts
+
     def _receive_all(self, queue: str) -> None:
         """Fail all that can be received, once; of a FIFO queue again and again, or each group would die ten by ten."""
         timeout = 0 if self.conditions.fifo else None
@@ -199,7 +243,9 @@ class Queues(Registered):
         """What was received too often is a letter, whether or not its consumer ever tried it."""
         if event.kind == "moved" and event.queue_name == self.queue_name(DLQ):
             body = event.message.body
-            self.letters.add(body)
+            if body not in self.letters:
+                self.letters.add(body)
+                self.deliveries.died_at[body] = event.at - self.started
             self.order.died_at.setdefault(body, event.at - self.started)
 
     def _create(self) -> None:

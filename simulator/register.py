@@ -21,6 +21,8 @@ class Deliveries:
         tried: deliveries by body.
         done: works done by body.
         done_at: when each body's work was done first.
+        died_at: when the last try failed of each producer's message that became a letter meanwhile.
+        letters_at: the steps in which letters were tried.
 
     """
 
@@ -31,6 +33,8 @@ class Deliveries:
     tried: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     done_at: dict[str, timedelta] = field(default_factory=dict)
+    died_at: dict[str, timedelta] = field(default_factory=dict)
+    letters_at: list[timedelta] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -40,8 +44,10 @@ class Register:
     Attributes:
         sent: all of them.
         letters: those that ever were dead letters, poison pills among them.
-        poison: poison pills.
+        poison: poison pills; a message that is no longer valid is one.
         dependent: those that need the downstream.
+        perishable: until when each of those is valid that are not so for ever, by the world's own time.
+        sent_at: when producers sent their messages while the world ran.
         order: of those in FIFO queues, in which order they were sent, tried and done.
 
     """
@@ -50,6 +56,8 @@ class Register:
     letters: set[str] = field(default_factory=set)
     poison: set[str] = field(default_factory=set)
     dependent: set[str] = field(default_factory=set)
+    perishable: dict[str, timedelta] = field(default_factory=dict)
+    sent_at: dict[str, timedelta] = field(default_factory=dict)
     deliveries: Deliveries = field(default_factory=Deliveries)
     order: OrderRecord = field(default_factory=OrderRecord)
 

@@ -1,11 +1,13 @@
-"""How letters of each origin look in a DLQ, and what is in them: as recorded on AWS (docs/origins.md has the sources)."""
+"""How letters of each origin look in a DLQ, and what is in them:
+as recorded on AWS (docs/origins.md has the sources).
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from redrive.targets import Origin, Target
+from smart_redriver.engine.config.targets import Origin, Target
 
 ACCOUNT_PLACE = "eu-west-1:123456789012"
 TOPIC = f"arn:aws:sns:{ACCOUNT_PLACE}:orders"
@@ -42,7 +44,7 @@ def letter(origin: Origin, payload: str, request_id: str) -> tuple[str, Attribut
             return event(payload), _texts(
                 SCHEDULE_ARN=schedule, TARGET_ARN=place, IS_PAYLOAD_TRUNCATED="false"
             )
-        case Origin.SQS | Origin.POSTGRES:
+        case Origin.SQS | Origin.POSTGRES | Origin.KAFKA:
             return payload, {}
 
 

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
+from enum import Enum
 from random import Random
 from typing import Any
 
-from redrive.aws.state_table import StateStore
-from redrive.core.circuit import Circuit
-from redrive.core.report import Report
-from redrive.passes.redrive_pass import STOPPING_TIME, run_pass
-from redrive.passes.reporting import BUSY_SECONDS
-from redrive.passes.rhythm import Rhythm
-from redrive.settings import Settings
-from redrive.wiring import make_tools
+from proof.trace import TraceCheck
 from simulator.world import TABLE, World
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.recovery import (
+    ALARM_DETAIL_TYPE,
+    ALARM_SOURCE,
+    DETAIL_TYPE,
+    RECOVERED,
+    SOURCE,
+    Recovery,
+)
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.passes.ports import Tools
+from smart_redriver.engine.passes.recovery import hear
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_pass
+from smart_redriver.engine.passes.reporting import BUSY_SECONDS
+from smart_redriver.engine.passes.rhythm import Rhythm
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.wiring import make_tools
 
 #: What the deployed function has for one pass.
 PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
@@ -24,6 +37,18 @@ PASS_TIME = timedelta(seconds=240) - STOPPING_TIME
 MINUTE = timedelta(minutes=1)
 #: The world's step: the function itself looks oftener.
 LISTENING = timedelta(seconds=10)
+
+
+#: The downstream that a neighbour shares with the queue.
+_DOWNSTREAM = "payments"
+
+
+class Hint(str, Enum):
+    """How somebody says that the consumer is well again. It may not be true."""
+
+    EVENT = "event"
+    ALARM = "alarm"
+    NEIGHBOUR = "neighbour"
 
 
 class SmartPolicy:
@@ -36,8 +61,10 @@ class SmartPolicy:
         self.reports: list[Report] = []
         self.times: list[timedelta] = []
         self.states: list[tuple[timedelta, str]] = []
+        self.hints: list[Hint] = []
         self.events: Counter[str] = Counter()
         self.redriven_by_id: Counter[str] = Counter()
+        self.trace = TraceCheck()
         self._world = world
         self._rng = Random(seed)
         self._rhythm = Rhythm()
@@ -62,6 +89,14 @@ class SmartPolicy:
         if self._rhythm.is_due(self._world.clock.now()):
             self.run_pass(self._world.sqs, self._world.dynamodb)
 
+    def hear(self, hint: Hint) -> None:
+        """Hear that the consumer is well again, as the deployed function does."""
+        self.hints.append(hint)
+        recovery = Recovery.read(_event_of(hint, self._deployment.queue_name))
+        settings = replace(self.settings, downstream=_DOWNSTREAM)
+        if recovery and hear(recovery, self.tools(), settings):
+            self.run_pass(self._world.sqs, self._world.dynamodb)
+
     def run_pass(
         self,
         sqs: Any,
@@ -72,21 +107,8 @@ class SmartPolicy:
         settings: Settings | None = None,
     ) -> Report:
         """One pass over these clients, which may inject faults before they call the world's."""
-        now = self._world.clock.now
-        tools = make_tools(
-            self._deployment,
-            sqs=sqs,
-            dynamodb=dynamodb,
-            cloudwatch=cloudwatch or self._world.cloudwatch,
-            journal=self._note,
-            clock=now,
-            pause=_no_pause,
-            rng=self._rng,
-            owner=owner or f"pass-{len(self.reports)}",
-            workers=self.workers,
-            reach=self._world.reach,
-            database=self._world.database,
-        )
+        tools = self.tools(sqs, dynamodb, cloudwatch=cloudwatch, owner=owner)
+        now = tools.clock
         report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
         self._rhythm.looked(report, now())
         self.reports.append(report)
@@ -94,6 +116,28 @@ class SmartPolicy:
         if report.circuit_after:
             self.states.append((self._world.elapsed, report.circuit_after))
         return report
+
+    def tools(
+        self,
+        sqs: Any = None,
+        dynamodb: Any = None,
+        *,
+        cloudwatch: Any = None,
+        owner: str | None = None,
+    ) -> Tools:
+        """What a pass works with, over these clients where they are given."""
+        world = self._world
+        return make_tools(
+            world.connection(sqs or world.sqs, cloudwatch or world.cloudwatch),
+            self._deployment,
+            dynamodb=dynamodb or world.dynamodb,
+            journal=self._note,
+            clock=world.clock.now,
+            pause=_no_pause,
+            rng=self._rng,
+            owner=owner or f"pass-{len(self.reports)}",
+            workers=self.workers,
+        )
 
     @property
     def circuit(self) -> Circuit | None:
@@ -116,8 +160,18 @@ class SmartPolicy:
 
     def _note(self, event: str, /, **fields: Any) -> None:
         self.events[event] += 1
+        self.trace.feed(event, fields)
         if event == "letter.redriven":
             self.redriven_by_id[fields["original_id"]] += 1
+
+
+def _event_of(hint: Hint, queue: str) -> dict[str, Any]:
+    """The event that EventBridge hands the function."""
+    if hint is Hint.ALARM:
+        detail = {"alarmName": "errors", "state": {"value": "OK"}}
+        return {"source": ALARM_SOURCE, "detail-type": ALARM_DETAIL_TYPE, "detail": detail}
+    recovered = _DOWNSTREAM if hint is Hint.NEIGHBOUR else queue
+    return {"source": SOURCE, "detail-type": DETAIL_TYPE, "detail": {RECOVERED: [recovered]}}
 
 
 def _no_pause(_seconds: float) -> None:

@@ -19,17 +19,17 @@ from fakes.cloudwatch import FakeCloudWatch
 from fakes.sqs import Event, Message
 from fakes.sqs.message import new_message_id
 from fakes.sqs.message_attributes import Attributes
-from redrive.aws.deliveries import Bounced, deliver_one_by_one
-from redrive.aws.targets import Reach
-from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.web_post import post_of
-from redrive.deployment import Deployment
-from redrive.targets import Origin, Target
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE
 from simulator.failures import BadOrder
 from simulator.shapes import TARGETS, letter, payload_of
 from simulator.worker import ATTRIBUTES
 from simulator.world import World
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.redelivery import post_of
+from smart_redriver.engine.targets.target_calls import Bounced, deliver_one_by_one
+from smart_redriver.engine.targets.targets import Reach
 
 
 class TargetWorld(World):
@@ -42,7 +42,11 @@ class TargetWorld(World):
         self._answers = 0
         self._dropped_in: Counter[int] = Counter()
         self.cloudwatch = FakeCloudWatch(
-            self.clock, self._queues, self, lag_seconds=self.conditions.metrics_lag_seconds
+            self.clock,
+            self._queues,
+            self,
+            lag_seconds=self.conditions.metrics_lag_seconds,
+            lateness=self.conditions.lateness,
         )
         self._queues.inspect.subscribe(self._reshape)
 
@@ -153,7 +157,9 @@ class Functions:
         return {"StatusCode": 202, "ResponseMetadata": {"RequestId": request_id}}
 
     def get_function_configuration(self, **_: str) -> dict[str, Any]:
-        """How long one try may take: three, and the waits between them, as long as the world's queue takes for three."""
+        """How long one try may take: three, and the waits between them,
+        as long as the world's queue takes for three.
+        """
         conditions = self._world.conditions
         waits = 60 + 120
         total = conditions.visibility_timeout * conditions.max_receive_count

@@ -6,15 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from redrive.settings import Settings
-from redrive.targets import Origin
 from simulator.conditions import Conditions
-from simulator.consumers import Consumer, Reports, down_until, flapping, healthy
+from simulator.consumers import (
+    Beyond,
+    Consumer,
+    Downstream,
+    Reports,
+    Validity,
+    down_until,
+    flapping,
+    healthy,
+)
 from simulator.limits import Limits
 from simulator.scenarios import Scenario
 from simulator.scenarios.scenario import Outage
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import Origin
 
 
 class ImpossibleError(ValueError):
@@ -43,6 +52,10 @@ class Wishes:
         fifo: the queues are FIFO queues; False leaves the scenario as it is.
         groups: message groups of FIFO queues.
         origin: what fills the DLQ.
+        capacity: messages a second that the consumer bears, live ones included.
+        beyond: what happens beyond that: wait, fail, collapse, fall.
+        broken_kind, broken_hours: a share of the messages, live ones too, fails for so long.
+        valid_hours: messages fail for ever once they are older.
 
     """
 
@@ -69,10 +82,18 @@ class Wishes:
     fifo: bool = False
     groups: int | None = None
     origin: str | None = None
+    capacity: float | None = None
+    beyond: str | None = None
+    broken_kind: float | None = None
+    broken_hours: float | None = None
+    valid_hours: float | None = None
 
 
 #: Seconds from one try of an asynchronous invocation to the next, as the source queue of another origin stands for it.
 OF_A_FUNCTION = 90
+
+#: How finely time moves where a consumer has a capacity: a second is what that is told by.
+FINE = timedelta(seconds=1)
 
 #: A world of one's own begins from this.
 OWN = Scenario(name="own", title="a world of one's own", letters=200, until=hours(96))
@@ -92,7 +113,10 @@ def vary(scenario: Scenario, wishes: Wishes, settings: Settings) -> Scenario:
         consumer=_consumer(scenario, wishes),
         limits=Limits(repeats=True, parks_good=True, leaves_some=True),
     )
-    varied = _with_calm(varied, _outage(scenario, wishes), hours(wishes.off_hours or 0))
+    is_borne = wishes.capacity is not None
+    varied = replace(varied, step=FINE if is_borne else scenario.step)
+    other = max(wishes.off_hours or 0, wishes.broken_hours or 0)
+    varied = _with_calm(varied, _outage(scenario, wishes), hours(other))
     _check(varied)
     if wishes.reports or wishes.permanent:
         varied = _reporting(varied, wishes)
@@ -148,6 +172,10 @@ def _consumer(scenario: Scenario, wishes: Wishes) -> Callable[[int], Consumer]:
         "backoff_seconds": wishes.consumer_backoff,
         "processing_seconds": wishes.consumer_delay,
         "whole_batches": wishes.whole_batches or None,
+        "capacity_per_second": wishes.capacity,
+        "beyond": wishes.beyond and Beyond(wishes.beyond),
+        "validity": wishes.valid_hours and Validity(lasts=hours(wishes.valid_hours)),
+        "downstream": _broken_kind(scenario, wishes),
         "polls": None if wishes.off_hours is None else down_until(hours(wishes.off_hours)),
     }
     if wishes.flapping is not None:
@@ -158,6 +186,25 @@ def _consumer(scenario: Scenario, wishes: Wishes) -> Callable[[int], Consumer]:
         changes["health"] = flapping(minutes(up), minutes(down))
     given = {name: value for name, value in changes.items() if value is not None}
     return lambda seed: replace(scenario.consumer(seed), **given)  # type: ignore[arg-type]
+
+
+def _broken_kind(scenario: Scenario, wishes: Wishes) -> Downstream | None:
+    share, lasts = wishes.broken_kind, wishes.broken_hours
+    if share is None and lasts is None:
+        return None
+    if share is None or lasts is None:
+        message = (
+            "--broken-kind says how many messages fail, --broken-hours for how long: tell both."
+        )
+        raise ImpossibleError(message)
+    outage = scenario.outage
+    if wishes.partial is not None or (outage and outage.share < 1):
+        message = (
+            "--broken-kind: some of the letters need what is down already, by --partial or the scenario; tell one of "
+            "the two."
+        )
+        raise ImpossibleError(message)
+    return Downstream(health=down_until(hours(lasts)), share=share, live_share=share)
 
 
 def _reporting(scenario: Scenario, wishes: Wishes) -> Scenario:
@@ -197,16 +244,39 @@ def _with_calm(scenario: Scenario, outage: Outage | None, off: timedelta) -> Sce
 
 
 def _check(scenario: Scenario) -> None:
+    _check_capacity(scenario)
     visibility = scenario.conditions.visibility_timeout
     delay = scenario.consumer(0).processing_seconds
     if delay >= visibility:
-        message = f"A consumer that takes {delay} s for a message needs a visibility timeout above that, not {visibility} s."
+        message = (
+            f"A consumer that takes {delay} s for a message needs a visibility timeout above that, not {visibility} "
+            "s."
+        )
         raise ImpossibleError(message)
     if scenario.conditions.fifo and scenario.consumer(0).whole_batches:
-        message = "The simulated consumer of FIFO queues reports the failed ones of a batch: leave out --whole-batches or --fifo."
+        message = (
+            "The simulated consumer of FIFO queues reports the failed ones of a batch: leave out --whole-batches or "
+            "--fifo."
+        )
         raise ImpossibleError(message)
     if scenario.conditions.origin is not Origin.SQS:
         _check_origin(scenario)
+
+
+def _check_capacity(scenario: Scenario) -> None:
+    consumer, traffic = scenario.consumer(0), scenario.traffic or LiveTraffic()
+    if not consumer.capacity_per_second:
+        if consumer.beyond is not Beyond.WAIT:
+            message = "--beyond says what happens beyond what the consumer bears: add --capacity."
+            raise ImpossibleError(message)
+        return
+    live = (traffic.per_minute + traffic.poison_per_minute) / 60
+    if live >= consumer.capacity_per_second:
+        message = (
+            f"Producers send {live:g} messages a second, and the consumer bears {consumer.capacity_per_second:g}: "
+            "nothing is left for letters."
+        )
+        raise ImpossibleError(message)
 
 
 def _check_origin(scenario: Scenario) -> None:
@@ -216,6 +286,7 @@ def _check_origin(scenario: Scenario) -> None:
         "second source queue": scenario.neighbour,
         "consumer that makes messages of letters": consumer.splits,
         "consumer that reports": consumer.reports,
+        "consumer with a capacity": consumer.capacity_per_second,
         "consumer that takes its time": consumer.processing_seconds,
         "consumer that fails whole batches": consumer.whole_batches,
         "bad wire between the pass and its queues": scenario.mishaps,

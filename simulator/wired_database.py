@@ -7,9 +7,9 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from fakes.faults import Wire
-from redrive.databases import JobsDatabase
-from redrive.errors import CallFailed
-from redrive.postgres.database import Database, Row
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.postgres.engine.database import Database, Row
+from smart_redriver.postgres.engine.place import JobsDatabase
 
 
 class WiredDatabase(Database):

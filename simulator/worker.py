@@ -10,15 +10,22 @@ from random import Random
 from typing import Any
 
 from fakes.sqs import FakeSqs
+from simulator.capacity import BATCH, Capacity
 from simulator.consumers import Consumer
-from simulator.failures import BadOrder, DownstreamUnavailable, Failed, Flaked, PaymentDeclined
+from simulator.failures import (
+    Alike,
+    BadOrder,
+    DownstreamUnavailable,
+    Expired,
+    Failed,
+    Flaked,
+    Overloaded,
+    PaymentDeclined,
+)
 from simulator.register import Register
 from smart_redriver.consumer import Batch, Reporter
 
 Message = dict[str, Any]
-
-#: Messages of one invocation at most.
-BATCH = 10
 
 #: What every producer's message carries; a delivery without it has lost its attributes on the way.
 ATTRIBUTES = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
@@ -62,8 +69,10 @@ class Worker:
         rng: Random,
         send: Send,
         reporter: Reporter,
+        capacity: Capacity,
     ) -> None:
         self.consumer = consumer
+        self.capacity = capacity
         self._sqs = sqs
         self._queue = queue
         self._url: str = sqs.get_queue_url(QueueName=queue)["QueueUrl"]
@@ -73,6 +82,7 @@ class Worker:
         self._send = send
         self._reporter = reporter
         self._invocations = 0
+        self._too_many: set[str] = set()
         self._in_process: deque[tuple[timedelta, Invocation]] = deque()
         # Only what splits, reports or parks needs more; asking for it costs a digest by message.
         needs_all = consumer.splits or reporter.is_on
@@ -85,10 +95,21 @@ class Worker:
             self._finish(self._in_process.popleft()[1], elapsed)
         if not self.consumer.polls(elapsed):
             return
-        limit = self.consumer.capacity_per_second * step.total_seconds() or float("inf")
-        taken = 0
-        while taken < limit and (messages := self._receive()):
-            taken += len(messages)
+        if self.capacity.takes_all:
+            self._take_all(elapsed, step)
+            return
+        room = self.capacity.room(step, self._sqs.inspect.counts(self._queue).visible)
+        while room > 0 and (messages := self._receive(min(BATCH, room))):
+            room -= len(messages)
+            self._handle(messages, elapsed)
+
+    def _take_all(self, elapsed: timedelta, step: timedelta) -> None:
+        """Take what waits, more than it bears, too; the tries that are too many fail."""
+        batches = list(iter(self._receive, []))
+        tries = [message["ReceiptHandle"] for messages in batches for message in messages]
+        failing = self.capacity.overloaded(len(tries), elapsed, step)
+        self._too_many = {handle for handle, fails in zip(tries, failing, strict=True) if fails}
+        for messages in batches:
             self._handle(messages, elapsed)
 
     def report_deaths(self, bodies: Mapping[str, str], reporter: Reporter) -> None:
@@ -107,13 +128,13 @@ class Worker:
             return BadOrder(body)
         return PaymentDeclined() if body in self._register.dependent else DownstreamUnavailable()
 
-    def _receive(self) -> list[Message]:
+    def _receive(self, limit: float = BATCH) -> list[Message]:
         if not self._sqs.inspect.counts(self._queue).visible:
             return []
         try:
             answer = self._sqs.receive_message(
                 QueueUrl=self._url,
-                MaxNumberOfMessages=BATCH,
+                MaxNumberOfMessages=int(limit),
                 MessageAttributeNames=self._asks_for,
                 MessageSystemAttributeNames=self._asks_system_for,
             )
@@ -140,13 +161,13 @@ class Worker:
         for message in messages:
             self._try(message, invocation, elapsed)
         if invocation.failed and self.consumer.whole_batches:
-            self._fail_with_others(invocation)
+            self._fail_with_others(invocation, elapsed)
 
-    def _fail_with_others(self, invocation: Invocation) -> None:
+    def _fail_with_others(self, invocation: Invocation, elapsed: timedelta) -> None:
         """Nobody knows any more which of them were done."""
         for message in invocation.done:
             if self._register.deliveries.tried[message["Body"]] >= self._max_receive_count:
-                self._register.letters.add(message["Body"])
+                self._dies(message["Body"], elapsed)
         invocation.failed += invocation.done
         invocation.done.clear()
 
@@ -155,6 +176,8 @@ class Worker:
         body, saw = message["Body"], self._register.deliveries
         saw.stripped += not ATTRIBUTES.keys() <= message.get("MessageAttributes", {}).keys()
         error = self._tried(body, elapsed)
+        if error is None and message["ReceiptHandle"] in self._too_many:
+            error = self._named(Overloaded())
         if error is None:
             invocation.done.append(message)
         elif invocation.outcomes.failed(message, error, self._queue):
@@ -162,7 +185,13 @@ class Worker:
         else:
             invocation.failed.append(message)
             if saw.tried[body] >= self._max_receive_count:
-                self._register.letters.add(body)
+                self._dies(body, elapsed)
+
+    def _dies(self, body: str, elapsed: timedelta) -> None:
+        """Note that this was the last try of a message."""
+        if body not in self._register.letters:
+            self._register.letters.add(body)
+            self._register.deliveries.died_at[body] = elapsed
 
     def answer(self, body: str, elapsed: timedelta) -> Failed | None:
         """What it answers whoever hands it a message without a queue between: done, or why not."""
@@ -179,19 +208,33 @@ class Worker:
         saw = self._register.deliveries
         saw.total += 1
         saw.tried[body] += 1
-        return self._failure(body, elapsed)
+        if body in self._register.letters and saw.letters_at[-1:] != [elapsed]:
+            saw.letters_at.append(elapsed)
+        error = self._failure(body, elapsed)
+        return self._named(error) if error else None
+
+    def _named(self, error: Failed) -> Failed:
+        return Alike() if self.consumer.says_alike else error
 
     def _failure(self, body: str, elapsed: timedelta) -> Failed | None:
-        """Why this delivery fails. Never raised: a traceback of the model's says nothing, and is half of what a report costs."""
+        """Why this delivery fails.
+
+        Never raised: a traceback of the model's says nothing, and is half of what a report costs.
+        """
         saw, is_poison = self._register.deliveries, body in self._register.poison
-        is_served = self.consumer.serves(elapsed, needs_downstream=body in self._register.dependent)
+        is_up = self.consumer.health(elapsed) and not self.capacity.is_fallen(elapsed)
+        is_served = is_up and self.consumer.serves(
+            elapsed, needs_downstream=body in self._register.dependent
+        )
         if not is_served:
             saw.wasted += 1
             saw.wasted_on_letters += body in self._register.letters
-        if not self.consumer.health(elapsed):
+        if not is_up:
             return DownstreamUnavailable()
         if is_poison:
             return BadOrder(body)
+        if self._register.perishable.get(body, elapsed) < elapsed:
+            return Expired(body)
         if not is_served:
             return PaymentDeclined()
         return Flaked() if self.consumer.stumbles(elapsed, self._rng) else None

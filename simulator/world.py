@@ -14,8 +14,7 @@ from typing import Any, Protocol
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.dynamodb import FakeDynamoDb
 from fakes.faults import Wire
-from redrive.aws.targets import Reach
-from redrive.deployment import Deployment
+from simulator.capacity import Capacity
 from simulator.conditions import DLQ, FOURTEEN_DAYS, OUTCOMES, PARKING_LOT, SOURCE, Conditions
 from simulator.consumers import Consumer, Reports
 from simulator.fifo_worker import FifoWorker
@@ -24,6 +23,10 @@ from simulator.queues import Queues
 from simulator.sources import LiveTraffic, Producers, Source
 from simulator.worker import Worker
 from smart_redriver.consumer import Reporter
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.targets.targets import Reach
+from smart_redriver.engine.wiring import Connection
+from smart_redriver.engine.wiring import Queues as QueuesOfSqs
 
 __all__ = [
     "DLQ",
@@ -78,15 +81,17 @@ class World(Queues):
         super().__init__(seed, conditions or Conditions(), (first, *neighbours))
         self.dynamodb: Any = FakeDynamoDb(self.clock)
         self.cloudwatch: Any = FakeCloudWatch(
-            self.clock, self._queues, lag_seconds=self.conditions.metrics_lag_seconds
+            self.clock,
+            self._queues,
+            lag_seconds=self.conditions.metrics_lag_seconds,
+            lateness=self.conditions.lateness,
         )
-        #: What a worker queue is in, where it is one; see `PostgresWorld`.
-        self.database: Any = None
         self.redrives: list[tuple[timedelta, int]] = []
         self.outcome_queue_url = self._outcome_queue()
         self._step = step
         self._later: list[tuple[timedelta, Callable[[], object]]] = []
         self._producers = {name: Producers(one.traffic) for name, one in self.sources.items()}
+        self._overloads = Random(seed + 6)
         reports = Random(seed + 3)  # apart, so that what befalls reports changes no message's lot
         self._workers = {name: self._worker(one, reports) for name, one in self.sources.items()}
 
@@ -95,7 +100,8 @@ class World(Queues):
     ) -> None:
         """As `Queues.dead_letters`; a consumer that reports has said what each of them died of.
 
-        It knew of nothing then that no retry can heal, or none of these would be a letter; and nothing befell its reports.
+        It knew of nothing then that no retry can heal, or none of these would be a letter;
+        and nothing befell its reports.
         """
         of = self.queue_name(of)
         before = {one.message_id for one in self._at_rest(DLQ)}
@@ -118,6 +124,10 @@ class World(Queues):
             further_source_urls=tuple(self.url(name) for name in names[1:]),
             outcome_queue_url=self.outcome_queue_url,
         )
+
+    def connection(self, sqs: Any, cloudwatch: Any) -> Connection:
+        """What passes over these clients work with."""
+        return QueuesOfSqs(self.deployment, sqs=sqs, cloudwatch=cloudwatch, reach=self.reach)
 
     @property
     def reach(self) -> Reach | None:
@@ -156,7 +166,15 @@ class World(Queues):
 
     def is_out(self, elapsed: timedelta) -> bool:
         """Whether a consumer, or what some of its messages need besides, is down then."""
-        return not all(source.consumer.serves(elapsed) for source in self.sources.values())
+        is_fallen = any(worker.capacity.is_fallen(elapsed) for worker in self._workers.values())
+        return is_fallen or not all(
+            source.consumer.serves(elapsed) for source in self.sources.values()
+        )
+
+    @property
+    def falls(self) -> int:
+        """How often consumers fell over under more than they bear."""
+        return sum(len(worker.capacity.falls) for worker in self._workers.values())
 
     def _tick(self, policy: Policy, elapsed: timedelta) -> None:
         before = self._sent_this_minute()
@@ -199,7 +217,9 @@ class World(Queues):
 
         if how is None:
             return Reporter()
-        post = Post(self._queues, self.outcome_queue_url, how, rng=rng, after=after)
+        post = Post(
+            self._queues, self.outcome_queue_url, how, rng=rng, after=after, clock=self.clock
+        )
         return reporter_of(source.name, how, post, self.url(PARKING_LOT))
 
     def _worker(self, source: Source, rng: Random) -> Worker:
@@ -216,6 +236,7 @@ class World(Queues):
             rng=self.rng,
             send=send,
             reporter=self._reporter(source, source.consumer.reports, rng),
+            capacity=Capacity(source.consumer, self._overloads),
         )
 
 

@@ -1,43 +1,44 @@
 """The stack ``SmartRedriver``: composes the constructs and publishes where things are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from smart_redriver.cdk import (
     MonitoringSettings,
+    Naming,
     OnCallPolicies,
-    PostgresRedriver,
+    Resources,
     Settings,
     SmartRedriver,
+    Targets,
     Topics,
 )
-from smart_redriver.cdk.adopted_queues import Adopted
-from smart_redriver.cdk.imported_queues import import_queues
-from smart_redriver.cdk.jobs_entry import AdoptedJobs
-from smart_redriver.cdk.owners import tell_key_owner
-from smart_redriver.cdk.queue_entry import AdoptedQueue
+from smart_redriver.cdk.adopted_queues import Adopted, import_queues
+from smart_redriver.cdk.backend import AdoptedElsewhere, OtherRedriver
+from smart_redriver.cdk.outputs import tell_command
+from smart_redriver.cdk.owners import open_key
+from smart_redriver.cdk.queue_entry import AdoptedQueue, as_id
 from smart_redriver.cdk.queues import NewQueues
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable
+from smart_redriver.engine.config.settings import Mode
 from stacks.nag import (
-    acknowledge_jobs,
-    acknowledge_people,
     acknowledge_queues,
-    acknowledge_redriver,
     acknowledge_sample_consumer,
     acknowledge_style,
-    acknowledge_topics,
 )
 from stacks.sample_consumer import SampleConsumer
 from stacks.settings import NAME, Context
 
-#: How the output ends that has a queue's own in it, as JSON; its name is before it.
-OF_A_QUEUE = "Redriver"
 #: The first stack's output that names all stacks of the app in its account and Region.
 STACKS = "RedriverStacks"
+#: What this stack says once, or by its own name.
+_OF_ALL = ("RedriveAlarms", "StateTableName", "WarningTopicArn", "PagingTopicArn")
 
 
 class RedriverStack(cdk.Stack):
@@ -58,6 +59,7 @@ class RedriverStack(cdk.Stack):
         retain: bool = True,
         monitoring: MonitoringSettings | None = None,
         deletion_protection: bool | None = None,
+        termination_protection: bool = False,
         queues: tuple[Adopted, ...] = (),
         safeguards: Safeguards | None = None,
         stack_name: str = NAME,
@@ -70,17 +72,22 @@ class RedriverStack(cdk.Stack):
             description="Redrives SQS dead letters with a circuit breaker",
             env=_home(queues, safeguards),
             stack_name=stack_name,
+            termination_protection=termination_protection,
         )
         acknowledge_style(self)
         self.redrivers: list[SmartRedriver] = []
-        self.jobs: list[PostgresRedriver] = []
+        self.teams: dict[str, list[SmartRedriver]] = {}
+        self.others: list[OtherRedriver] = []
         self._settings = settings
-        self._removal_policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
+        # Not what a first deployment made that failed: it would stand in nobody's way, and in nobody's list.
+        kept = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+        self._removal_policy = kept if retain else cdk.RemovalPolicy.DESTROY
         self._monitoring = monitoring or MonitoringSettings()
         self._safeguards = safeguards or Safeguards()
         self._key = self._safeguards.key(self)
         if self._key:
-            tell_key_owner(self, self._key)
+            open_key(self, self._key)
+        self._all_are_paused = _switch(self)
         self._table = StateTable(
             self,
             "State",
@@ -89,14 +96,14 @@ class RedriverStack(cdk.Stack):
             key=self._key,
         ).table
         self._topics = Topics(self, "Monitoring", monitoring=self._monitoring, key=self._key)
-        acknowledge_topics(self._topics)
+        self._topics_by_people = {self._topics.people: self._topics}
         if queues:
             adopted = Construct(self, "Adopted")
             for queue in queues:
-                if isinstance(queue, AdoptedJobs):
-                    self._adopt_jobs(adopted, queue)
-                else:
+                if isinstance(queue, AdoptedQueue):
                     self._adopt(adopted, queue)
+                else:
+                    self._adopt_elsewhere(adopted, queue)
         else:
             self._make_queues(fifo=fifo)
         self._publish(
@@ -124,17 +131,19 @@ class RedriverStack(cdk.Stack):
             "Redriver",
             source_queue=queues.source_queue,
             dead_letter_queue=queues.dead_letter_queue,
-            parking_lot=queues.parking_lot,
-            table=self._table,
-            topics=self._topics,
-            settings=self._settings,
+            settings=replace(self._settings, with_sample_consumer=False),
+            resources=Resources(
+                parking_lot=queues.parking_lot, table=self._table, topics=self._topics
+            ),
             monitoring=self._monitoring,
+            # The queue is named by the stack's id, for nobody to read. Each of its outputs is a promise of its own.
+            naming=Naming(known_as=self.stack_name, output=False),
             safeguards=self._safeguards,
-            # The queue is named by the stack's id, for nobody to read.
-            known_as=self.stack_name,
             removal_policy=self._removal_policy,
         )
-        self._publish(**self._places_of(redriver))
+        self.teams[""] = [redriver]
+        places = self._places_of(redriver)
+        self._publish(**{name: one for name, one in places.items() if name not in _OF_ALL})
         if self._settings.with_sample_consumer:
             self._consume(queues, redriver, visibility_timeout)
 
@@ -150,60 +159,62 @@ class RedriverStack(cdk.Stack):
             "Redriver",
             source_queue=sources[0] if sources else None,
             further_sources=sources[1:],
-            origin=adopted.filling.origin,
-            targets=[str(one) for one in adopted.filling.targets],
-            private_hosts=adopted.filling.private_hosts,
-            target_keys=imported.target_keys,
             dead_letter_queue=imported.dead_letter_queue,
-            parking_lot_key=imported.parking_lot_key,
-            table=self._table,
-            topics=self._topics,
+            targets=None
+            if sources
+            else Targets(
+                origin=adopted.origin_config.origin,
+                to=[str(one) for one in adopted.origin_config.targets],
+                keys=imported.target_keys,
+                private_hosts=adopted.origin_config.private_hosts,
+            ),
             settings=adopted.settings,
-            monitoring=self._monitoring,
-            monitoring_scope=alarms,
+            resources=Resources(
+                parking_lot_key=imported.parking_lot_key,
+                table=self._table,
+                topics=self._topics_for(here, adopted.monitoring),
+            ),
+            monitoring=adopted.monitoring,
+            naming=Naming(monitoring_scope=alarms, output=False),
             safeguards=self._safeguards,
             removal_policy=self._removal_policy,
         )
-        # A stack has at most 200 outputs: what is of one queue is in one of them.
-        places = self.to_json_string(self._places_of(redriver))
-        self._publish(**{adopted.id + OF_A_QUEUE: places})
+        self.teams.setdefault(as_id(adopted.team), []).append(redriver)
+        tell_command(redriver, self._places_of(redriver), adopted.id)
 
-    def _adopt_jobs(self, scope: Construct, adopted: AdoptedJobs) -> None:
-        redriver = PostgresRedriver(
+    def _topics_for(self, scope: Construct, monitoring: MonitoringSettings) -> Topics:
+        """The topics of those whom a queue's entry names; queues that name the same people share them."""
+        if monitoring.people not in self._topics_by_people:
+            topics = Topics(scope, "Topics", monitoring=monitoring, key=self._key)
+            self._topics_by_people[monitoring.people] = topics
+        return self._topics_by_people[monitoring.people]
+
+    def _adopt_elsewhere(self, scope: Construct, adopted: AdoptedElsewhere) -> None:
+        redriver = adopted.redriver(
             Construct(scope, adopted.id),
-            "Redriver",
-            name=adopted.name,
-            database=adopted.database,
-            safeguards=adopted.safeguards,
-            authorities=adopted.authorities,
-            database_resource_id=adopted.database_resource_id,
-            settings=adopted.settings,
             table=self._table,
             topics=self._topics,
             monitoring=self._monitoring,
             removal_policy=self._removal_policy,
         )
-        acknowledge_jobs(redriver, adopted.safeguards)
-        self.jobs.append(redriver)
+        self._let_pause(redriver.function, adopted.settings)
+        self.others.append(redriver)
 
     def _places_of(self, redriver: SmartRedriver) -> dict[str, str]:
         """What people, consumers and the command have to know of one re-driver, by the outputs' names."""
         self.redrivers.append(redriver)
-        acknowledge_redriver(redriver, self._safeguards)
-        sources = [queue.queue_url for queue in redriver.source_queues]
-        places = {
-            **({"SourceQueueUrl": sources[0]} if sources else _targets_of(redriver)),
-            "DeadLetterQueueUrl": redriver.dead_letter_queue.queue_url,
-            "ParkingLotQueueUrl": redriver.parking_lot.queue_url,
-            "OutcomeQueueUrl": redriver.outcome_queue.queue_url,
-            "ReportPolicyArn": _report_policy(redriver).managed_policy_arn,
-            "RedriveFunctionName": redriver.function.function_name,
-            "RedriveLogGroupName": redriver.function.log_group.log_group_name,
-            "RedriveMode": redriver.settings.mode.value,
-        }
-        if len(sources) > 1:
-            places["FurtherSourceQueueUrls"] = " ".join(sources[1:])
-        return places
+        mode = self._let_pause(redriver.function, redriver.settings)
+        if redriver.widget:
+            self._let_pause(redriver.widget.function, redriver.settings)
+        report = _report_policy(redriver).managed_policy_arn
+        return {**redriver.places, "RedriveMode": mode, "ReportPolicyArn": report}
+
+    def _let_pause(self, function: lambda_.Function, settings: Settings) -> str:
+        """Give a function the mode of its settings, unless all are paused; the mode, as the deployment knows it."""
+        condition = self._all_are_paused.logical_id
+        mode = cdk.Fn.condition_if(condition, Mode.PAUSED.value, settings.mode.value).to_string()
+        function.add_environment("MODE", mode)
+        return mode
 
     def _consume(
         self, queues: NewQueues, redriver: SmartRedriver, visibility_timeout: cdk.Duration
@@ -230,15 +241,18 @@ class RedriverStack(cdk.Stack):
             cdk.CfnOutput(self, name, value=value)
 
 
-def _targets_of(redriver: SmartRedriver) -> dict[str, str]:
-    """What the command has to know where there is no source queue, as the function's variables say it."""
-    filling = redriver.filling
-    hosts = {"RedrivePrivateHosts": " ".join(filling.private_hosts)}
-    return {
-        "RedriveOrigin": filling.origin.value,
-        "RedriveTargets": " ".join(map(str, filling.targets)),
-        **(hosts if filling.private_hosts else {}),
-    }
+def _switch(stack: cdk.Stack) -> cdk.CfnCondition:
+    """A parameter that pauses every queue of the stack: `cdk deploy --parameters PauseAll=yes`, or in the console."""
+    switch = cdk.CfnParameter(
+        stack,
+        "PauseAll",
+        type="String",
+        default="no",
+        allowed_values=["no", "yes"],
+        description="yes: no queue of this stack is redriven, whatever its mode; letters are kept from expiry",
+    )
+    is_on = cdk.Fn.condition_equals(switch.value_as_string, "yes")
+    return cdk.CfnCondition(stack, "AllArePaused", expression=is_on)
 
 
 def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
@@ -267,6 +281,7 @@ def make_stack(
         retain=context.retain,
         monitoring=context.monitoring,
         deletion_protection=context.deletion_protection,
+        termination_protection=context.termination_protection,
         queues=context.queues,
         safeguards=context.safeguards,
         stack_name=context.stack_name,
@@ -274,9 +289,14 @@ def make_stack(
         fifo=context.fifo,
     )
     context.rules.apply(stack)
-    if context.oncall_policies:
-        oncall = OnCallPolicies(stack, "OnCall", redrivers=stack.redrivers, jobs=stack.jobs)
-        acknowledge_people(oncall, stack.jobs)
+    for team in sorted({"", *stack.teams} if context.oncall_policies else ()):
+        others = () if team else stack.others
+        OnCallPolicies(
+            stack,
+            f"OnCall{team}",
+            redrivers=[*stack.teams.get(team, ()), *others],
+            team=team,
+        )
     return stack
 
 

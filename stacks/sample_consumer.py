@@ -17,15 +17,8 @@ from smart_redriver.cdk.safeguards import Safeguards
 _ROOT = Path(__file__).resolve().parents[1]
 #: The example is this repository's own: who installs the construct has consumers already.
 _CONSUMER = _ROOT / "lambdas" / "consumer"
-#: The kit and what it needs of the re-driver, as others install them with `smart-redriver[consumer]`.
-KIT = {
-    "smart_redriver/__init__.py": _ROOT / "smart_redriver" / "__init__.py",
-    "smart_redriver/consumer": _ROOT / "smart_redriver" / "consumer",
-    **{
-        f"redrive/{name}": _ROOT / "lambdas" / "redrive" / name
-        for name in ("__init__.py", "core/__init__.py", "core/letter.py", "core/outcomes.py")
-    },
-}
+#: The kit, as others install it with `smart-redriver-consumer`.
+KIT = {"smart_redriver/consumer": _ROOT / "smart_redriver" / "consumer"}
 
 #: AWS advises a visibility timeout of six times the function's timeout, so that a throttled batch
 #: is tried again before it becomes visible.
@@ -57,6 +50,7 @@ class SampleConsumer(Construct):
         self.function = python_function(
             self,
             package=_CONSUMER,
+            handler="consumer.handler",
             beside=KIT,
             description="Example consumer, may be told to fail",
             memory_mib=256,
@@ -66,7 +60,8 @@ class SampleConsumer(Construct):
                 "CONTROL_TABLE_NAME": self.control_table.table_name,
             },
             removal_policy=cdk.RemovalPolicy.DESTROY,
-            # An event source mapping begins with five at once; with fewer reserved, messages are throttled into the DLQ.
+            # An event source mapping begins with five at once; with fewer reserved, messages are throttled into the
+            # DLQ.
             safeguards=replace(safeguards, reserved_concurrency=0),
         )
         if key:

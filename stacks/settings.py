@@ -1,15 +1,19 @@
-"""Reads the CDK context: the settings of the function, and what only the app needs to know."""
+"""Reads the CDK context: the settings of the function, and what only the app needs to know.
 
+A key that is not listed here is refused: ``-c modee=dry_run`` would deploy a re-driver that acts. The permissions
+boundary and tags are for every stack of this app. Another app has ``PermissionsBoundary.of`` and ``Tags.of``.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from constructs import Node
 
-from redrive.errors import Fault, SettingsError
-from redrive.kinds import YES_OR_NO, read_fields
-from redrive.settings import Settings
 from smart_redriver.cdk.adopted_queues import (
     QUEUES,
     Adopted,
@@ -20,8 +24,123 @@ from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
 from smart_redriver.cdk.queue_entry import ANY_STACK, STACK, STACK_NAME
 from smart_redriver.cdk.safeguards import Safeguards
-from stacks.account_rules import AccountRules
-from stacks.context_keys import unknown_keys
+from smart_redriver.engine.config.kinds import YES_OR_NO, Kind, misspelt, read_fields, setting
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault, SettingsError
+
+_POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+")
+#: What tags of most services may consist of. `aws:` is AWS's own.
+#: https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+_TAG_KEY = re.compile(r"(?!aws:)[\w .:/=+@-]{1,128}", re.IGNORECASE)
+_TAG_VALUE = re.compile(r"[\w .:/=+@-]{0,256}")
+_MAX_TAGS = 50
+
+Tags = tuple[tuple[str, str], ...]
+
+
+def _policy_arn() -> Kind[str]:
+    def parse(value: Any) -> str:
+        if value != "" and not _POLICY_ARN.fullmatch(str(value)):
+            raise ValueError
+        return str(value)
+
+    return Kind(parse, "the ARN of a managed policy")
+
+
+def _tags() -> Kind[Tags]:
+    def parse(value: Any) -> Tags:
+        # A table where it comes from cdk.json, one text where it comes from `-c`.
+        pairs = value.items() if isinstance(value, Mapping) else _pairs(str(value))
+        tags = tuple(sorted((str(key).strip(), str(one).strip()) for key, one in pairs))
+        if len(tags) > _MAX_TAGS or len({key for key, _ in tags}) < len(tags):
+            raise ValueError
+        if not all(_TAG_KEY.fullmatch(key) and _TAG_VALUE.fullmatch(one) for key, one in tags):
+            raise ValueError
+        return tags
+
+    return Kind(parse, f"a table, or KEY=VALUE separated by commas, at most {_MAX_TAGS}")
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """Raises ValueError where a pair has no `=`."""
+    pairs = []
+    for one in filter(None, map(str.strip, text.split(","))):
+        key, equals, value = one.partition("=")
+        if not equals:
+            raise ValueError
+        pairs.append((key, value))
+    return pairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRules:
+    """Every rule with its default."""
+
+    permissions_boundary_arn: str = setting("", _policy_arn(), "of every role that the stack makes")
+    tags: Tags = setting((), _tags(), "of everything that can have any")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The rules' names, in the order of the table."""
+        return tuple(one.name for one in fields(cls))
+
+    def apply(self, stack: cdk.Stack) -> None:
+        """Let all that is in the stack, and in those nested in it, keep the rules."""
+        if self.permissions_boundary_arn:
+            boundary = iam.ManagedPolicy.from_managed_policy_arn(
+                stack, "PermissionsBoundary", self.permissions_boundary_arn
+            )
+            iam.PermissionsBoundary.of(stack).apply(boundary)
+        for key, value in self.tags:
+            cdk.Tags.of(stack).add(key, value)
+
+
+#: How the CDK's keys begin: its feature flags, its switches, and what its look-ups remember (cdk.context.json).
+#: https://docs.aws.amazon.com/cdk/v2/guide/featureflags.html, and `ContextProvider` of aws-cdk 2.275.
+_OF_THE_CDK = (
+    "@aws-cdk/",
+    "@aws-cdk-containers/",
+    "aws:cdk:",
+    "aws-cdk:",
+    "ami:",
+    "availability-zones:",
+    "cc-api-provider:",
+    "endpoint-service-availability-zones:",
+    "hosted-zone:",
+    "key-provider:",
+    "load-balancer:",
+    "load-balancer-listener:",
+    "plugin:",
+    "security-group:",
+    "ssm:",
+    "vpc-provider:",
+)
+#: What the CDK's command line writes without a namespace.
+_OF_ITS_COMMAND = ("cdk-migrate", "cli-telemetry")
+
+
+def unknown_keys(values: Mapping[str, Any], names: Iterable[str]) -> list[Fault]:
+    """A fault for each key that is neither one of ``names`` nor the CDK's,
+    with the nearest name or else all of them.
+    """
+    known = tuple(names)
+    strange = [key for key in values if key not in known and not _is_of_the_cdk(key)]
+    near = misspelt(strange, known)
+    accepted = {key: f"the name {name}" for key, name in near.items()}
+    every = f"one of {', '.join(sorted(known))}, or a key of the CDK"
+    return [
+        Fault(
+            setting=key,
+            seen=values[key],
+            accepted=f"{accepted.get(key, every)} (no setting is called {key})",
+        )
+        for key in strange
+    ]
+
+
+def _is_of_the_cdk(key: str) -> bool:
+    return key.startswith(_OF_THE_CDK) or key in _OF_ITS_COMMAND
+
 
 __all__ = ["NAME", "Context", "SettingsError", "parse_context", "read_context"]
 
@@ -31,6 +150,9 @@ NAME = "SmartRedriver"
 RETAIN = "retain"
 #: Whether the state table can't be deleted at all; as ``retain`` says where it is not given.
 DELETION_PROTECTION = "deletion_protection"
+#: Whether CloudFormation refuses to delete the stack. Not by default: what a first deployment that failed leaves
+#: has to be deleted before it is tried again.
+TERMINATION_PROTECTION = "termination_protection"
 #: Whether there are managed policies for the people who run the `redrive` command.
 ONCALL_POLICIES = "oncall_policies"
 #: Whether the queues that the stack makes are FIFO. Those that it adopts say so by their names.
@@ -44,6 +166,7 @@ KNOWN = (
     *AccountRules.names(),
     RETAIN,
     DELETION_PROTECTION,
+    TERMINATION_PROTECTION,
     ONCALL_POLICIES,
     FIFO,
     QUEUES,
@@ -61,6 +184,7 @@ class Context:
     safeguards: Safeguards = Safeguards()
     rules: AccountRules = AccountRules()
     deletion_protection: bool | None = None
+    termination_protection: bool = False
     oncall_policies: bool = False
     fifo: bool = False
     queues: tuple[Adopted, ...] = ()
@@ -90,7 +214,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
     except SettingsError as error:
         faults += error.faults
     switches: dict[str, bool] = {}
-    for name in (RETAIN, DELETION_PROTECTION, ONCALL_POLICIES, FIFO):
+    for name in (RETAIN, DELETION_PROTECTION, TERMINATION_PROTECTION, ONCALL_POLICIES, FIFO):
         try:
             if name in values:
                 switches[name] = YES_OR_NO.parse(values[name])
@@ -127,6 +251,7 @@ def parse_context(values: Mapping[str, Any]) -> Context:
         safeguards=safeguards,
         rules=AccountRules(**rules),
         deletion_protection=switches.get(DELETION_PROTECTION),
+        termination_protection=switches.get(TERMINATION_PROTECTION, False),
         oncall_policies=switches.get(ONCALL_POLICIES, False),
         fifo=switches.get(FIFO, False),
         queues=queues,
@@ -149,7 +274,10 @@ def _too_many_widgets(watched: Mapping[str, Any], queues: tuple[Adopted, ...]) -
     counts = Counter((one.region, one.account, one.stack) for one in queues)
     most = max(counts.values(), default=0)
     if watched["dashboard_widget"] and most > MAX_QUEUES_WITH_WIDGET:
-        accepted = f"false in a stack of more than {MAX_QUEUES_WITH_WIDGET} queues, since it may have 500 resources: give others another `stack`"
+        accepted = (
+            f"false in a stack of more than {MAX_QUEUES_WITH_WIDGET} queues, since it may have 500 resources: give "
+            "others another `stack`"
+        )
         yield Fault(setting="dashboard_widget", seen=f"{most} queues", accepted=accepted)
 
 

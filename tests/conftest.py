@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections import Counter
@@ -26,7 +27,7 @@ TOGETHER = {
     "e2e/test_reports.py": "story",
     "emulator": "emulator",
 }
-BY_FILE = ("e2e", "infrastructure", "monitoring")
+BY_FILE = ("browser", "e2e", "infrastructure", "monitoring")
 
 #: Here all tests that look at the same run share a process, and so the run: it goes by their parameter, seed aside.
 BY_RUN = "scenarios/"
@@ -103,6 +104,14 @@ def _rank(path: str) -> int:
 
 def _is_in(path: str, place: str) -> bool:
     return path == place or path.startswith(f"{place}/")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_event_loop_stays() -> Iterator[None]:
+    """One that a file leaves running would fail whatever file comes next and needs its own."""
+    yield
+    with pytest.raises(RuntimeError):
+        asyncio.get_running_loop()
 
 
 @pytest.fixture

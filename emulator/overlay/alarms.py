@@ -2,19 +2,23 @@
 
 MiniStack evaluates an alarm only when someone calls PutMetricData, over data of all dimensions,
 and knows neither M of N, nor missing data, nor metric math. Here every alarm is evaluated once in
-each minute of virtual time that is seen, as `emulator.alarm_evaluation` says.
+each minute of virtual time that is seen, as `emulator.alarm_evaluation` says. A change is an event, too.
 """
 
+import json
 import logging
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any
 
 from ministack.core import responses
-from ministack.services import cloudwatch
+from ministack.services import cloudwatch, eventbridge
 
 from emulator.alarm_evaluation import last_evaluation, next_state
 from emulator.metric_math import Value
+
+from .patching import wrap
 
 logger = logging.getLogger("overlay.alarms")
 
@@ -72,5 +76,30 @@ def _timestamp(point: dict[str, Any]) -> float:
     return float(point["Timestamp"])
 
 
+def _tell_of_change(alarm: _Alarm, old: str, new: str) -> None:
+    """Put the change on the default bus, as CloudWatch does for every alarm, whatever its actions.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html
+    """
+    detail = {
+        "alarmName": alarm["AlarmName"],
+        "state": {"value": new},
+        "previousState": {"value": old},
+    }
+    entry = {
+        "Source": "aws.cloudwatch",
+        "DetailType": "CloudWatch Alarm State Change",
+        "Resources": [alarm["AlarmArn"]],
+        "Detail": json.dumps(detail),
+    }
+    eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
+
+
 def install() -> None:
+    @wrap(cloudwatch, "_dispatch_alarm_actions")
+    def act_and_tell(act: Callable[..., None], alarm: _Alarm, old: str, new: str, why: str) -> None:
+        act(alarm, old, new, why)
+        if new != old:
+            _tell_of_change(alarm, old, new)
+
     cloudwatch._evaluate_alarm = lambda _alarm: None  # evaluated by the turn, not by PutMetricData

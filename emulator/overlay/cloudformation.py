@@ -7,26 +7,50 @@ stack is then not what the template says.
 from collections.abc import Callable
 from typing import Any
 
-from ministack.services import cloudwatch, dynamodb, lambda_svc
-from ministack.services.cloudformation import provisioners
+from ministack.services import cloudwatch, dynamodb, eventbridge, lambda_svc, sqs
+from ministack.services.cloudformation import _stacks, provisioners
 
 from .patching import wrap
 
 _Properties = dict[str, Any]
 
+#: What an account has once by name: the property that names it, the function that makes it, and whether the name is
+#: taken.
+_NAMED: dict[str, tuple[str, str, Callable[[str], bool]]] = {
+    "AWS::CloudWatch::Alarm": (
+        "AlarmName",
+        "_cw_metric_alarm_create",
+        lambda name: name in cloudwatch._alarms or name in cloudwatch._composite_alarms,
+    ),
+    "AWS::SQS::Queue": ("QueueName", "_sqs_create", lambda name: name in sqs._queue_name_to_url),
+    "AWS::Lambda::Function": (
+        "FunctionName",
+        "_lambda_create",
+        lambda name: name in lambda_svc._functions,
+    ),
+    "AWS::Events::Rule": (
+        "Name",
+        "_eb_rule_create",
+        lambda name: eventbridge._rule_key(name, "default") in eventbridge._rules,
+    ),
+}
+
 
 def install() -> None:
+    _refuse_taken_names()
     _after_provisioning("AWS::Lambda::Function", _reserve_concurrency)
     _after_provisioning("AWS::DynamoDB::Table", _enable_ttl)
     _after_provisioning("AWS::DynamoDB::GlobalTable", _enable_ttl)
     _keep_global_tables_that_change()
     _keep_what_alarms_evaluate()
     _keep_attributes_in_nested_stacks()
+    _roll_nested_stacks_back()
+    _delete_alarms_of_composites()
     provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::CompositeAlarm"] = {
         "create": _create_composite_alarm,
         "update": _update_composite_alarm,
         "update_with_logical_id": True,
-        "delete": lambda name, _properties: cloudwatch._composite_alarms.pop(name, None),
+        "delete": _delete_composite_alarm,
     }
 
 
@@ -129,7 +153,67 @@ def _keep_attributes_in_nested_stacks() -> None:
         return physical_id, attributes
 
 
+def _roll_nested_stacks_back() -> None:
+    """A nested stack that can't be created leaves nothing; in MiniStack it leaves what came before the failure."""
+
+    @wrap(provisioners, "_cfn_nested_stack_create")
+    def create(make: Any, logical_id: str, properties: _Properties, stack: str) -> Any:
+        before = set(_stacks)
+        try:
+            return make(logical_id, properties, stack)
+        except Exception:
+            for child in set(_stacks) - before:
+                provisioners._cfn_nested_stack_delete(child, {})
+            raise
+
+    provisioners._RESOURCE_HANDLERS["AWS::CloudFormation::Stack"]["create"] = create
+
+
+def _delete_alarms_of_composites() -> None:
+    """A nested stack deletes after its parent's composite has forgotten an alarm; in MiniStack it does so before."""
+
+    @wrap(provisioners, "_cw_metric_alarm_delete")
+    def delete(_refuse: Any, name: str, _properties: _Properties) -> None:
+        cloudwatch.cloudformation_delete_metric_alarm(name)
+
+    provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::Alarm"]["delete"] = delete
+
+
+def _refuse_taken_names() -> None:
+    """CloudFormation creates nothing under a name that is there; MiniStack overwrites what has it.
+
+    A resource that is replaced is created before its predecessor is deleted, so that this counts for it, too.
+    """
+    for kind, (name_property, function, is_taken) in _NAMED.items():
+
+        @wrap(provisioners, function)
+        def create(
+            make: Any,
+            logical_id: str,
+            properties: _Properties,
+            stack: str,
+            name_property: str = name_property,
+            is_taken: Callable[[str], bool] = is_taken,
+        ) -> Any:
+            _refuse_if_taken(properties.get(name_property), is_taken)
+            return make(logical_id, properties, stack)
+
+        provisioners._RESOURCE_HANDLERS[kind]["create"] = create
+
+
+def _refuse_if_taken(name: str | None, is_taken: Callable[[str], bool]) -> None:
+    if name and is_taken(name):
+        raise ValueError(f"{name} already exists")
+
+
 def _create_composite_alarm(
+    logical_id: str, properties: _Properties, stack: str
+) -> tuple[str, dict[str, str]]:
+    _refuse_if_taken(properties.get("AlarmName"), _NAMED["AWS::CloudWatch::Alarm"][2])
+    return _put_composite_alarm(logical_id, properties, stack)
+
+
+def _put_composite_alarm(
     logical_id: str, properties: _Properties, stack: str
 ) -> tuple[str, dict[str, str]]:
     name = properties.get("AlarmName") or provisioners._physical_name(
@@ -142,7 +226,23 @@ def _create_composite_alarm(
     return name, {"Arn": cloudwatch._composite_alarms[name]["AlarmArn"]}
 
 
+def _delete_composite_alarm(name: str, _properties: _Properties) -> None:
+    cloudwatch._composite_alarms.pop(name, None)
+
+
 def _update_composite_alarm(
-    name: str, _old: _Properties, new: _Properties, stack: str, logical_id: str = ""
+    name: str, old: _Properties, new: _Properties, stack: str, logical_id: str = ""
 ) -> tuple[str, dict[str, str]]:
-    return _create_composite_alarm(logical_id, {**new, "AlarmName": name}, stack)
+    """In place, unless its name changes: then a new one, before the old one is deleted."""
+    replaced: tuple[str, dict[str, str]] | None = provisioners._rename_replacement(
+        name,
+        old,
+        new,
+        stack,
+        logical_id,
+        new.get("AlarmName") or name,
+        name,
+        _create_composite_alarm,
+        _delete_composite_alarm,
+    )
+    return replaced or _put_composite_alarm(logical_id, {**new, "AlarmName": name}, stack)

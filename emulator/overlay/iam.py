@@ -1,4 +1,6 @@
-"""IAM: batch calls need the permission of the single action; move tasks name queues by ARN; more of Lambda's actions."""
+"""IAM: batch calls need the permission of the single action; move tasks name queues by ARN;
+more of Lambda's actions.
+"""
 
 import json
 import re

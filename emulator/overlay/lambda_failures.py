@@ -1,9 +1,9 @@
 """What an asynchronous invocation leaves that failed for good, as on AWS.
 
-MiniStack sends one envelope to dead-letter queue and destination alike, and names no request. On AWS a dead-letter queue
-gets the event as it was, with RequestID, ErrorCode and ErrorMessage beside it, and a destination a record of the
-invocation; both name the request by the id that the caller of Invoke was answered with.
-https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+MiniStack sends one envelope to dead-letter queue and destination alike, and names no request.
+On AWS a dead-letter queue gets the event as it was, with RequestID, ErrorCode and ErrorMessage beside it,
+and a destination a record of the invocation; both name the request by the id that the caller of Invoke was answered
+with. https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
 import contextvars

@@ -2,10 +2,11 @@
 
 MiniStack kills the environment whenever a handler raises; AWS keeps it warm. It does not tell a function its log
 group, as AWS does (https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html). And it cannot know
-when a handler has printed its last line, so it waits 50 ms for silence after every invocation. It ends an invocation by the
-real clock, which goes on while a busy machine does something else; functions see what is left of the virtual one.
-Nor is its code at /var/task: variables that name a file there are told it from the folder of the code, in which the worker starts.
-Here the worker says on stderr when it has finished, just before it answers.
+when a handler has printed its last line, so it waits 50 ms for silence after every invocation.
+It ends an invocation by the real clock, which goes on while a busy machine does something else;
+functions see what is left of the virtual one. Nor is its code at /var/task:
+variables that name a file there are told it from the folder of the code, in which the worker starts. Here the worker
+says on stderr when it has finished, just before it answers.
 """
 
 import queue

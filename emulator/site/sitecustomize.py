@@ -49,7 +49,9 @@ if _clock_file and _asleep_folder and os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
     _announcement = os.path.join(_asleep_folder, str(os.getpid()))  # noqa: PTH118 - as above
 
     def _virtual_sleep(seconds: float) -> None:
-        """Sleep until `seconds` have passed on the virtual clock. Other threads than the handler's sleep in real time."""
+        """Sleep until `seconds` have passed on the virtual clock.
+        Other threads than the handler's sleep in real time.
+        """
         is_handlers = threading.current_thread() is threading.main_thread()
         if seconds < _SHORTEST_VIRTUAL_SECONDS or not is_handlers:
             _real_sleep(seconds)

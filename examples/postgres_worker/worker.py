@@ -3,8 +3,8 @@
     python worker.py "host=... dbname=..." orders:handle
 
 `handle(payload, connection)` is the team's own. What it writes through `connection` and the job's delete are one
-transaction, so that a job's work in this database is done once, whoever dies when. What it does elsewhere needs a key of
-the payload's own: a redriven job has a new id.
+transaction, so that a job's work in this database is done once, whoever dies when.
+What it does elsewhere needs a key of the payload's own: a redriven job has a new id.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ undone of a batch is for `fakes.faults` to say. Sources: botocore dynamodb and t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from fakes.boto_client import FakeClient, Fault, Response, operation
 from fakes.clock import VirtualClock
@@ -73,15 +73,16 @@ class FakeDynamoDb(FakeClient):
         ConditionExpression: str | None = None,
         ExpressionAttributeNames: Mapping[str, str] | None = None,
         ExpressionAttributeValues: Typed | None = None,
+        ReturnValues: Literal["NONE", "ALL_OLD"] = "NONE",
     ) -> Response:
         """Replace an item if the condition holds."""
         condition = _condition(
             ConditionExpression, ExpressionAttributeNames, ExpressionAttributeValues
         )
         table, new = self._table(TableName), copied(Item)
-        self._require(condition, table, table.key_of(new))
+        old = self._require(condition, table, table.key_of(new))
         table.write(new, self._clock.time())
-        return {}
+        return {"Attributes": old} if old and ReturnValues == "ALL_OLD" else {}
 
     @operation
     def delete_item(

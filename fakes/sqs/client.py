@@ -8,7 +8,7 @@ and tells nobody. FIFO queues keep their groups in order, and come once (`fifo_q
 tests/contract checks the fake against moto. None of it was compared with a real account: each
 module names the source of what it does.
 
-WaitTimeSeconds is accepted and never waits; ReceiveRequestAttemptId is not known.
+WaitTimeSeconds never waits, and only tells a long poll from a short one; ReceiveRequestAttemptId is not known.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -132,7 +132,9 @@ class FakeSqs(SqsAccount):
         if VisibilityTimeout is not None:
             check_range("VisibilityTimeout", VisibilityTimeout, 0, MAX_VISIBILITY_SECONDS)
             timeout = VisibilityTimeout
-        received = queue.take(MaxNumberOfMessages, timeout, now)
+        waits = WaitTimeSeconds or queue.settings.wait_time
+        # A long poll waits for room and ends empty; a short poll is refused. [aws-facts: quotas-queues]
+        received = [] if waits and queue.is_full else queue.take(MaxNumberOfMessages, timeout, now)
         for message in received:
             if timeout == 0 or self._is_duplicated(queue):
                 queue.release(message, now)

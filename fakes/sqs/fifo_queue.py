@@ -8,8 +8,8 @@ What it does otherwise than a standard queue, and whence that is known:
 - At 120,000 messages in flight a receive is empty and no error. [SQS Developer Guide, quotas-fifo]
 - A dead letter keeps its MessageId; its MessageDeduplicationId is replaced by that, and its time of sending, from which
   it expires, is that of the move. [SQS Developer Guide, sqs-configure-dead-letter-queue-redrive,
-  setting-up-dead-letter-queue-retention] That SentTimestamp tells the new time, and that it has a sequence number of the
-  DLQ's own, is assumed: it stands at the end of its group there.
+  setting-up-dead-letter-queue-retention] That SentTimestamp tells the new time,
+  and that it has a sequence number of the DLQ's own, is assumed: it stands at the end of its group there.
 - No message has a delay of its own; DelaySeconds 0 is the queue's delay. [test_fifo_message_delay_seconds]
 - Deduplicated sends are not counted as sent. [SQS Developer Guide, sqs-available-cloudwatch-metrics]
 """

@@ -13,9 +13,10 @@ from fakes.sqs.queue import Queue
 class Event:
     """Something that happened to a message.
 
-    `dead` is told of a message just before it is `moved`, when it is in no queue: whoever stands for another sender than
-    SQS may give it the shape that it has there. `moved` is SQS's own move of a dead letter, told with the DLQ it came to; `moved back` is a
-    native redrive, told with the queue left behind and followed by a `sent` of the new message.
+    `dead` is told of a message just before it is `moved`, when it is in no queue:
+    whoever stands for another sender than SQS may give it the shape that it has there.
+    `moved` is SQS's own move of a dead letter, told with the DLQ it came to; `moved back` is a native redrive,
+    told with the queue left behind and followed by a `sent` of the new message.
     """
 
     kind: EventKind

@@ -9,8 +9,8 @@ What a change after the timeout does to the message was not recorded: it hides i
 
 In a FIFO queue a handle ends with its visibility timeout, also when nobody received the message again: DeleteMessage is
 refused with InvalidParameterValue (test_fifo_delete_after_visibility_timeout), and an entry of a batch fails, by a
-report of users, with ReceiptHandleIsInvalid. That ChangeMessageVisibility is refused likewise is an assumption, and that
-a second delete succeeds, as on a standard queue.
+report of users, with ReceiptHandleIsInvalid. That ChangeMessageVisibility is refused likewise is an assumption,
+and that a second delete succeeds, as on a standard queue.
 """
 
 from fakes.boto_client import Fault, Response

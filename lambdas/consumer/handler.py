@@ -7,6 +7,7 @@ TTL attribute `expiration`), failure leaves none. What the work itself is, `work
 """
 
 import os
+import time
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from aws_lambda_powertools.utilities.idempotency import (
 )
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from consumer.work import Message, Outage, work
+from consumer.work import Message, Outage, OverloadedError, work
 from smart_redriver.consumer import idempotency_key
 from smart_redriver.consumer.powertools import ReportingFifoProcessor, ReportingProcessor
 
@@ -81,10 +82,29 @@ def handle_record(record: SQSRecord, *, outage: Outage) -> None:
     message = Message(original_id=idempotency_key(record), body=record.body)
     with logger.append_context_keys(message_id=record.message_id, original_id=message.original_id):
         try:
+            if outage.capacity is not None:
+                keep_within(outage.capacity)
             work_once(message=message, outage=outage)
         except Exception:
             logger.exception(MESSAGE_FAILED)
             raise
+
+
+def keep_within(capacity: int) -> None:
+    """Count a delivery of this minute, for all environments of the function. Raises OverloadedError."""
+    minute = int(time.time() // 60)
+    answer = dynamodb.update_item(
+        TableName=idempotency_table,
+        Key={"id": {"S": f"deliveries#{minute}"}},
+        UpdateExpression="ADD Deliveries :one SET expiration = :expiration",
+        ExpressionAttributeValues={
+            ":one": {"N": "1"},
+            ":expiration": {"N": str((minute + 10) * 60)},
+        },
+        ReturnValues="UPDATED_NEW",
+    )
+    if int(answer["Attributes"]["Deliveries"]["N"]) > capacity:
+        raise OverloadedError(f"More than {capacity} messages in a minute are too many")
 
 
 def read_outage() -> Outage:
@@ -93,9 +113,11 @@ def read_outage() -> Outage:
         TableName=control_table, Key={"PK": {"S": "DEPENDENCY"}}, ConsistentRead=True
     )
     item = answer.get("Item", {})
+    capacity = item.get("CapacityPerMinute", {}).get("N")
     return Outage(
         everything=item.get("Down", {}).get("BOOL", False),
         payments=item.get("PaymentsDown", {}).get("BOOL", False),
+        capacity=int(capacity) if capacity else None,
     )
 
 

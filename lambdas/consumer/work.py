@@ -19,12 +19,20 @@ class PaymentsDownError(Exception):
     """What only messages with a payment need is down; the others succeed meanwhile."""
 
 
+class OverloadedError(Exception):
+    """More messages came within this minute than the consumer has capacity for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """What is down while a batch is worked on: what every message needs, or payments alone."""
+    """What is down while a batch is worked on: what every message needs, or payments alone.
+
+    `capacity`: messages that can be worked on in a minute; None for any number.
+    """
 
     everything: bool = False
     payments: bool = False
+    capacity: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from random import Random
 
-from redrive.core.pacing import Pacer, backoff
-from redrive.settings import Settings
 from simulator.rivals.letters import number, receive_all, send, source_of
 from simulator.world import DLQ, PARKING_LOT, World
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.triage.pacing import Pacer, backoff
 
 
 class NoBreaker:

@@ -5,11 +5,14 @@ its row in the design's table; variants have more after a colon: `14:900:50`. A 
 variant.
 """
 
+from simulator.scenarios.capacity import CAPACITY
 from simulator.scenarios.drawn import PREFIX, drawn
 from simulator.scenarios.expiry import EXPIRY
+from simulator.scenarios.kinds import KINDS
 from simulator.scenarios.matrix import MATRIX
 from simulator.scenarios.mixed import MIXED
 from simulator.scenarios.outages import OUTAGES
+from simulator.scenarios.recovery import RECOVERY
 from simulator.scenarios.reporting import REPORTING
 from simulator.scenarios.scenario import Played, PolicyMaker, Scenario
 from simulator.scenarios.unlucky import UNLUCKY
@@ -57,8 +60,13 @@ def _by_row(scenario: Scenario) -> int:
     return int(scenario.name.partition(":")[0])
 
 
-#: Rows 1 to 25 with their variants.
-ROWS = tuple(sorted((*USUAL, *UNLUCKY, *OUTAGES, *MIXED, *EXPIRY, *REPORTING), key=_by_row))
+#: All rows with their variants.
+ROWS = tuple(
+    sorted(
+        (*USUAL, *UNLUCKY, *OUTAGES, *MIXED, *EXPIRY, *REPORTING, *CAPACITY, *KINDS, *RECOVERY),
+        key=_by_row,
+    )
+)
 
 BY_NAME = {scenario.name: scenario for scenario in (*ROWS, *MATRIX)}
 
@@ -77,6 +85,12 @@ ALIASES = {
     "21:20m": "21",
     "22:split": "22",
     "24:3:1": "24",
+    "28": "28:0",
+    "31": "31:1000:40",
+    "34": "34:300:2h",
+    "35": "35:event",
+    "37": "37:1800x5",
+    "38": "38:1.5h",
     "M": "M:1:1:300x3",
 }
 

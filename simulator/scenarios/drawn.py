@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
-from redrive.settings import Settings
 from simulator.conditions import Conditions
 from simulator.consumers import Consumer, flapping, well_from
 from simulator.limits import Limits
 from simulator.scenarios.scenario import Outage, Scenario
 from simulator.sources import LiveTraffic
 from simulator.world import hours, minutes
+from smart_redriver.engine.config.settings import Settings
 
 PREFIX = "drawn:"
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from redrive.settings import Settings
 from simulator.conditions import Conditions
 from simulator.consumers import Consumer, flapping
 from simulator.limits import Limits
 from simulator.person import Order
 from simulator.scenarios.scenario import Outage, Scenario
 from simulator.world import hours, minutes
+from smart_redriver.engine.config.settings import Settings
 
 FOUR_DAYS = 4 * 86_400
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redrive.settings import Settings
 from simulator.conditions import Conditions
 from simulator.limits import Limits
 from simulator.scenarios.scenario import Scenario
@@ -18,6 +17,7 @@ from simulator.scenarios.usual import (
     SOME_POISON,
 )
 from simulator.world import hours
+from smart_redriver.engine.config.settings import Settings
 
 SCHEDULES = (1, 5, 15)
 PATIENCE = ((30, 3), (300, 3), (30, 1), (30, 10), (900, 5))

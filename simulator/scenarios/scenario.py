@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from redrive.settings import Settings
-from redrive.targets import SERVED
 from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.limits import Limits
 from simulator.measures import Measures, measure
 from simulator.mishaps import BadWire, Mishaps
+from simulator.nobody import Nobody
 from simulator.person import Order, give
-from simulator.smart_policy import SmartPolicy
+from simulator.smart_policy import Hint, SmartPolicy
 from simulator.sources import LiveTraffic, Source
 from simulator.target_world import TargetWorld
 from simulator.world import Conditions, Policy, World, minutes
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import SERVED
 
 #: After all has come to rest, the policy goes on for this long: what it still has to decide, it does then.
 AFTERMATH = minutes(30)
@@ -76,14 +77,18 @@ class Scenario:
         letters, poison: dead letters at the start, and how many of them are poison pills.
         left: how long before the letters' expiry in the DLQ the world begins.
         consumer: by the seed; `outage` befalls it.
+        foreign: letters in the DLQ that came from a queue that nobody knows.
+        held: how many of the dead letters somebody else has received, and keeps for how many seconds.
         burst: live messages that wait in the source queue before the first pass.
         settings: ours.
         orders: what a person orders, and when.
+        hints: when somebody says that the consumer is well again, and how.
         mishaps: what befalls the passes.
         calm_at: when the consumer is well for good and no new poison comes; the time to drain counts from here.
         seeds: how many of them, from 0 on, make the scenario's runs.
         lasts: it is watched for this long even when nothing waits anywhere.
         until: then it ends, whatever is left.
+        aftermath: so long it goes on after all has come to rest.
         step: how finely time moves.
         make_world: of what; by default of SQS queues.
 
@@ -98,14 +103,18 @@ class Scenario:
     outage: Outage | None = None
     traffic: LiveTraffic | None = None
     neighbour: Neighbour | None = None
+    foreign: int = 0
+    held: tuple[int, int] | None = None
     burst: int = 0
     conditions: Conditions = field(default_factory=Conditions)
     settings: Settings = field(default_factory=Settings)
     orders: tuple[tuple[timedelta, Order], ...] = ()
+    hints: tuple[tuple[timedelta, Hint], ...] = ()
     mishaps: Mishaps | None = None
     calm_at: timedelta = timedelta()
     lasts: timedelta = timedelta()
     until: timedelta
+    aftermath: timedelta = AFTERMATH
     step: timedelta = timedelta(seconds=10)
     seeds: int = 5
     limits: Limits = field(default_factory=Limits)
@@ -126,6 +135,10 @@ class Scenario:
         if self.neighbour:
             world.dead_letters(self.neighbour.letters, of=self.neighbour.source.name)
         world.dead_letters(self.letters, poison=self.poison, left=self.left)
+        if self.foreign:
+            world.foreign_letters(self.foreign)
+        if self.held:
+            world.hold(*self.held)
         for number in range(self.burst):
             world.send(f"burst-{number}")
         return world
@@ -137,16 +150,27 @@ class Scenario:
             until=self.until,
             stop=lambda: world.elapsed >= self.lasts and world.is_settled,
         )
-        world.run(policy, until=min(world.elapsed + AFTERMATH, self.until))
+        world.run(policy, until=min(world.elapsed + self.aftermath, self.until))
 
-    def played(self, seed: int, make: PolicyMaker | None = None) -> Played:
-        """A world of this scenario, played by the policy that `make` makes: by default ours, as `settings` say."""
+    def played(
+        self, seed: int, make: PolicyMaker | None = None, *, watches_live: bool = False
+    ) -> Played:
+        """A world of this scenario, played by the policy that `make` makes: by default ours, as `settings` say.
+
+        `watches_live`: with what it costs producers' messages, for which the world is played a second time without a
+        policy. Where the limits ask for it, it is so anyway.
+        """
         world = self.world(seed)
         wire = BadWire(world, self.mishaps, seed) if self.mishaps else None
         policy = (make or self.ours)(world, seed)
         self._announce_orders(world, policy)
         self.play(world, wire.under(policy) if wire else policy)
-        return Played(world=world, policy=policy, measures=measure(world, policy, self.calm_at))
+        untouched = None
+        if watches_live or self.limits.is_about_live:
+            untouched = self.world(seed)
+            untouched.run(Nobody(), until=world.elapsed)
+        measures = measure(world, policy, self.calm_at, untouched)
+        return Played(world=world, policy=policy, measures=measures)
 
     def ours(self, world: World, seed: int) -> Policy:
         """Our policy as the scenario has it."""
@@ -168,3 +192,5 @@ class Scenario:
         if isinstance(policy, SmartPolicy):  # nobody gives a rival orders
             for moment, order in self.orders:
                 world.later(moment, partial(give, order, policy, world))
+            for moment, hint in self.hints:
+                world.later(moment, partial(policy.hear, hint))

@@ -1,18 +1,20 @@
 """The CDK side that others import: the construct `SmartRedriver`, its settings, and what it takes beside them.
 
-The function's own `redrive.settings` decides at synth what it will accept at cold start.
+The function's own `smart_redriver.engine.config.settings` decides at synth what it will accept at cold start.
 """
 
-from redrive.databases import JobsDatabase
-from redrive.settings import Mode, Settings
-from redrive.targets import Origin
 from smart_redriver.cdk.bundling import BundlingError
+from smart_redriver.cdk.given import Naming, Resources, Targets
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.oncall_policies import OnCallPolicies
-from smart_redriver.cdk.postgres_redriver import PostgresRedriver
 from smart_redriver.cdk.redriver import SmartRedriver
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.topics import Topics
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.postgres.cdk.redriver import PostgresRedriver
+from smart_redriver.postgres.engine.place import JobsDatabase
 
 __all__ = [
     "Alarms",
@@ -20,11 +22,15 @@ __all__ = [
     "JobsDatabase",
     "Mode",
     "MonitoringSettings",
+    "Naming",
     "OnCallPolicies",
     "Origin",
     "PostgresRedriver",
+    "Resources",
     "Safeguards",
     "Settings",
+    "SettingsError",
     "SmartRedriver",
+    "Targets",
     "Topics",
 ]

@@ -1,24 +1,82 @@
-"""What every alarm has: a sentence, a first step, a runbook section, explicit missing data, and a topic.
+"""What every alarm has: a sentence, a first step, a runbook section, explicit missing data, a topic, and its timing.
 
-Alarms that belong to one incident go to nobody by themselves; a composite of them does.
+Alarms that belong to one incident notify nobody by themselves; a composite of them does. The function is invoked
+every minute and looks at a queue about every minute while there is work, but at an idle one only every
+``schedule_minutes``. So no alarm depends on the schedule: what counts invocations or faults looks at minutes, and what
+looks at a level of the function's own keeps its state between two looks (``Missing.IGNORE``).
 """
 
+import math
 import string
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
+import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from smart_redriver.cdk.evaluation import Evaluation
+from smart_redriver.engine.config.settings import Settings
 
-A = TypeVar("A", cloudwatch.Alarm, cloudwatch.CompositeAlarm)
+#: Between two invocations of the function.
+TICK = 60
+#: An alarm that reaches back for longer is evaluated once an hour, others every minute.
+#: CloudWatch User Guide, "Alarm evaluation".
+LONGEST_REACH = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """``breaching`` of the last ``periods`` periods of so many ``seconds`` make an alarm."""
+
+    seconds: int
+    periods: int = 1
+    breaching: int = 1
+
+
+#: A level that SQS reports. Periods slide: what lasts for less than seven minutes is not in three of them.
+LEVEL = Evaluation(seconds=300, periods=3, breaching=3)
+#: A level that the function reports: the newest look decides. Longer periods would mix it with older ones.
+NEWEST_LOOK = Evaluation(seconds=TICK)
+
+
+def minutes(breaching: int, *, of: int) -> Evaluation:
+    """So many minutes of the last few."""
+    return Evaluation(seconds=TICK, periods=of, breaching=breaching)
+
+
+def longer_than(seconds: int, *, period: int) -> Evaluation:
+    """A condition that holds for longer than so many seconds, or for as long as can be looked at.
+
+    In one period of them it may be out of sight.
+    """
+    periods = min(seconds // period + 2, LONGEST_REACH // period)
+    return Evaluation(seconds=period, periods=periods, breaching=periods - 1)
+
+
+def outage_before_paging(settings: Settings, cool_downs: int) -> int:
+    """From the first opening to the end of so many cool-downs, each but the last with its canary.
+
+    A pass comes only with a tick, so every wait is rounded up to one.
+    """
+    waits = [
+        min(settings.cool_down_seconds * 2**n, settings.max_cool_down_seconds)
+        for n in range(cool_downs)
+    ]
+    # A canary goes without delay, and is judged when it had the time to fail.
+    canary = settings.verdict_grace_seconds
+    canary += settings.source_visibility_timeout_seconds * settings.max_receive_count
+    waits += [canary] * (cool_downs - 1)
+    return sum(math.ceil(seconds / TICK) * TICK for seconds in waits)
+
 
 Comparison = cloudwatch.ComparisonOperator
 Missing = cloudwatch.TreatMissingData
+
+#: Characters. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+_LONGEST_NAME = 255
+#: Characters of it that say where the alarm is; a longer place is cut, and keeps its hash.
+_LONGEST_PLACE = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +87,27 @@ class Advice:
     first: str
     section: str
 
+    def text(self, runbook_url: str, queue: str) -> str:
+        """The description of an alarm about a queue."""
+        runbook = f"{runbook_url}#{self.section}"
+        return f"{self.meaning} First: {self.first} Queue: {queue}. Runbook: {runbook}"
+
 
 class AlarmMaker:
     """Makes the alarms of one queue in ``scope``, and keeps them in the order they were made.
 
-    Their names are what a person reads in a page at night: ``orders CircuitOpen``. No other alarm of the account has
-    them, since a queue has one re-driver; and nothing but the name itself has an alarm replaced, so that a fixed one
-    stands in no deployment's way. ``known_as`` is what people call the queue.
+    A person reads their names in a page at night: ``orders CircuitOpen SmartRedriver-...``.
+    First comes what people call the queue (``known_as``), then the alarm, then its place: stack and construct,
+    as in a logical id. CloudFormation creates before it deletes,
+    so a name without the place refuses a queue that is renamed, or moved to another stack.
     """
 
     def __init__(
         self, scope: Construct, *, queue_name: str, known_as: str, runbook_url: str
     ) -> None:
-        self.made: list[cloudwatch.IAlarm] = []
+        self.made: list[cloudwatch.Alarm] = []
+        #: Their names, by their ids: CloudFormation knows them only once they are made.
+        self.names: dict[str, str] = {}
         self._scope = scope
         self._queue_name = queue_name
         self._known_as = known_as
@@ -64,55 +130,50 @@ class AlarmMaker:
 
         ``queue_name`` is that of another source queue than the first, if the alarm is about it.
         """
+        self.names[construct_id] = name = self._name(construct_id, queue_name)
         alarm = cloudwatch.Alarm(
             self._scope,
             construct_id,
-            alarm_name=self._name(construct_id, queue_name),
+            alarm_name=name,
             metric=metric,
             comparison_operator=comparison,
             threshold=threshold,
             evaluation_periods=evaluation.periods,
             datapoints_to_alarm=evaluation.breaching,
             treat_missing_data=missing,
-            alarm_description=self._text(advice, queue_name or self._queue_name),
+            alarm_description=advice.text(self._runbook_url, queue_name or self._queue_name),
         )
-        return self._with_topic(alarm, topic)
-
-    def composite(
-        self,
-        construct_id: str,
-        children: Sequence[cloudwatch.IAlarm],
-        advice: Advice,
-        *,
-        topic: sns.ITopic,
-    ) -> cloudwatch.CompositeAlarm:
-        """One page for whichever of the children fires first, and no second while any of them lasts."""
-        composite = cloudwatch.CompositeAlarm(
-            self._scope,
-            construct_id,
-            composite_alarm_name=self._name(construct_id, None),
-            alarm_rule=cloudwatch.AlarmRule.any_of(*children),
-            alarm_description=self._text(advice, self._queue_name),
-        )
-        return self._with_topic(composite, topic)
-
-    def _name(self, construct_id: str, queue_name: str | None) -> str:
-        """Of an alarm about another source queue it has that queue's name, and no number."""
-        if queue_name is None or queue_name == self._queue_name:
-            return f"{self._known_as} {construct_id}"
-        return f"{queue_name} {construct_id.rstrip(string.digits)}"
-
-    def _with_topic(self, alarm: A, topic: sns.ITopic | None) -> A:
         if topic is not None:
-            action = actions.SnsAction(topic)
-            alarm.add_alarm_action(action)
-            alarm.add_ok_action(action)
+            tell(alarm, topic)
         self.made.append(alarm)
         return alarm
 
-    def _text(self, advice: Advice, queue_name: str) -> str:
-        runbook = f"{self._runbook_url}#{advice.section}"
-        return f"{advice.meaning} First: {advice.first} Queue: {queue_name}. Runbook: {runbook}"
+    def _name(self, construct_id: str, queue_name: str | None) -> str:
+        """An alarm about another source queue begins with that queue's name; its number is part of the place."""
+        is_first = queue_name is None or queue_name == self._queue_name
+        kind = construct_id.rstrip(string.digits)
+        number = construct_id.removeprefix(kind)
+        says = f"{self._known_as if is_first else queue_name} {kind} "
+        return says + place_of(self._scope, says, f"-{number}" if number else "")
+
+
+def place_of(scope: Construct, says: str, ends: str = "") -> str:
+    """Stack and construct, as the end of an alarm's name that begins with what it ``says``."""
+    room = _LONGEST_NAME - len(says) - len(ends)
+    place = cdk.Names.unique_resource_name(
+        scope,
+        separator="-",
+        allowed_special_characters="-",
+        max_length=min(room, _LONGEST_PLACE),
+    )
+    return place + ends
+
+
+def tell(alarm: cloudwatch.AlarmBase, topic: sns.ITopic) -> None:
+    """Have a topic told of an alarm, and of its end."""
+    action = actions.SnsAction(topic)
+    alarm.add_alarm_action(action)
+    alarm.add_ok_action(action)
 
 
 def numbered(construct_id: str, number: int) -> str:

@@ -1,19 +1,26 @@
-"""What a construct is given, looked at before anything is made of it."""
+"""Checks the arguments of a construct before anything is made of them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import TypeVar, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
+from constructs import Construct
 
-from redrive.errors import Fault, SettingsError
-from redrive.settings import Settings
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_clashes import QUEUE_ARN
 from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault, SettingsError
 
+_REMOVALS = (
+    cdk.RemovalPolicy.RETAIN,
+    cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    cdk.RemovalPolicy.DESTROY,
+)
 S = TypeVar("S", Settings, Safeguards, MonitoringSettings)
 
 
@@ -28,16 +35,27 @@ def check_lists(**given: object) -> None:
         raise SettingsError(faults)
 
 
+def check_kinds(**given: tuple[object, type]) -> None:
+    """Raise SettingsError for arguments, by name, that are neither None nor of the type beside them."""
+    if faults := list(_of_another_kind(given)):
+        raise SettingsError(faults)
+
+
 def check_resources(
     queues: Mapping[str, sqs.IQueue],
     tables: Mapping[str, dynamodb.ITableV2 | None],
     keys: Mapping[str, kms.IKey | None],
 ) -> None:
-    """Raise SettingsError for what is no queue, table or key of the CDK's, such as an ARN, and for a queue imported by what is no ARN of one."""
+    """Raise SettingsError for an argument that is not a CDK queue, table or key,
+    and for a queue imported by an invalid ARN.
+    """
     faults = [
         *_without("queue_arn", queues, "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"),
+        # A `dynamodb.Table` of the first kind has no id.
         *_without(
-            "table_arn", _given(tables), "a table: `dynamodb.TableV2.from_table_arn` makes one"
+            "table_id",
+            _given(tables),
+            "a table: a `dynamodb.TableV2`, or `TableV2.from_table_arn` makes one",
         ),
         *_without("key_arn", _given(keys), "a key: `kms.Key.from_key_arn` makes one of an ARN"),
     ]
@@ -47,6 +65,38 @@ def check_resources(
             faults.append(Fault(setting=role, seen=arn, accepted="the ARN of one SQS queue"))
     if faults:
         raise SettingsError(faults)
+
+
+def unfit_table(scope: Construct, table: dynamodb.ITableV2 | None) -> Iterator[Fault]:
+    """A table that the app makes, and in which no item could be kept or none would expire."""
+    if table is None or not cdk.Resource.is_owned_resource(table):
+        return
+    resource = cast("dynamodb.CfnGlobalTable", table.node.default_child)
+    stack = cdk.Stack.of(scope)
+    keys = [
+        (one.get("attributeName"), one.get("keyType")) for one in stack.resolve(resource.key_schema)
+    ]
+    if keys != [("PK", "HASH")]:
+        seen = ", ".join(str(name) for name, _ in keys)
+        yield Fault(setting="table", seen=seen, accepted="a table whose one key is the string PK")
+    expiry = stack.resolve(resource.time_to_live_specification) or {}
+    if expiry.get("attributeName") != "TTL":
+        accepted = "a table whose `time_to_live_attribute` is TTL"
+        yield Fault(setting="table", seen=expiry.get("attributeName"), accepted=accepted)
+
+
+def unfit_removal(removal_policy: object) -> Iterator[Fault]:
+    """What none of queues, logs and table can be removed by: a snapshot is of databases."""
+    if removal_policy not in _REMOVALS:
+        accepted = " or ".join(f"RemovalPolicy.{one.name}" for one in _REMOVALS)
+        yield Fault(setting="removal_policy", seen=removal_policy, accepted=accepted)
+
+
+def unread_settings(settings: Settings | None) -> Iterator[Fault]:
+    """What only the stack of the smart re-driver's own repository makes something of."""
+    if isinstance(settings, Settings) and settings.with_sample_consumer:
+        accepted = "false: the example consumer is none of the construct's"
+        yield Fault(setting="with_sample_consumer", seen=True, accepted=accepted)
 
 
 def _given(arguments: Mapping[str, object]) -> dict[str, object]:
@@ -102,7 +152,8 @@ def _read(kind: type[S], given: S | None, faults: list[Fault]) -> S:
     if not isinstance(given, kind):
         return kind()
     try:
-        return kind.parse({name: getattr(given, name) for name in kind.names()})
+        read = kind.parse({name: getattr(given, name) for name in kind.names()})
+        return replace(given, **{name: getattr(read, name) for name in kind.names()})
     except SettingsError as error:
         faults += error.faults
         return given

@@ -22,20 +22,26 @@ from constructs import Construct
 
 #: A link to `requirements/lambda.lock`, which a wheel has as a file.
 LOCK_FILE = Path(__file__).with_name("lambda.lock")
-#: The same with psycopg, likewise.
-POSTGRES_LOCK_FILE = Path(__file__).with_name("lambda-postgres.lock")
 RUNTIME = lambda_.Runtime.PYTHON_3_14
 ARCHITECTURE = lambda_.Architecture.ARM_64
 
 _PYTHON_VERSION = "3.14"
-#: psycopg is built against a newer C library than others are; Lambda's is newer still.
-_PLATFORM = "aarch64-manylinux2014"
-_PLATFORM_OF_PSYCOPG = "aarch64-manylinux_2_28"
+#: The newest C library that a wheel may be built against; Lambda's is newer still.
+_PLATFORM = "aarch64-manylinux_2_28"
 
 #: Notes of installers and interpreters: they name paths and times, and the function reads none.
 _NOISE = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", ".lock")
 _LEFT_OUT = ("__pycache__", "*.py[co]", ".*")
 
+
+#: The services that a function calls, by botocore's names of their folders; botocore describes four hundred, of 27 MB.
+_SERVICES = (
+    "cloudwatch", "dynamodb", "events", "firehose", "lambda", "logs", "rds",
+    "secretsmanager", "sns", "sqs", "stepfunctions", "sts",
+)  # fmt: skip
+#: What describes services, in a folder for each, and what a function never serves: Powertools' page of an API.
+_DESCRIBED = ("botocore/data", "boto3/data")
+_UNSERVED = ("aws_lambda_powertools/event_handler/openapi/swagger_ui", "boto3/examples", "bin")
 
 #: Files and folders by where they are to be in a bundle.
 Sources = Mapping[str, Path]
@@ -53,12 +59,14 @@ def package_code(
     place: str | None = None,
     lock_file: Path = LOCK_FILE,
 ) -> lambda_.Code:
-    """Code asset of the package in the folder ``package``, with the dependencies of a lock file and ``beside`` next to it.
+    """Code asset of the package in the folder ``package``, with the dependencies of a lock file and ``beside`` next to
+    it.
 
     The CDK takes two assets of one folder for the same, whatever is bundled: each function needs a folder of its own.
 
-    boto3 is not in it: the Lambda runtime brings its own. Raises BundlingError if uv is missing or
-    can't install.
+    boto3 is in it, as the lock file says: the runtime's own changes without a deployment. Bytecode is not:
+    only the runtime's own Python could compile it, and the same sources would give other bytes on a machine with
+    another. Raises BundlingError if uv is missing or can't install.
     """
     if cdk.Stack.of(scope).bundling_required:
         # Now, not when the CDK asks for the bundle: an error there comes wrapped in two tracebacks.
@@ -129,8 +137,7 @@ def install_dependencies(lock_file: Path) -> Path:
     atexit.register(shutil.rmtree, output, ignore_errors=True)
     command = [find_uv(), "pip", "install", "--quiet", "--target", str(output)]
     command += ["--requirements", str(lock_file), "--require-hashes", "--only-binary", ":all:"]
-    platform = _PLATFORM_OF_PSYCOPG if lock_file == POSTGRES_LOCK_FILE else _PLATFORM
-    command += ["--python-version", _PYTHON_VERSION, "--python-platform", platform]
+    command += ["--python-version", _PYTHON_VERSION, "--python-platform", _PLATFORM]
     command += ["--python", sys.executable, "--no-compile-bytecode"]
     # Copies, as the modes are changed and a hard link would change them in uv's cache, too.
     command += ["--link-mode", "copy"]
@@ -140,9 +147,21 @@ def install_dependencies(lock_file: Path) -> Path:
         raise BundlingError(
             f"uv could not install {lock_file.name}, which the functions need:\n{done.stderr.strip()}"
         )
-    # Console scripts: of no use in a function, and their first line names this machine's Python.
-    shutil.rmtree(output / "bin", ignore_errors=True)
+    _prune(output)
     return output
+
+
+def _prune(installed: Path) -> None:
+    """Take away what no function uses. Console scripts are of that,
+    and their first line names this machine's Python.
+    """
+    unused = [installed / place for place in _UNSERVED]
+    for place in _DESCRIBED:
+        described = installed / place
+        if described.is_dir():
+            unused += [one for one in described.iterdir() if one.is_dir() and one.name not in _SERVICES]  # fmt: skip
+    for folder in unused:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @jsii.implements(cdk.ILocalBundling)

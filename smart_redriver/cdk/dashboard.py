@@ -9,9 +9,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from redrive.aws import metrics as own
-from redrive.core.decision import ParkReason
 from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
+from smart_redriver.engine.aws import metrics as own
+from smart_redriver.engine.triage.decision import ParkReason
 
 WIDTH, HEIGHT = 24, 6
 COUNT = cloudwatch.YAxisProps(min=0, label="letters", show_units=False)
@@ -70,10 +70,8 @@ class QueueDashboard(Construct):
         if failing := list(self._of_functions()):
             self._row(graph("Functions", failing, cloudwatch.YAxisProps(min=0), width=WIDTH))
         self._text("## What is stuck?", height=1)
-        least = self._own(own.LEAST_TIME_TO_EXPIRY, "Minimum", "least time to expiry")
-        self._row(
-            self._age(), graph("Time to expiry", [least], SECONDS), self._parked(), self._held()
-        )
+        least = self._own(own.LEAST_LIFE_LEFT, "Minimum", "of what the DLQ keeps")
+        self._row(self._age(), graph("Life left", [least], _PERCENT), self._parked(), self._held())
         self._text("## Is the re-driver well?", height=1)
         duration = self._own(own.PASS_DURATION, "Maximum", "longest pass")
         self._row(graph("Pass duration", [duration], SECONDS, width=12), self._failures())

@@ -1,5 +1,8 @@
-"""A widget for a queue's dashboard that shows what `redrive status` and `redrive causes` do, by a function that only reads."""
+"""A widget for a queue's dashboard that shows what `redrive status` and `redrive causes` do,
+by a function that only reads.
+"""
 
+from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -9,13 +12,13 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-import redrive
 import smart_redriver
-from redrive.deployment import Deployment
-from redrive.settings import Settings
+from smart_redriver.cdk.acknowledged import accept_widget
 from smart_redriver.cdk.key_use import DECRYPT, KeyUse
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
 
 _OURS = Path(smart_redriver.__file__).resolve().parent
 #: Its own place in the bundle, as it is imported here.
@@ -23,14 +26,16 @@ PLACE = "smart_redriver/widget"
 WIDGET = _OURS / "widget"
 #: What it shares with the re-driver and the command: how a queue's state is read, and how it is said.
 SHARED = {
-    "redrive": Path(redrive.__file__).resolve().parent,
     **{
         f"smart_redriver/{place}": _OURS / place
         for place in (
             "__init__.py",
+            "engine",
             "oncall/__init__.py",
             "oncall/letters",
-            "oncall/stack",
+            "oncall/audit",
+            "oncall/deployment",
+            "oncall/status",
             "oncall/terminal",
         )
     },
@@ -47,7 +52,9 @@ _READ_TABLE = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan")
 
 
 class DashboardWidget(Construct):
-    """``function`` looks at one queue's re-driver, and changes nothing; ``widget`` shows on a dashboard what it answers."""
+    """``function`` looks at one queue's re-driver, and changes nothing;
+    ``widget`` shows on a dashboard what it answers.
+    """
 
     def __init__(
         self,
@@ -68,14 +75,17 @@ class DashboardWidget(Construct):
             self,
             package=WIDGET,
             place=PLACE,
+            handler="smart_redriver.widget.handler",
             beside=SHARED,
-            description="Shows on a dashboard how a dead-letter queue stands; reads only",
+            description="Shows the status of a dead-letter queue on its dashboard; reads only",
             memory_mib=_MEMORY_MIB,
             timeout=_LONGEST_LOOK,
             environment=deployment.to_env() | settings.to_env() | stack_name,
             removal_policy=removal_policy,
-            safeguards=safeguards,
+            # Everybody who looks at the dashboard invokes it: what is reserved for passes would not do.
+            safeguards=replace(safeguards, reserved_concurrency=0),
         )
+        accept_widget(self, self.function, safeguards)
         for queue in queues:
             queue.grant(self.function, *_MEASURE)
         table.grant(self.function, *_READ_TABLE)

@@ -5,7 +5,7 @@ with it, only that service does, for a call that they may make.
 https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import aws_cdk as cdk
@@ -67,3 +67,42 @@ def together(uses: Iterable[KeyUse]) -> Iterator[KeyUse]:
         actions = tuple(sorted({*before, *use.actions}))
         found[place] = replace(use, actions=actions)
     yield from found.values()
+
+
+READ_TABLE = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Scan")
+CHECK_TABLE = ("dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive")
+WRITE_TABLE = (
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchWriteItem",
+)
+#: How a function in a VPC reaches AWS. Nor these can be restricted.
+ASK_NETWORK = (
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeVpcEndpoints",
+)
+
+
+def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=sorted(actions), resources=list(resources))
+
+
+def through(
+    scope: Construct, service: str, actions: Sequence[str], keys: Sequence[str]
+) -> Iterator[iam.PolicyStatement]:
+    """What is done with keys through one service and no other way; nothing without keys."""
+    if keys:
+        via = {"kms:ViaService": via_service(scope, service)}
+        yield iam.PolicyStatement(
+            actions=sorted(actions), resources=list(keys), conditions={"StringEquals": via}
+        )
+
+
+def key_arns(keys: Iterator[kms.IKey | None]) -> list[str]:
+    return unique(key.key_arn for key in keys if key)
+
+
+def unique(values: Iterator[str]) -> list[str]:
+    return list(dict.fromkeys(values))

@@ -1,4 +1,4 @@
-"""What watches one protected queue: its alarms, its dashboard, and no metric that nobody looks at."""
+"""The monitoring of one protected queue: its alarms and its dashboard."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,17 +8,16 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from redrive.aws.metrics import KEPT_VARIABLE
-from redrive.errors import Fault
-from redrive.settings import Settings
 from smart_redriver.cdk.alarms import AlarmMaker
 from smart_redriver.cdk.dashboard import QueueDashboard
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.paging_alarms import OWN, make_paging_alarms
-from smart_redriver.cdk.queue_metrics import QueueMetrics
+from smart_redriver.cdk.queue_metrics import QueueMetrics, Watched
 from smart_redriver.cdk.topics import Topics
 from smart_redriver.cdk.warning_alarms import WarningAlarms
-from smart_redriver.cdk.watched import Watched
+from smart_redriver.engine.aws.metrics import KEPT_VARIABLE
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault
 
 MONITORING_ID = "Monitoring"
 

@@ -1,4 +1,4 @@
-"""What only the CDK app has to know about monitoring: thresholds, topics and who is told.
+"""Settings of monitoring that only the CDK app needs: thresholds, topics and subscribers.
 
 Declared like the function's settings, and read from the same flat context keys.
 """
@@ -11,8 +11,16 @@ from typing import Any, Self
 
 import aws_cdk as cdk
 
-from redrive.errors import SettingsError
-from redrive.kinds import YES_OR_NO, Kind, choice, number, read_fields, setting, whole
+from smart_redriver.engine.config.kinds import (
+    YES_OR_NO,
+    Kind,
+    choice,
+    number,
+    read_fields,
+    setting,
+    whole,
+)
+from smart_redriver.engine.errors import SettingsError
 
 _EMAIL = re.compile(r"[^@\s,]+@[^@\s,]+\.[^@\s,]+")
 _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")
@@ -69,24 +77,24 @@ def _place() -> Kind[str]:
 class MonitoringSettings:
     """Every setting of the alarms with its default, range and unit."""
 
-    alarms: Alarms = setting(Alarms.ALL, choice(Alarms), "which alarms there are")
+    alarms: Alarms = setting(Alarms.PAGING, choice(Alarms), "which alarms there are")
     alarm_dead_letters_warning: int = setting(
-        10, whole(0, 1_000_000), "visible dead letters, more of which warn"
+        10, whole(0, 1_000_000), "visible dead letters above which an alarm warns"
     )
     alarm_dead_letters_paging: int = setting(
-        100, whole(0, 1_000_000), "visible dead letters, more of which page"
+        100, whole(0, 1_000_000), "visible dead letters above which an alarm pages"
     )
     alarm_dead_letters_growth: int = setting(
         50, whole(1, 1_000_000), "dead letters that came within 5 minutes"
     )
     alarm_dead_letters_age_seconds: int = setting(
-        3600, whole(60, 1_209_600), "seconds that a dead letter waits for no known moment"
+        3600, whole(60, 1_209_600), "seconds that a dead letter waits without a known next try"
     )
     alarm_suspects: int = setting(
-        0, whole(0, 1_000_000), "letters waiting for their last chance, more of which warn"
+        0, whole(0, 1_000_000), "letters waiting for their last chance above which an alarm warns"
     )
     alarm_parked_letters: int = setting(
-        0, whole(0, 1_000_000), "letters in the parking lot, more of which warn"
+        0, whole(0, 1_000_000), "letters in the parking lot above which an alarm warns"
     )
     alarm_open_cool_downs: int = setting(
         3, whole(1, 10), "cool-downs in a row after which an open circuit pages"
@@ -110,15 +118,17 @@ class MonitoringSettings:
         3600, whole(300, 345_600), "seconds, age of the oldest report that nobody has read"
     )
     alarm_silent_minutes: int = setting(10, whole(3, 60), "minutes without an invocation that page")
-    alarm_expiry_hours: int = setting(
-        48, whole(1, 336), "hours to the first expiry, fewer of which page"
+    alarm_expiry_percent: float = setting(
+        14.0,
+        number(0, 100),
+        "percent of the DLQ's retention left before the first expiry, below which an alarm pages",
     )
     warning_emails: tuple[str, ...] = setting((), _emails(), "told what can wait")
     paging_emails: tuple[str, ...] = setting((), _emails(), "told what can't wait")
     warning_topic_arn: str = setting("", _topic_arn(), "instead of a topic of the stack's own")
     paging_topic_arn: str = setting("", _topic_arn(), "instead of a topic of the stack's own")
     dashboard_widget: bool = setting(
-        False, YES_OR_NO, "whether a function that only reads tells on the dashboard how it stands"
+        False, YES_OR_NO, "whether the dashboard has a widget that shows the status in words"
     )
     runbook_url: str = setting("docs/runbook.md", _place(), "where alarms say the runbook is")
 

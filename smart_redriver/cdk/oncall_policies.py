@@ -1,36 +1,46 @@
-"""What the people who run `redrive` may do: one policy to look, one to change, and no action more than that."""
+"""Policies for the people who run `redrive`: to see how queues are, to read letters, and to change,
+and no action more.
+"""
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from smart_redriver.cdk.jobs_policies import operating_jobs, viewing_jobs
-from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, together
-from smart_redriver.cdk.policy_parts import (
+from smart_redriver.cdk.acknowledged import accept_anywhere
+from smart_redriver.cdk.arguments import check_lists
+from smart_redriver.cdk.backend import OtherRedriver
+from smart_redriver.cdk.key_use import (
     ASK_NETWORK,
     CHECK_TABLE,
+    DECRYPT,
+    ENCRYPT,
+    KEEP_ITEMS,
     READ_TABLE,
     WRITE_TABLE,
     allow,
     key_arns,
     through,
+    together,
     unique,
 )
-from smart_redriver.cdk.postgres_redriver import PostgresRedriver
 from smart_redriver.cdk.redriver import SmartRedriver
 from smart_redriver.cdk.target_access import (
     asked_of_targets,
     delivered_to_targets,
 )
 
-#: A managed policy has 6,144 characters at most, and a queue's four ARNs can have 117 each.
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
-_QUEUES_PER_POLICY = 3
-_TARGETS_PER_QUEUE = 3
-_JOBS_PER_POLICY = 4
+_LONGEST_POLICY = 6_144
+#: Of what the deployment makes, such as a queue: a name has 80 at most.
+_LONGEST_MADE_ARN = "x" * 120
+#: Region, account and the like, which are parts of an ARN.
+_LONGEST_PART = "x" * 20
+_TOKEN = re.compile(r"\$\{Token\[(AWS\.(?:Partition|Region|AccountId|URLSuffix)\b)?[^]]*\]\}")
 
 _MEASURE = ("sqs:GetQueueAttributes",)
 #: Looking at a letter is receiving it and letting it go; so is what a dry run does to consumers' reports.
@@ -48,11 +58,14 @@ _NO_RESOURCE = (
 
 
 class OnCallPolicies(Construct):
-    """Managed policies ``RedriveViewer`` and ``RedriveOperator`` for people to have; nobody has them yet.
+    """Managed policies ``RedriveObserver``, ``RedriveViewer`` and ``RedriveOperator`` for people to have;
+    nobody has them yet.
 
-    Whoever changes also looks, and so needs both. A policy holds three queues: the fourth begins a second
-    pair, ``RedriveViewer2`` and ``RedriveOperator2``. Worker queues in Postgres have pairs of their own for each four,
-    ``RedriveViewerJobs`` and ``RedriveOperatorJobs``.
+    An observer sees status, causes and history, and no letter. Whoever changes also looks,
+    and so needs both of the others. A policy holds as many queues as fit: the next one begins a second
+    set, ``RedriveViewer2`` and so on. Queues outside of SQS have pairs of their own,
+    such as ``RedriveViewerJobs`` and ``RedriveOperatorJobs``. ``team`` begins the names,
+    where those of one team are to see their own queues only.
     """
 
     def __init__(
@@ -60,17 +73,36 @@ class OnCallPolicies(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        redrivers: Sequence[SmartRedriver],
-        jobs: Sequence[PostgresRedriver] = (),
+        redrivers: Sequence[SmartRedriver | OtherRedriver],
+        team: str = "",
     ) -> None:
         super().__init__(scope, construct_id)
+        check_lists(redrivers=redrivers)
         self.policies: list[iam.ManagedPolicy] = []
-        for index, some in enumerate(_shares(redrivers)):
+        self._team = team
+        own = [one for one in redrivers if isinstance(one, SmartRedriver)]
+        others = [one for one in redrivers if not isinstance(one, SmartRedriver)]
+        for index, some in enumerate(_shares(self, own)):
+            self._observer(index, _observing(self, some))
             self._pair("", index, _viewing(self, some), _operating(self, some))
-        for index in range(0, len(jobs), _JOBS_PER_POLICY):
-            few = jobs[index : index + _JOBS_PER_POLICY]
-            number = index // _JOBS_PER_POLICY
-            self._pair("Jobs", number, viewing_jobs(self, few), operating_jobs(self, few))
+        for rights in dict.fromkeys(one.rights for one in others):
+            alike = [one for one in others if one.rights is rights]
+            for number, start in enumerate(range(0, len(alike), rights.most)):
+                few = alike[start : start + rights.most]
+                viewing, operating = rights.viewing(self, few), rights.operating(self, few)
+                self._pair(rights.suffix, number, viewing, operating)
+        for one in others:
+            if one.may_connect_anywhere:
+                accept_anywhere(self, one.credentials[1])
+
+    def _observer(self, index: int, observing: Iterator[iam.PolicyStatement]) -> None:
+        suffix = str(index + 1) if index else ""
+        self._looking(f"RedriveObserver{suffix}", "Observes", observing)
+
+    def _looking(self, name: str, does: str, statements: Iterator[iam.PolicyStatement]) -> None:
+        policy = self._policy(name, does, statements)
+        acknowledged = cdk.Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason=_NO_RESOURCE)
+        cdk.Validations.of(policy).acknowledge(acknowledged)
 
     def _pair(
         self,
@@ -80,11 +112,8 @@ class OnCallPolicies(Construct):
         operating: Iterator[iam.PolicyStatement],
     ) -> None:
         suffix = of + (str(index + 1) if index else "")
-        viewer = self._policy(f"RedriveViewer{suffix}", "Looks", viewing)
-        operator = self._policy(f"RedriveOperator{suffix}", "Changes", operating)
-        acknowledged = cdk.Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason=_NO_RESOURCE)
-        cdk.Validations.of(viewer).acknowledge(acknowledged)
-        self.policies += [viewer, operator]
+        self._looking(f"RedriveViewer{suffix}", "Looks", viewing)
+        self._policy(f"RedriveOperator{suffix}", "Changes", operating)
 
     def _policy(
         self, name: str, does: str, statements: Iterator[iam.PolicyStatement]
@@ -95,23 +124,53 @@ class OnCallPolicies(Construct):
             description=f"{does}: the redrive command of the smart re-driver",
             statements=list(statements),
         )
-        cdk.CfnOutput(cdk.Stack.of(self), f"{name}PolicyArn", value=policy.managed_policy_arn)
+        output = f"{self._team}{name}PolicyArn"
+        cdk.CfnOutput(cdk.Stack.of(self), output, value=policy.managed_policy_arn)
+        self.policies.append(policy)
         return policy
 
 
-def _shares(redrivers: Sequence[SmartRedriver]) -> Iterator[list[SmartRedriver]]:
-    """As many as fit into a policy; each three targets count like one queue more."""
+def _shares(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[list[SmartRedriver]]:
+    """As many as fit into a policy."""
     share: list[SmartRedriver] = []
-    room = _QUEUES_PER_POLICY
     for one in redrivers:
-        needed = max(1, -(-len(one.filling.targets) // _TARGETS_PER_QUEUE))
-        if share and needed > room:
+        if share and not _fit(scope, [*share, one]):
             yield share
-            share, room = [], _QUEUES_PER_POLICY
+            share = []
         share.append(one)
-        room -= needed
     if share:
         yield share
+
+
+def _fit(scope: Construct, redrivers: Sequence[SmartRedriver]) -> bool:
+    """Whether policies for all of them are no longer than IAM takes. An observer's is shorter than a viewer's."""
+    return all(
+        _characters(statements) <= _LONGEST_POLICY
+        for statements in (_viewing(scope, redrivers), _operating(scope, redrivers))
+    )
+
+
+def _characters(statements: Iterable[iam.PolicyStatement]) -> int:
+    """The length of a policy, with the longest that the deployment can put in place of a token."""
+    listed = [one.to_statement_json() for one in statements]
+    policy = json.dumps({"Version": "2012-10-17", "Statement": listed}, separators=(",", ":"))
+    return len(_TOKEN.sub(lambda token: _LONGEST_PART if token[1] else _LONGEST_MADE_ARN, policy))
+
+
+def _observing(
+    scope: Construct, redrivers: Sequence[SmartRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    """Counts, circuits, causes and history. The ledger quotes errors, and has no body."""
+    yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield allow(_ASK_AROUND, ["*"])
+    places = _source_arns(redrivers) + _letter_arns(redrivers) + _outcome_arns(redrivers)
+    yield allow(_MEASURE, places)
+    yield allow(READ_TABLE, _table_arns(redrivers))
+    functions = [one.function for one in redrivers]
+    yield allow(["lambda:GetFunctionConfiguration"], [one.function_arn for one in functions])
+    yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
+    yield from through(scope, "dynamodb", DECRYPT, _table_keys(redrivers))
+    yield from through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
 
 
 def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[iam.PolicyStatement]:
@@ -119,19 +178,36 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     yield allow(_ASK_AROUND, ["*"])
     if sources := _source_arns(redrivers):
         yield allow(_MEASURE, sources)
-    for calls, places in asked_of_targets(one.filling for one in redrivers):
+    for calls, places in asked_of_targets(one.origin_config for one in redrivers):
         yield allow(calls, places)
     yield allow(_LOOK, _letter_arns(redrivers) + _outcome_arns(redrivers))
     dead_letter_arns = unique(one.dead_letter_queue.queue_arn for one in redrivers)
     yield allow(["sqs:ListMessageMoveTasks"], dead_letter_arns)  # a dry run stands aside, too
     yield allow([*READ_TABLE, *CHECK_TABLE], _table_arns(redrivers))
+    yield from _viewing_functions(redrivers)
+    yield from _viewing_keys(scope, redrivers)
+    if widgets := [one.widget.function.function_arn for one in redrivers if one.widget]:
+        yield allow(["lambda:InvokeFunction"], widgets)
+    if any(one.is_in_vpc for one in redrivers):
+        yield allow(ASK_NETWORK, ["*"])
+
+
+def _viewing_functions(redrivers: Sequence[SmartRedriver]) -> Iterator[iam.PolicyStatement]:
     functions = [one.function for one in redrivers]
     yield allow(["lambda:GetFunctionConfiguration"], [one.function_arn for one in functions])
     yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
     roles = [one.role.role_arn for one in functions if one.role]
     yield allow(["iam:SimulatePrincipalPolicy"], roles)
-    topics = [topic for one in redrivers for topic in (one.topics.warning, one.topics.paging)]
-    yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
+
+
+def _viewing_keys(
+    scope: Construct, redrivers: Sequence[SmartRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    """Topics and keys: whom alarms reach, what has to be decrypted, and whether keys are in use."""
+    told = [one.topics for one in redrivers if one.topics]
+    topics = [topic for one in told for topic in (one.warning, one.paging)]
+    if topics:
+        yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
     if topic_keys := key_arns(topic.master_key for topic in topics):
         yield allow(["kms:GetKeyPolicy"], topic_keys)
     looked_at = [*_letters(redrivers), *(one.outcome_queue for one in redrivers)]
@@ -143,10 +219,6 @@ def _viewing(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[i
     targets = key_arns(key for one in redrivers for key in one.target_keys)
     if described := unique(iter([*letters, *keys, *targets, *_table_keys(redrivers)])):
         yield allow(["kms:DescribeKey"], described)
-    if widgets := [one.widget.function.function_arn for one in redrivers if one.widget]:
-        yield allow(["lambda:InvokeFunction"], widgets)
-    if any(one.is_in_vpc for one in redrivers):
-        yield allow(ASK_NETWORK, ["*"])
 
 
 def _operating(
@@ -155,7 +227,7 @@ def _operating(
     yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
     if sources := _source_arns(redrivers):
         yield allow([*_MEASURE, "sqs:SendMessage"], sources)
-    for calls, places in delivered_to_targets(one.filling for one in redrivers):
+    for calls, places in delivered_to_targets(one.origin_config for one in redrivers):
         yield allow(calls, places)
     yield allow([*_LOOK, "sqs:DeleteMessage"], _letter_arns(redrivers))
     lots = unique(one.parking_lot.queue_arn for one in redrivers)

@@ -1,16 +1,18 @@
-"""What the owners of queues and keys that this app does not own may have to add to their policies."""
+"""Policy statements that owners of queues and keys outside this app may have to add."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from redrive.targets import Target, TargetKind
 from smart_redriver.cdk.key_use import KeyUse
+from smart_redriver.engine.config.targets import Target, TargetKind
 
 #: CloudFormation shortens the stack's name in the names that it makes up, to fit 64 characters.
 _NAME_KEPT = 24
@@ -39,10 +41,19 @@ def tell_owners(
         if _is_foreign(queue)
     }
     for target, actions in calls:
-        if target.kind in _WITH_POLICIES:
+        # What the app makes itself is in one account with the stack: IAM alone decides.
+        if target.kind in _WITH_POLICIES and not cdk.Token.is_unresolved(target.place):
             account = target.place.split(":")[4]
             statements[target.place] = _statement(scope, account, actions, target.place, {})
-    foreign = [use for use in keys if _is_foreign(use.key)]
+    statements |= _of_keys(scope, [use for use in keys if _is_foreign(use.key)])
+    if statements:
+        text = json.dumps(cdk.Stack.of(scope).resolve(statements), indent=2)
+        cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", f"{_FOREWORD}\n{text}")
+
+
+def _of_keys(scope: Construct, foreign: Sequence[KeyUse]) -> dict[str, dict[str, Any]]:
+    """A statement for each key, with all that it is used for."""
+    statements = {}
     for arn in dict.fromkeys(use.key.key_arn for use in foreign):
         uses = [use for use in foreign if use.key.key_arn == arn]
         actions = {action for use in uses for action in use.actions}
@@ -53,23 +64,31 @@ def tell_owners(
         statements[_called(scope, arn)] = _statement(
             scope, account, actions, "*", {"StringEquals": via}
         )
-    if statements:
-        text = json.dumps(cdk.Stack.of(scope).resolve(statements), indent=2)
-        cdk.Annotations.of(scope).add_info_v2("smart-redriver:owners", f"{_FOREWORD}\n{text}")
+    return statements
 
 
 _KEY_FOREWORD = """\
-Statements that the policy of the encryption key must have beside the account's own: these services ask in their own name."""
+Statements that the policy of the encryption key must have beside the account's own: these services ask \
+in their own name."""
 
 
-def tell_key_owner(scope: Construct, key: kms.IKey) -> None:
-    """Let synth print what lets log groups be encrypted by ``key``, and alarms reach topics that are.
+#: By stack: the keys that were seen to.
+_SEEN_TO: WeakKeyDictionary[cdk.Stack, set[str]] = WeakKeyDictionary()
+
+
+def open_key(scope: Construct, key: kms.IKey) -> None:
+    """Let log groups of the stack be encrypted by ``key``, and alarms reach topics that are:
+    by its policy if the app owns it, else by telling its owner, once.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
     """
     stack = cdk.Stack.of(scope)
+    seen_to = _SEEN_TO.setdefault(stack, set())
+    if key.key_arn in seen_to:
+        return
+    seen_to.add(key.key_arn)
     place = f"{stack.region}:{stack.account}"
-    log_groups = f"arn:{stack.partition}:logs:{place}:log-group:{stack.stack_name[:_NAME_KEPT]}-*"
+    log_groups = f"arn:{stack.partition}:logs:{place}:log-group:{_named_after(stack)}"
     alarms = f"arn:{stack.partition}:cloudwatch:{place}:alarm:*"
     statements = [
         {
@@ -98,8 +117,18 @@ def tell_key_owner(scope: Construct, key: kms.IKey) -> None:
             },
         },
     ]
-    text = json.dumps(stack.resolve({_called(scope, key.key_arn): statements}), indent=2)
-    cdk.Annotations.of(scope).add_info_v2("smart-redriver:key", f"{_KEY_FOREWORD}\n{text}")
+    if not _is_foreign(key):
+        for one in statements:
+            key.add_to_resource_policy(iam.PolicyStatement.from_json(one))
+        return
+    text = json.dumps(stack.resolve({_called(scope, key.key_arn): statements}))
+    cdk.Annotations.of(scope).add_info_v2("smart-redriver:key", f"{_KEY_FOREWORD} {text}")
+
+
+def _named_after(stack: cdk.Stack) -> str:
+    """The names that CloudFormation makes up in a stack; of a nested one only a deployment knows them."""
+    name = stack.stack_name
+    return "*" if cdk.Token.is_unresolved(name) else f"{name[:_NAME_KEPT]}-*"
 
 
 def _called(scope: Construct, arn: str) -> str:
@@ -122,7 +151,7 @@ def _statement(
     """An Allow for the roles of this stack, whose full names only a deployment knows."""
     stack = cdk.Stack.of(scope)
     account = owner if cdk.Token.is_unresolved(stack.account) else stack.account
-    roles = f"arn:{stack.partition}:iam::{account}:role/{stack.stack_name[:_NAME_KEPT]}-*"
+    roles = f"arn:{stack.partition}:iam::{account}:role/{_named_after(stack)}"
     return {
         "Sid": "SmartRedriver",
         "Effect": "Allow",

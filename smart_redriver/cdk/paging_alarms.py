@@ -1,18 +1,149 @@
-"""The alarms that wake somebody: letters pile up, letters are about to be lost, the re-driver is unwell."""
+"""The alarms that page: letters pile up, letters are about to be lost, the re-driver is unwell."""
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
+from constructs import Construct
 
-from redrive.aws import metrics as own
-from redrive.settings import Settings
-from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison
-from smart_redriver.cdk.evaluation import Evaluation
+from smart_redriver.cdk.alarms import (
+    LEVEL,
+    NEWEST_LOOK,
+    Advice,
+    AlarmMaker,
+    Comparison,
+    Evaluation,
+    Missing,
+    longer_than,
+    numbered,
+    outage_before_paging,
+    place_of,
+    tell,
+)
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.pile_up_alarms import PileUpAlarms
-from smart_redriver.cdk.queue_metrics import QueueMetrics
+from smart_redriver.cdk.queue_metrics import VISIBLE, QueueMetrics, math
 from smart_redriver.cdk.unwell_alarms import UnwellAlarms
+from smart_redriver.engine.aws import metrics as own
+from smart_redriver.engine.config.settings import Settings
+
+_FIVE_MINUTES = cdk.Duration.minutes(5)
+#: A burst is remembered until its letters are many, or too old: else it would page twice.
+_BURST = Evaluation(seconds=300, periods=3, breaching=1)
+#: A canary that is the only letter leaves the DLQ empty for a quarter of an hour: one such period at most.
+_TRIAL_SECONDS = 600
+
+
+class PileUpAlarms:
+    """Makes ``alarms``, none of which tells anybody; a circuit's for each source queue."""
+
+    def __init__(
+        self,
+        make: AlarmMaker,
+        metrics: Sequence[QueueMetrics],
+        *,
+        settings: Settings,
+        monitoring: MonitoringSettings,
+    ) -> None:
+        self._make = make
+        self._metrics = metrics[0]
+        self._settings = settings
+        self._monitoring = monitoring
+        self.alarms = [self._many(), self._growing(), self._old()]
+        self.alarms += [self._circuit_open(one, number) for number, one in enumerate(metrics, 1)]
+
+    def _many(self) -> cloudwatch.Alarm:
+        limit = self._monitoring.alarm_dead_letters_paging
+        return self._make.alarm(
+            "DeadLettersMany",
+            self._metrics.dead_letters(VISIBLE, "Maximum", cdk.Duration.seconds(LEVEL.seconds)),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            LEVEL,
+            Advice(
+                meaning=f"More than {limit} dead letters wait.",
+                first="`redrive status` says what they wait for, until when at the latest, and what to do.",
+                section="dead-letters-many",
+            ),
+        )
+
+    def _growing(self) -> cloudwatch.Alarm:
+        limit = self._monitoring.alarm_dead_letters_growth
+        return self._make.alarm(
+            "DeadLettersGrowing",
+            math(
+                "DIFF(visible + hidden)",
+                _FIVE_MINUTES,
+                label="New dead letters in 5 minutes",
+                **self._metrics.depth(_FIVE_MINUTES),
+            ),
+            Comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            limit,
+            _BURST,
+            Advice(
+                meaning=f"{limit} or more dead letters came within five minutes.",
+                first="look for a deployment or an outage; `redrive letters --since 15m` shows what came.",
+                section="dead-letters-growing",
+            ),
+        )
+
+    def _old(self) -> cloudwatch.Alarm:
+        """By our own figure: SQS's leaves out letters that were received three times.
+
+        Nor does SQS know which of them wait for a moment that is known.
+        """
+        limit = self._monitoring.alarm_dead_letters_age_seconds
+        return self._make.alarm(
+            "DeadLettersOld",
+            self._metrics.own(
+                own.OLDEST_WAITING_AGE, "Maximum", cdk.Duration.seconds(NEWEST_LOOK.seconds)
+            ),
+            Comparison.GREATER_THAN_THRESHOLD,
+            limit,
+            NEWEST_LOOK,
+            Advice(
+                meaning=f"A dead letter has waited for more than {limit} seconds.",
+                first="`redrive status` says what letters wait for, `redrive letters --held` what each does.",
+                section="dead-letters-old",
+            ),
+            missing=Missing.IGNORE,
+        )
+
+    def _circuit_open(self, metrics: QueueMetrics, number: int) -> cloudwatch.Alarm:
+        """Never CLOSED while letters wait, again and again: an outage flips OPEN and HALF_OPEN.
+
+        Over an empty DLQ the circuit stays OPEN for ever, and that is nobody's concern.
+        """
+        cool_downs = self._monitoring.alarm_open_cool_downs
+        evaluation = longer_than(
+            outage_before_paging(self._settings, cool_downs), period=_TRIAL_SECONDS
+        )
+        period = cdk.Duration.seconds(evaluation.seconds)
+        return self._make.alarm(
+            numbered("CircuitOpen", number),
+            math(
+                "IF(letters > 0, circuit, 0)",
+                period,
+                label="Circuit while letters wait: 0 CLOSED, 1 OPEN",
+                circuit=metrics.own(own.CIRCUIT_STATE, "Minimum", period),
+                letters=self._metrics.own(own.DEAD_LETTERS, "Maximum", period),
+            ),
+            Comparison.GREATER_THAN_THRESHOLD,
+            own.STATE_VALUES["CLOSED"],
+            evaluation,
+            Advice(
+                meaning=f"Consumer likely down: the circuit has not closed for longer than cool-down {cool_downs}. "
+                "Letters wait for a canary, or a live message, that succeeds.",
+                first="fix the consumer, letters then go back by themselves; if it is well, "
+                "run `redrive close --reason ...`. `redrive status` says when the next canary goes.",
+                section="circuit-open",
+            ),
+            missing=Missing.IGNORE,
+            queue_name=metrics.queue_name,
+        )
+
 
 #: What is rarely looked at is remembered for a day.
 _DAILY_LOOK = Evaluation(seconds=3600, periods=24, breaching=1)
@@ -21,9 +152,26 @@ _DAILY_LOOK = Evaluation(seconds=3600, periods=24, breaching=1)
 OWN = (
     own.CIRCUIT_STATE,
     own.DEAD_LETTERS,
-    own.LEAST_TIME_TO_EXPIRY,
+    own.LEAST_LIFE_LEFT,
     own.OLDEST_WAITING_AGE,
     own.PASSES_FAILED,
+)
+
+
+#: Alarms of one composite, and characters of its rule, that CloudWatch takes.
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html
+_MOST_CHILDREN, _LONGEST_RULE = 100, 10_240
+
+_PILE_UP = Advice(
+    meaning="Dead letters pile up faster than they can go back.",
+    first="see in `redrive status --overview` which queues ring; `redrive status --queue NAME` says what "
+    "letters wait for, until when at the latest, and what to do.",
+    section="letters-pile-up",
+)
+_UNWELL = Advice(
+    meaning="A re-driver fails or does not run; dead letters stay where they are.",
+    first="see in `redrive status --overview` which queues ring, run `redrive doctor`, then `redrive logs`.",
+    section="redriver-unwell",
 )
 
 
@@ -35,44 +183,127 @@ def make_paging_alarms(
     monitoring: MonitoringSettings,
     topic: sns.ITopic,
 ) -> None:
-    """Two composites and, alone because it must never be lost among them, the expiry.
+    """Two composites that all queues of the stack share and, alone because it must never be lost among them,
+    the expiry.
 
     ``metrics`` are those of each source queue that shares the DLQ, the first one first.
     """
-    make.composite(
-        "LettersPileUp",
-        PileUpAlarms(make, metrics, settings=settings, monitoring=monitoring).alarms,
-        Advice(
-            meaning="Dead letters pile up faster than they can go back.",
-            first="see which of its alarms fired, then whether the consumer is down.",
-            section="letters-pile-up",
+    incidents = {
+        "LettersPileUp": (
+            _PILE_UP,
+            PileUpAlarms(make, metrics, settings=settings, monitoring=monitoring).alarms,
         ),
-        topic=topic,
-    )
-    make.composite(
-        "RedriverUnwell",
-        UnwellAlarms(make, metrics[0], monitoring=monitoring).alarms,
-        Advice(
-            meaning="The re-driver fails or does not run; dead letters stay where they are.",
-            first="run `redrive doctor`, then `redrive logs`.",
-            section="redriver-unwell",
+        "RedriverUnwell": (
+            _UNWELL,
+            UnwellAlarms(make, metrics[0], monitoring=monitoring).alarms,
         ),
-        topic=topic,
-    )
-    _near_expiry(make, metrics[0], hours=monitoring.alarm_expiry_hours, topic=topic)
+    }
+    for kind, (advice, alarms) in incidents.items():
+        for alarm in alarms:
+            name = make.names[alarm.node.id]
+            _page(alarm, kind, name, topic).take(alarm, name, advice, monitoring.runbook_url)
+    _near_expiry(make, metrics[0], percent=monitoring.alarm_expiry_percent, topic=topic)
 
 
-def _near_expiry(make: AlarmMaker, metrics: QueueMetrics, *, hours: int, topic: sns.ITopic) -> None:
+class _Page(Construct):
+    """One page for whichever alarm of a stack's queues fires first, and no second while any of them lasts.
+
+    An outage that thirty queues share is one incident. Queues that tell another topic have a page of their own.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, kind: str, topic: sns.ITopic
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._kind = kind
+        self._topic = topic
+        self._rule = _Rule()
+        self._composite: cloudwatch.CompositeAlarm | None = None
+
+    def has_room(self, name: str) -> bool:
+        """Whether one more alarm fits into its rule."""
+        return self._rule.has_room(name)
+
+    def take(self, alarm: cloudwatch.Alarm, name: str, advice: Advice, runbook_url: str) -> None:
+        """Have it ring for one more alarm. What it says, the first one's monitoring says."""
+        if self._composite is None:
+            self._composite = self._made(advice, runbook_url)
+        self._rule.names.append(name)
+        self._composite.node.add_dependency(alarm)
+
+    def _made(self, advice: Advice, runbook_url: str) -> cloudwatch.CompositeAlarm:
+        stack_name = cdk.Stack.of(self).stack_name
+        says = f"{stack_name} {self._kind} "
+        composite = cloudwatch.CompositeAlarm(
+            self,
+            "Resource",
+            composite_alarm_name=says + place_of(self, says),
+            alarm_rule=cloudwatch.AlarmRule.from_string(cdk.Lazy.string(self._rule)),
+            alarm_description=advice.text(runbook_url, f"any of {stack_name}"),
+        )
+        tell(composite, self._topic)
+        return composite
+
+
+@jsii.implements(cdk.IStableStringProducer)
+class _Rule:
+    """ALARM(...) OR ALARM(...), of alarms by their names: a nested stack need not hand out their ARNs."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def produce(self) -> str:
+        return " OR ".join(map(_is_ringing, self.names))
+
+    def has_room(self, name: str) -> bool:
+        length = sum(_length(one) for one in (*self.names, name))
+        return len(self.names) < _MOST_CHILDREN and length <= _LONGEST_RULE
+
+
+def _is_ringing(name: str) -> str:
+    return f'ALARM("{name}")'
+
+
+def _length(name: str) -> int:
+    """At most, where the name of a queue is known only at the deployment."""
+    return (
+        len(_is_ringing("")) + len(" OR ") + (255 if cdk.Token.is_unresolved(name) else len(name))
+    )
+
+
+_pages: WeakKeyDictionary[cdk.Stack, dict[tuple[str, sns.ITopic], list[_Page]]] = (
+    WeakKeyDictionary()
+)
+
+
+def _page(alarm: cloudwatch.Alarm, kind: str, name: str, topic: sns.ITopic) -> _Page:
+    """The page of the stack around an alarm that tells a topic and has room, made when there is none."""
+    stack = cdk.Stack.of(alarm)
+    while stack.nested_stack_parent:
+        stack = stack.nested_stack_parent
+    of_stack = _pages.setdefault(stack, {})
+    there = of_stack.setdefault((kind, topic), [])
+    if not there or not there[-1].has_room(name):
+        number = sum(len(pages) for (one, _), pages in of_stack.items() if one == kind) + 1
+        there.append(
+            _Page(stack, numbered(f"SmartRedriverMonitoring{kind}", number), kind=kind, topic=topic)
+        )
+    return there[-1]
+
+
+def _near_expiry(
+    make: AlarmMaker, metrics: QueueMetrics, *, percent: float, topic: sns.ITopic
+) -> None:
     period = cdk.Duration.seconds(_DAILY_LOOK.seconds)
     make.alarm(
         "LettersNearExpiry",
-        metrics.own(own.LEAST_TIME_TO_EXPIRY, "Minimum", period),
+        metrics.own(own.LEAST_LIFE_LEFT, "Minimum", period),
         Comparison.LESS_THAN_THRESHOLD,
-        hours * 3600,
+        percent,
         _DAILY_LOOK,
         Advice(
-            meaning=f"SQS deletes a dead letter for good in less than {hours} hours.",
-            first="see that it got to the parking lot with `redrive parked`.",
+            meaning=f"SQS deletes a dead letter for good before another {percent:g} % of what the DLQ keeps are over.",
+            first="see with `redrive parked --parked-as EXPIRING` that it got to the parking lot, then decide.",
             section="letters-near-expiry",
         ),
         topic=topic,

@@ -1,24 +1,104 @@
-"""One Lambda function of this app, as every one of them is made: small role, JSON logs, arm64."""
+"""How this app makes each Lambda function: small role, JSON logs, arm64, and its place in a VPC."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from smart_redriver.cdk.bundling import ARCHITECTURE, LOCK_FILE, RUNTIME, Sources, package_code
-from smart_redriver.cdk.network import connect, let_lambda_connect
 from smart_redriver.cdk.safeguards import Safeguards
+
+#: AWS's own policy for it, AWSLambdaVPCAccessExecutionRole, without what it says of logs.
+#: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html#configuration-vpc-permissions
+_CONNECT = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+_SHARED_ID = "SmartRedriverHttpsOut"
+_HTTPS = 443
+
+
+def let_lambda_connect(role: iam.Role) -> None:
+    """Let Lambda make the network interfaces in the name of ``role``, and the function's own code none.
+
+    Lambda checks beforehand that the role may delete any network interface, not only one that exists.
+    """
+    stack = cdk.Stack.of(role)
+    functions = stack.format_arn(
+        service="lambda",
+        resource="function",
+        resource_name="*",
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+    )
+    role.add_to_policy(iam.PolicyStatement(actions=list(_CONNECT), resources=["*"]))
+    role.add_to_policy(
+        iam.PolicyStatement(
+            effect=iam.Effect.DENY,
+            actions=list(_CONNECT),
+            resources=["*"],
+            # Set on calls by code of a function, not on those by Lambda itself.
+            # https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
+            conditions={"ArnLike": {"lambda:SourceFunctionArn": functions}},
+        )
+    )
+
+
+def connect(function: lambda_.Function, safeguards: Safeguards) -> None:
+    """Put the function where ``safeguards`` say.
+
+    Ids are all that Lambda asks for. The CDK's own construct of a VPC would also have to be told of zones and routes.
+    """
+    groups = safeguards.vpc_security_group_ids or (_https_out(function, safeguards.vpc_id),)
+    resource = cast("lambda_.CfnFunction", function.node.default_child)
+    resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+        subnet_ids=list(safeguards.vpc_subnet_ids), security_group_ids=list(groups)
+    )
+
+
+def _https_out(scope: Construct, vpc_id: str) -> str:
+    """The one security group of a VPC in the stack around ``scope``: HTTPS out, nothing in."""
+    stack = cdk.Stack.of(scope)
+    made = [
+        one
+        for one in stack.node.children
+        if isinstance(one, ec2.CfnSecurityGroup) and one.node.id.startswith(_SHARED_ID)
+    ]
+    if there := [one for one in made if one.vpc_id == vpc_id]:
+        return there[0].attr_group_id
+    group = ec2.CfnSecurityGroup(
+        stack,
+        f"{_SHARED_ID}{len(made) + 1 if made else ''}",
+        vpc_id=vpc_id,
+        group_description="Functions of the smart re-driver: HTTPS to AWS, nothing in",
+        security_group_egress=[
+            ec2.CfnSecurityGroup.EgressProperty(
+                ip_protocol="tcp",
+                from_port=_HTTPS,
+                to_port=_HTTPS,
+                cidr_ip="0.0.0.0/0",
+                description="To the endpoints of AWS",
+            )
+        ],
+    )
+    return group.attr_group_id
 
 
 def python_function(
     scope: Construct,
     *,
     package: Path,
+    handler: str,
     description: str,
     memory_mib: int,
     timeout: cdk.Duration,
@@ -29,10 +109,11 @@ def python_function(
     place: str | None = None,
     lock_file: Path = LOCK_FILE,
 ) -> lambda_.Function:
-    """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for the ``lambda_handler`` of a package, given by its folder.
+    """Create ``Logs``, ``Role`` and ``Function`` in ``scope`` for a package, given by its folder.
 
-    ``beside`` is other code of ours, by where it has to be in the bundle; ``place`` where the package
-    itself has to be, if that is not at the top; ``lock_file`` what it depends on.
+    ``handler`` is the dotted name of the module that has ``lambda_handler``. ``beside`` is other code of ours, by its
+    place in the bundle; ``place`` is the package's own place, if it is not at the top;
+    ``lock_file`` names what it needs.
 
     An asynchronous invocation is not retried and not kept for more than a minute, the least that
     AWS allows: the next tick of the schedule is the retry, and a queue of old ticks is of no use.
@@ -55,7 +136,7 @@ def python_function(
         "Function",
         description=description,
         code=package_code(scope, package, beside, place, lock_file),
-        handler=f"{(place or package.name).replace('/', '.')}.handler.lambda_handler",
+        handler=f"{handler}.lambda_handler",
         runtime=RUNTIME,
         architecture=ARCHITECTURE,
         memory_size=memory_mib,

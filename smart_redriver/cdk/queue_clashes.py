@@ -1,21 +1,21 @@
-"""What is right by itself in a list of adopted queues, and wrong beside another queue."""
+"""Finds entries in a list of adopted queues that are right by themselves and clash with another entry."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from redrive.databases import JobsDatabase
-from redrive.errors import Fault, SettingsError
-from redrive.queue_names import is_fifo
-from redrive.targets import Target
+from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.errors import Fault
 
-_PLACE = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
+#: Region and account in an ARN.
+HOME = r":(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):"
 #: A FIFO queue's suffix counts towards the 80 characters of a name.
 _NAME = r"(?:[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo)"
-QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{_PLACE}{_NAME}")
-_SECRET_ARN = re.compile(rf"arn:aws[a-z-]*:secretsmanager{_PLACE}secret:")
-KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{_PLACE}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
+QUEUE_ARN = re.compile(rf"arn:aws[a-z-]*:sqs{HOME}{_NAME}")
+KEY_ARN = re.compile(rf"arn:aws[a-z-]*:kms{HOME}key/(?:mrk-[0-9a-f]{{32}}|[0-9a-f-]{{36}})")
 
 _QUEUES = ("dead_letter_arn", "source_arn")
 _KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
@@ -27,6 +27,49 @@ _KEYS = ("source_key_arn", "dead_letter_key_arn", "parking_lot_key_arn")
 MAX_QUEUES = 30
 #: A queue's widget has five resources more.
 MAX_QUEUES_WITH_WIDGET = 23
+
+
+class EntryReader(Protocol):
+    """Reads an entry of the list, of one kind of queue; `faults` fills meanwhile.
+
+    Attributes:
+        resources_key: the entry's key that says which resources it takes for itself.
+        resources_called: what these are called.
+
+    """
+
+    faults: list[Fault]
+    resources_key: str
+    resources_called: str
+
+    def __init__(self, place: str, entry: Mapping[str, Any]) -> None: ...
+    def read(self, global_values: Mapping[str, Any]) -> Any:
+        """What the entry is of, with its settings over the global ones; None where something is wrong with it."""
+        ...
+
+    @staticmethod
+    def home(entry: Mapping[str, Any]) -> tuple[str, str]:
+        """Region and account; empty texts where they can't be read."""
+        ...
+
+    @staticmethod
+    def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
+        """What no other entry may have; none where it can't be read."""
+        ...
+
+
+def reader_of(entry: Mapping[str, Any]) -> type[EntryReader]:
+    """The reader of an entry's kind: that of queues, where the kind is not known or has no place in a list."""
+    given = entry.get("origin")
+    listed = (one for one in Origin if one.value == given and BACKENDS[one].entry)
+    origin = next(listed, Origin.SQS)
+    reader: type[EntryReader] = BACKENDS[origin].load("entry")
+    return reader
+
+
+def is_in_sqs(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is of a DLQ in SQS, whatever fills that."""
+    return reader_of(entry) is BACKENDS[Origin.SQS].load("entry")
 
 
 class _Named(NamedTuple):
@@ -56,7 +99,7 @@ def clashes(
     accepted = "a target that is listed once (let what fails to it share a DLQ)"
     yield from _twice((one for one, _ in targets), _same_target, accepted)
     yield from _into_a_dlq(targets, queues)
-    yield from _shared_tables(list_name, entries)
+    yield from _shared_resources(list_name, entries)
     yield from _one_circuit_twice(list_name, entries)
     yield from _elsewhere(queues, keys)
     for index, entry in enumerate(entries):
@@ -66,24 +109,7 @@ def clashes(
 
 def _home(entry: Mapping[str, Any]) -> tuple[str, str]:
     """Region and account of its DLQ; nothing where that can't be read, which is told elsewhere."""
-    match = QUEUE_ARN.fullmatch(str(entry.get("dead_letter_arn")))
-    return (match["region"], match["account"]) if match else jobs_home(entry)
-
-
-def jobs_home(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Region and account of a worker queue in a database: those of its secret, or else as it says."""
-    return home_of_secret(entry) or (str(entry.get("region", "")), str(entry.get("account", "")))
-
-
-def home_of_secret(entry: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Region and account of a database's secret; None where it has none."""
-    match = _SECRET_ARN.match(str(_database(entry).get("secret")))
-    return (match["region"], match["account"]) if match else None
-
-
-def _database(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    given = entry.get("database")
-    return given if isinstance(given, Mapping) else {}
+    return reader_of(entry).home(entry)
 
 
 def _values(list_name: str, entries: Sequence[Mapping[str, Any]], key: str) -> Iterator[_Named]:
@@ -101,35 +127,32 @@ def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator
                 yield _Named(f"{place}[{number}]", one, home)
 
 
-def _shared_tables(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """Tables that worker queues of two entries have, ours among them: each would take the other's rows for its own."""
+def _shared_resources(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+    """What two entries have, such as tables: each would take the other's letters for its own."""
     first: dict[str, int] = {}
     for index, entry in enumerate(entries):
-        for table in _tables(_database(entry)):
-            if (other := first.setdefault(table, index)) != index:
-                place = f"{list_name}[{index}].database"
-                accepted = f"tables of one entry alone, see {list_name}[{other}].database"
-                yield Fault(setting=place, seen=table, accepted=accepted)
-
-
-def _tables(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Those that can be read; what can't is told elsewhere."""
-    try:
-        return JobsDatabase.of(given).places
-    except SettingsError:
-        return ()
+        reader = reader_of(entry)
+        key = reader.resources_key
+        for one in reader.resources(entry):
+            if (other := first.setdefault(one, index)) != index:
+                accepted = (
+                    f"{reader.resources_called} of one entry alone, see {list_name}[{other}].{key}"
+                )
+                yield Fault(setting=f"{list_name}[{index}].{key}", seen=one, accepted=accepted)
 
 
 def _one_circuit_twice(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """A worker queue called as a source queue of another entry is: circuits, metrics and alarms go by that name."""
+    """A queue outside of SQS called as a source queue of another entry is: circuits,
+    metrics and alarms go by that name.
+    """
     sources = {
         (one.value.rpartition(":")[2], one.home): one.place
         for index, entry in enumerate(entries)
-        if not _database(entry)
+        if is_in_sqs(entry)
         for one in _values_of(f"{list_name}[{index}]", entry, "source_arn")
     }
     for index, entry in enumerate(entries):
-        if _database(entry) and (other := sources.get((str(entry.get("name")), _home(entry)))):
+        if not is_in_sqs(entry) and (other := sources.get((str(entry.get("name")), _home(entry)))):
             accepted = f"a name that no source queue has, see {other}"
             place = f"{list_name}[{index}].name"
             yield Fault(setting=place, seen=entry["name"], accepted=accepted)
@@ -217,5 +240,8 @@ def _too_many(
     for (_, stack), count in counts.items():
         if count > MAX_QUEUES:
             of = f" {stack!r}" if stack else ""
-            accepted = f"at most {MAX_QUEUES} in the stack{of}, since it may have 500 resources: give others another `stack`"
+            accepted = (
+                f"at most {MAX_QUEUES} in the stack{of}, since it may have 500 resources: "
+                "give others another `stack`"
+            )
             yield Fault(setting=list_name, seen=count, accepted=accepted)

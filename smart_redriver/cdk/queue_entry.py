@@ -1,17 +1,21 @@
 """One entry of a list of existing queues: what may be in it, and every fault with its place."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from redrive.errors import Fault, SettingsError
-from redrive.queue_names import is_fifo
-from redrive.settings import Settings
-from redrive.spelling import misspelt
-from redrive.targets import Origin
-from smart_redriver.cdk.filling import ORIGINS, Filling, misplaced, read_filling, unfit_keys
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.origin_config import OriginConfig, misplaced, read_origin_config, unfit_keys
 from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN
+from smart_redriver.engine.config.kinds import misspelt
+from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.recovery import elsewhere
+from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, Settings
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.errors import Fault, SettingsError
+
+S = TypeVar("S", Settings, MonitoringSettings)
 
 #: The context key, and a queue's own, that puts its re-driver into a stack beside the first one.
 STACK = "stack"
@@ -20,12 +24,6 @@ STACK = "stack"
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 MAX_SOURCES = 10
 
-#: What only a source queue that the stack makes can be told.
-_FOR_MADE_QUEUES = (
-    "source_visibility_timeout_seconds",
-    "max_receive_count",
-    "with_sample_consumer",
-)
 _PLACES = (
     "name",
     STACK,
@@ -38,11 +36,14 @@ _PLACES = (
     "targets",
     "private_hosts",
     "target_key_arn",
+    "team",
 )
 #: What only a DLQ that SQS fills can be told, and what only one that it does not.
 _OF_SOURCES = ("source_arn", "source_key_arn")
 _OF_TARGETS = ("targets", "private_hosts", "target_key_arn")
-_SETTINGS = tuple(name for name in Settings.names() if name not in _FOR_MADE_QUEUES)
+OWN_SETTINGS = tuple(name for name in Settings.names() if name not in FOR_MADE_QUEUES)
+#: Thresholds of its alarms, and who is told. The widget is the dashboard's, and so the stack's.
+_MONITORING = tuple(name for name in MonitoringSettings.names() if name != "dashboard_widget")
 
 NAME = re.compile(r"[A-Za-z](?:-?[A-Za-z0-9]){0,39}")
 ANY_NAME = "a name of letters and digits, with single hyphens between"
@@ -57,7 +58,7 @@ class AdoptedQueue:
     """One DLQ with the source queues that share it, and the settings of its re-driver.
 
     ``stack`` is empty for the one that the command looks for first. What another origin than SQS fills has
-    targets in its ``filling`` instead of source queues.
+    targets in its ``origin`` instead of source queues.
     """
 
     name: str
@@ -67,19 +68,21 @@ class AdoptedQueue:
     source_key_arns: tuple[str, ...] = ()
     dead_letter_key_arn: str | None = None
     parking_lot_key_arn: str | None = None
-    filling: Filling = Filling()
+    origin_config: OriginConfig = OriginConfig()
     target_key_arns: tuple[str, ...] = ()
     settings: Settings = field(default_factory=Settings)
+    monitoring: MonitoringSettings = field(default_factory=MonitoringSettings)
+    team: str = ""
 
     @property
     def id(self) -> str:
         """The name as the id of its construct, and what the names of its outputs begin with."""
-        return "".join(word[0].upper() + word[1:] for word in self.name.split("-"))
+        return as_id(self.name)
 
     @property
     def places(self) -> tuple[str, ...]:
         """What may be there once in an account and Region, as circuits, metrics and alarms go by it."""
-        targets = (one.name for one in self.filling.targets)
+        targets = (one.name for one in self.origin_config.targets)
         return (self.dead_letter_arn, *self.source_arns, *targets)
 
     @property
@@ -93,11 +96,19 @@ class AdoptedQueue:
         return self.dead_letter_arn.split(":")[3]
 
 
+def as_id(name: str) -> str:
+    """A name as the id of a construct: my-orders is MyOrders."""
+    return "".join(word[0].upper() + word[1:] for word in name.split("-") if word)
+
+
 class QueueEntry:
     """One entry while it is read; ``faults`` fills meanwhile."""
 
     #: What may be in it beside settings.
     places: tuple[str, ...] = _PLACES
+    #: What may be in it of the alarms.
+    of_alarms: tuple[str, ...] = _MONITORING
+    resources_key, resources_called = "dead_letter_arn", "queues"
 
     def __init__(self, place: str, entry: Mapping[str, Any]) -> None:
         self.faults: list[Fault] = []
@@ -114,14 +125,19 @@ class QueueEntry:
         origin = self._origin()
         of_sqs = origin is Origin.SQS
         sources = self._several("source_arn", QUEUE_ARN, queue_arn, is_needed=of_sqs)
+        team = self._one("team", NAME, ANY_NAME, is_needed=False)
         dead_letters = self._one("dead_letter_arn", QUEUE_ARN, queue_arn)
         source_keys = self._several("source_key_arn", KEY_ARN, key_arn)
         dlq_key = self._one("dead_letter_key_arn", KEY_ARN, key_arn, is_needed=False)
         lot_key = self._one("parking_lot_key_arn", KEY_ARN, key_arn, is_needed=False)
         target_keys = self._several("target_key_arn", KEY_ARN, key_arn)
-        filling = self._filling(origin, dead_letters) if origin else Filling()
-        settings = self._settings(global_values)
-        if self.faults or not (name and dead_letters and settings):
+        origin_config = self._origin_config(origin, dead_letters) if origin else OriginConfig()
+        settings = self._settings(Settings, OWN_SETTINGS, global_values)
+        monitoring = self._settings(MonitoringSettings, self.of_alarms, global_values)
+        if settings and (home := QUEUE_ARN.fullmatch(dead_letters or "")):
+            for fault in elsewhere(settings.recovery_alarms, home["region"], home["account"]):
+                self._add(fault.setting, fault.seen, fault.accepted)
+        if self.faults or not (name and dead_letters and settings and monitoring):
             return None
         return AdoptedQueue(
             name=name,
@@ -131,10 +147,23 @@ class QueueEntry:
             source_key_arns=tuple(source_keys),
             dead_letter_key_arn=dlq_key,
             parking_lot_key_arn=lot_key,
-            filling=filling,
+            origin_config=origin_config,
             target_key_arns=tuple(target_keys),
             settings=settings,
+            monitoring=monitoring,
+            team=team or "",
         )
+
+    @staticmethod
+    def home(entry: Mapping[str, Any]) -> tuple[str, str]:
+        """Region and account of its DLQ; nothing where that can't be read."""
+        match = QUEUE_ARN.fullmatch(str(entry.get("dead_letter_arn")))
+        return (match["region"], match["account"]) if match else ("", "")
+
+    @staticmethod
+    def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG004
+        """None: queues that are listed twice are told by their ARNs."""
+        return ()
 
     def _origin(self) -> Origin | None:
         """What fills the DLQ; None for what nobody knows, which is told, and leaves open what else has to be said."""
@@ -142,7 +171,7 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            self._add("origin", given, f'{ORIGINS} or "{Origin.POSTGRES.value}"')
+            self._add("origin", given, " or ".join(f'"{one.value}"' for one in Origin))
             return None
         if origin is Origin.SQS:
             for key in _OF_TARGETS:
@@ -153,19 +182,21 @@ class QueueEntry:
                 self._refuse(key, accepted)
         return origin
 
-    def _filling(self, origin: Origin, dead_letters: str | None) -> Filling:
+    def _origin_config(self, origin: Origin, dead_letters: str | None) -> OriginConfig:
         if origin is Origin.SQS:
-            return Filling()
-        filling, faults = read_filling(origin, self._texts("targets"), self._texts("private_hosts"))
+            return OriginConfig()
+        origin_config, faults = read_origin_config(
+            origin, self._texts("targets"), self._texts("private_hosts")
+        )
         if dead_letters:
             queues = {"dead_letter_arn": dead_letters}
-            faults += misplaced(filling, queues, in_order=is_fifo(dead_letters))
+            faults += misplaced(origin_config, queues, in_order=is_fifo(dead_letters))
         for fault in faults:
             if fault.seen is not None or not self._entry.get(fault.setting):
                 self._add(fault.setting, fault.seen, fault.accepted)
-        for fault in unfit_keys(filling, self._texts("target_key_arn")):
+        for fault in unfit_keys(origin_config, self._texts("target_key_arn")):
             self._add("target_key_arn", fault.seen, fault.accepted)
-        return filling
+        return origin_config
 
     def _texts(self, key: str) -> list[str]:
         """A text, or a list of them; what is neither is told, and left out."""
@@ -181,10 +212,10 @@ class QueueEntry:
             self._add(key, self._entry[key], accepted)
 
     def _refuse_unknown_keys(self) -> None:
-        known = (*self.places, *_SETTINGS)
+        known = (*self.places, *OWN_SETTINGS, *self.of_alarms)
         near = misspelt(self._entry, known)
         for key, value in self._entry.items():
-            if key in _FOR_MADE_QUEUES:
+            if key in FOR_MADE_QUEUES:
                 self._add(key, value, "nothing: it is only for a source queue that the stack makes")
             elif key in near:
                 self._add(key, value, f"the name {near[key]} (nothing is called {key})")
@@ -217,10 +248,12 @@ class QueueEntry:
                 self._add(f"{key}[{index}]", each, accepted)
         return value
 
-    def _settings(self, global_values: Mapping[str, Any]) -> Settings | None:
-        own = {name: self._entry[name] for name in _SETTINGS if name in self._entry}
+    def _settings(
+        self, kind: type[S], names: Sequence[str], global_values: Mapping[str, Any]
+    ) -> S | None:
+        own = {name: self._entry[name] for name in names if name in self._entry}
         try:
-            return Settings.parse({**global_values, **own})
+            return kind.parse({**global_values, **own})
         except SettingsError as error:
             # What is wrong with a global value is told once, and not by each queue.
             for fault in error.faults:

@@ -1,9 +1,12 @@
-"""The metrics of one protected queue, as alarms and dashboard refer to them.
+"""The metrics of one protected queue, as alarms and dashboard refer to them, and of the queue that letters go back to.
 
-Those of our own are taken from the module that emits them, so that name, unit and dimension agree.
+Metrics of our own are taken from the module that emits them, so that name, unit and dimension agree.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -11,8 +14,39 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from aws_lambda_powertools.metrics import MetricUnit
 
-from redrive.aws import metrics
-from smart_redriver.cdk.watched import Watched
+from smart_redriver.cdk.origin_config import OriginConfig
+from smart_redriver.engine.aws import metrics
+from smart_redriver.engine.config.targets import Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """`name` is what our own metrics are told under.
+
+    Attributes:
+        is_queue: SQS measures a queue of this name, whose failed messages fill the DLQ.
+        function: Lambda measures the function of this name, whose failed invocations fill it.
+
+    """
+
+    name: str
+    is_queue: bool = False
+    function: str | None = None
+
+
+def watched_sources(queues: Iterable[sqs.IQueue]) -> list[Watched]:
+    """Source queues."""
+    return [Watched(name=queue.queue_name, is_queue=True) for queue in queues]
+
+
+def watched_targets(origin_config: OriginConfig) -> list[Watched]:
+    """Targets. What SNS, EventBridge and Scheduler failed to deliver, no metric of a target tells of."""
+    is_of_lambda = origin_config.origin is Origin.LAMBDA
+    return [
+        Watched(name=one.name, function=one.place.split(":")[6] if is_of_lambda else None)
+        for one in origin_config.targets
+    ]
+
 
 VISIBLE = "ApproximateNumberOfMessagesVisible"
 IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
@@ -22,6 +56,7 @@ AGE = "ApproximateAgeOfOldestMessage"
 _UNITS = {
     MetricUnit.Count: cloudwatch.Unit.COUNT,
     MetricUnit.Seconds: cloudwatch.Unit.SECONDS,
+    MetricUnit.Percent: cloudwatch.Unit.PERCENT,
     MetricUnit.NoUnit: cloudwatch.Unit.NONE,
 }
 
@@ -53,7 +88,7 @@ class QueueMetrics:
         """The source queue's, or the target's."""
         return self.watched.name
 
-    def of(self, watched: Watched) -> "QueueMetrics":
+    def of(self, watched: Watched) -> QueueMetrics:
         """Those of another one that shares the DLQ."""
         return QueueMetrics(
             watched=watched,
@@ -117,7 +152,9 @@ class QueueMetrics:
         return _of_sqs(self._outcome_queue.queue_name, name, statistic, period, None)
 
     def tried(self, period: cdk.Duration) -> cloudwatch.Metric | None:
-        """How often what fills the DLQ was tried: receives of a queue, invocations of a function; None where nobody counts."""
+        """How often what fills the DLQ was tried: receives of a queue, invocations of a function;
+        None where nobody counts.
+        """
         if self.watched.is_queue:
             return self.source("NumberOfMessagesReceived", "Sum", period)
         if self.watched.function:

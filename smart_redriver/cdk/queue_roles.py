@@ -1,19 +1,60 @@
-"""What a re-driver's queues must be to each other, and what each must be by itself."""
+"""What a re-driver's queues must be to each other, and by themselves.
+
+`redrive doctor` checks what an app can't know.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 
-from redrive.errors import Fault
-from smart_redriver.cdk.known_queue import KnownQueue, known
+from smart_redriver.engine.errors import Fault
+
+#: Seconds that SQS keeps a message where nothing is said.
+#: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
+_RETENTION = 345_600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownQueue:
+    """`retention` is in seconds, and None where only a deployment knows it."""
+
+    retention: int | None
+    has_redrive_policy: bool
+    dead_letter_arn: str | None
+
+
+def known(queue: sqs.IQueue) -> KnownQueue | None:
+    """None for a queue that the app does not make."""
+    if not cdk.Resource.is_owned_resource(queue):
+        return None
+    resource = cast("sqs.CfnQueue", queue.node.default_child)
+    fails_to = queue.dead_letter_queue if isinstance(queue, sqs.Queue) else None
+    return KnownQueue(
+        retention=_seconds(resource.message_retention_period),
+        has_redrive_policy=resource.redrive_policy is not None,
+        dead_letter_arn=fails_to.queue.queue_arn if fails_to else None,
+    )
+
+
+def _seconds(given: float | None) -> int | None:
+    if given is None:
+        return _RETENTION
+    return None if cdk.Token.is_unresolved(given) else int(given)
+
 
 #: Account and Region.
 _Home = tuple[str, str]
 
 
 def place_faults(stack: cdk.Stack, queues: Mapping[str, sqs.IQueue]) -> Iterator[Fault]:
-    """Queues that are not where the stack is: what SQS measures of them would be in no alarm's sight, nor in a verdict's."""
+    """Queues that are not where the stack is: what SQS measures of them would be in no alarm's sight,
+    nor in a verdict's.
+    """
     home = stack.account, stack.region
     for role, queue in queues.items():
         here = _home(queue.queue_arn) or home
@@ -54,11 +95,16 @@ def fit_faults(
     dead_letter_queue: sqs.IQueue,
     parking_lot: sqs.IQueue | None,
 ) -> Iterator[Fault]:
-    """Queues that are right by themselves, and with which letters would be lost or never come; as far as the app knows them."""
+    """Queues that are right by themselves, and with which letters would be lost or never come;
+    as far as the app knows them.
+    """
     dead = known(dead_letter_queue)
     for role, source in sources.items():
         facts = known(source)
-        if facts and facts.dead_letter_arn not in (None, dead_letter_queue.queue_arn):
+        if facts and (
+            not facts.has_redrive_policy
+            or facts.dead_letter_arn not in (None, dead_letter_queue.queue_arn)
+        ):
             yield Fault(
                 setting=role,
                 seen=source.node.path,

@@ -1,4 +1,6 @@
-"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot; and where consumers report."""
+"""The queues of an application that has none yet: source queue, dead-letter queue, parking lot;
+and where consumers report.
+"""
 
 from typing import Any
 
@@ -6,6 +8,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
+
+from smart_redriver.cdk.acknowledged import accept_outcome_queue, accept_parking_lot
 
 #: The longest that SQS keeps a message: 14 days.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
@@ -17,7 +21,8 @@ _REPORTS_KEPT = cdk.Duration.days(4)
 #: The longest wait of a receive; a shorter one asks only some of SQS's servers when it is 0.
 _LONG_POLL = cdk.Duration.seconds(20)
 
-#: Of a FIFO queue, as a standard one knows none of these: high throughput, thousands of messages a second instead of 300 calls.
+#: Of a FIFO queue, as a standard one knows none of these: high throughput, thousands of messages a second instead of
+#: 300 calls.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
 _IN_ORDER: dict[str, Any] = {
     "fifo": True,
@@ -85,7 +90,9 @@ def make_parking_lot(
     scope: Construct, *, key: kms.IKey | None, removal_policy: cdk.RemovalPolicy, fifo: bool
 ) -> sqs.Queue:
     """Create ``ParkingLot`` in ``scope``, encrypted by ``key``, or else by SQS's own; ``fifo`` where the DLQ is."""
-    return _last_queue(scope, "ParkingLot", _LONGEST_RETENTION, key, removal_policy, fifo=fifo)
+    queue = _last_queue(scope, "ParkingLot", _LONGEST_RETENTION, key, removal_policy, fifo=fifo)
+    accept_parking_lot(queue)
+    return queue
 
 
 def make_outcome_queue(
@@ -95,7 +102,9 @@ def make_outcome_queue(
 
     Never FIFO: reports say by themselves which copy they are about, in whatever order they come.
     """
-    return _last_queue(scope, "Outcomes", _REPORTS_KEPT, key, removal_policy)
+    queue = _last_queue(scope, "Outcomes", _REPORTS_KEPT, key, removal_policy)
+    accept_outcome_queue(queue)
+    return queue
 
 
 def _last_queue(

@@ -7,59 +7,98 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-import redrive
-from redrive.deployment import Deployment
-from redrive.settings import Settings
-from redrive.targets import Origin
-from smart_redriver.cdk.app_filling import filling_of
-from smart_redriver.cdk.arguments import check_lists, check_resources, checked
-from smart_redriver.cdk.belongings import Belongings
+from smart_redriver.cdk.acknowledged import UNRESTRICTED, accept_passes
+from smart_redriver.cdk.app_origin_config import origin_config_of
+from smart_redriver.cdk.arguments import (
+    check_kinds,
+    check_lists,
+    check_resources,
+    checked,
+    unfit_removal,
+    unfit_table,
+    unread_settings,
+)
 from smart_redriver.cdk.dashboard_widget import DashboardWidget
+from smart_redriver.cdk.given import Naming, Resources, Targets
 from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.origin_config import OriginConfig
+from smart_redriver.cdk.outputs import name_of, tell_command
+from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
 from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
+from smart_redriver.cdk.recovery import alarms_elsewhere, hear_recovery
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table, without_key
-from smart_redriver.cdk.taken import take
+from smart_redriver.cdk.taken import take, take_name
+from smart_redriver.cdk.target_access import UsedResources
 from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
-from smart_redriver.cdk.watched import Watched, watched_sources, watched_targets
+from smart_redriver.engine.aws.metrics import (
+    CIRCUIT_STATE,
+    DEAD_LETTERS,
+    LETTERS_REDRIVEN,
+    NAMESPACE,
+    PARKED_LETTERS,
+    QUEUE,
+)
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault, SettingsError
 
-#: The function's own package, wherever it is installed.
-REDRIVE = Path(redrive.__file__).resolve().parent
+_OURS = Path(__file__).resolve().parents[1]
+#: What the function runs, and where it is in the bundle.
+ENGINE = _OURS / "engine"
+ENGINE_PLACE = "smart_redriver/engine"
+#: What Lambda calls. `entry.py` is a link to `lambdas/redrive/handler.py`, which a wheel has as a file.
+ENTRY_HANDLER = "redrive.handler"
+ENTRY = {
+    "smart_redriver/__init__.py": _OURS / "__init__.py",
+    "redrive/handler.py": _OURS / "cdk" / "entry.py",
+}
 
 #: The function's timeout: enough for a pass of thousands of letters, and well under the 15 minutes that Lambda
 #: allows. Ticks that come meanwhile find the lease taken.
 LONGEST_PASS = cdk.Duration.seconds(240)
+
+#: None means no monitoring at all.
+_DEFAULT_MONITORING = MonitoringSettings()
 
 
 class SmartRedriver(Construct):
     """``function`` makes passes over the dead-letter queue; each minute it is asked whether one is due.
 
     The queues may be anyone's, and encrypted: a queue imported with its key's ARN brings the
-    grants on the key. ``further_sources`` share the dead-letter queue; each letter goes back to
-    its own. All of them are FIFO queues, or none is. Without a ``parking_lot`` one is made, of their kind and encrypted as the dead-letter queue is unless
-    ``parking_lot_key`` is given; without a ``table`` or ``topics`` all re-drivers of the stack
-    share theirs: the first one's ``monitoring`` says who is told. Alarms and dashboard are in ``monitoring_scope``, in which there are no others, or else here. Raises
-    SettingsError listing all that is wrong with settings and queues. ``known_as`` begins the
-    names of its alarms, instead of the first source queue's name. ``safeguards`` are for what is made
-    here: a table, topics or a parking lot that is given stays as it is.
-
-    A DLQ that another ``origin`` than SQS fills, such as ``"sns"``, has ``targets`` instead of source queues: ARNs and URLs known at synth, of
-    which exactly these are called. ``target_keys`` are those of target queues and topics, in their order;
-    ``private_hosts`` are those that a URL may have at an address that is not public.
+    grants on the key. Raises SettingsError listing all that is wrong with the arguments.
 
     The consumers of all its sources may report to the one ``outcome_queue``: grant it to them by
     ``grant_report``, and give them ``report_environment``.
+
+    Args:
+        scope: the construct around it, in a stack of the queues' account and Region.
+        construct_id: its id in ``scope``. A new id is a new re-driver with a parking lot of its own.
+        dead_letter_queue: where letters are. It has no DLQ of its own, and one re-driver.
+        source_queue: what SQS moves them from, and they go back to. Not with ``targets``.
+        further_sources: other queues that share the DLQ; each letter goes back to its own. All queues are FIFO,
+            or none is.
+        targets: what letters go back to where another origin than SQS fills the DLQ.
+        settings: how it judges and how fast it goes.
+        resources: what it uses instead of making its own: parking lot, table, topics.
+        monitoring: thresholds and who is told; None for no alarms, no dashboard and no topics.
+            The topics of a stack are
+            made by its first re-driver with monitoring.
+        naming: how people and the `redrive` command find it.
+        safeguards: key, network, log retention and concurrency of what is made here.
+        removal_policy: of what holds letters, state or logs. RETAIN or DESTROY.
+
     """
 
     def __init__(
@@ -70,69 +109,82 @@ class SmartRedriver(Construct):
         dead_letter_queue: sqs.IQueue,
         source_queue: sqs.IQueue | None = None,
         further_sources: Sequence[sqs.IQueue] = (),
-        origin: Origin | str = Origin.SQS,
-        targets: Sequence[str] = (),
-        private_hosts: Sequence[str] = (),
-        target_keys: Sequence[kms.IKey] = (),
+        targets: Targets | None = None,
         settings: Settings | None = None,
-        parking_lot: sqs.IQueue | None = None,
-        parking_lot_key: kms.IKey | None = None,
-        table: dynamodb.ITableV2 | None = None,
-        topics: Topics | None = None,
-        monitoring: MonitoringSettings | None = None,
-        monitoring_scope: Construct | None = None,
+        resources: Resources | None = None,
+        monitoring: MonitoringSettings | None = _DEFAULT_MONITORING,
+        naming: Naming | None = None,
         safeguards: Safeguards | None = None,
-        known_as: str | None = None,
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
-        check_lists(further_sources=further_sources, target_keys=target_keys)
-        sources, others = _by_role(source_queue, further_sources, dead_letter_queue, parking_lot)
-        keys = {f"target_keys[{i}]": one for i, one in enumerate(target_keys)}
+        check_kinds(
+            targets=(targets, Targets), resources=(resources, Resources), naming=(naming, Naming)
+        )
+        target_keys = targets.keys if targets else ()
+        check_lists(**{"further_sources": further_sources, "targets.keys": target_keys})
+        resources, naming = resources or Resources(), naming or Naming()
+        if wrong := [*naming.faults(), *take_name(self, naming.known_as)]:
+            raise SettingsError(wrong)
+        sources, others = _by_role(
+            source_queue, further_sources, dead_letter_queue, resources.parking_lot
+        )
+        keys = {f"targets.keys[{i}]": one for i, one in enumerate(targets.keys if targets else ())}
         check_resources(
-            sources | others, {"table": table}, {"parking_lot_key": parking_lot_key, **keys}
+            sources | others,
+            {"table": resources.table},
+            {"parking_lot_key": resources.parking_lot_key, **keys},
         )
-        filling, of_targets = filling_of(
-            origin, targets, private_hosts, sources, others, target_keys
-        )
-        settings, safeguards, monitoring = checked(
+        origin_config, self.target_keys, of_targets = origin_config_of(targets, sources, others)
+        settings, safeguards, thresholds = checked(
             settings,
             safeguards,
             monitoring,
             [
                 *place_faults(cdk.Stack.of(self), {**sources, **others}),
                 *role_faults({**sources, **others}),
-                *fit_faults(sources, dead_letter_queue, parking_lot),
+                *fit_faults(sources, dead_letter_queue, resources.parking_lot),
                 *of_targets,
-                *take(self, dead_letter_queue, filling),
-                *unheard(self, monitoring, topics),
-                *without_key(self, table, safeguards),
-                *crowded(monitoring_scope or self),
+                *take(self, dead_letter_queue, origin_config),
+                *unheard(self, monitoring, resources.topics),
+                *without_key(self, resources.table, safeguards),
+                *crowded(naming.monitoring_scope or self),
+                *unfit_table(self, resources.table),
+                *unfit_removal(removal_policy),
+                *unread_settings(settings),
+                *alarms_elsewhere(self, settings),
             ],
-            topics=(topics, Topics),
+            topics=(resources.topics, Topics),
         )
         own_key = safeguards.key(self)
-        lot_key = parking_lot_key or dead_letter_queue.encryption_master_key or own_key
+        if own_key:
+            open_key(self, own_key)
+        lot_key = resources.parking_lot_key or dead_letter_queue.encryption_master_key or own_key
         self.source_queues = tuple(sources.values())
-        self.filling = filling
-        self.target_keys = tuple(target_keys)
+        self.origin_config = origin_config
         self.settings = settings
         self.encryption_key = own_key
         self.is_in_vpc = bool(safeguards.vpc_id)
         self.dead_letter_queue = dead_letter_queue
-        self.parking_lot = parking_lot or make_parking_lot(
+        self.parking_lot = resources.parking_lot or make_parking_lot(
             self, key=lot_key, removal_policy=removal_policy, fifo=dead_letter_queue.fifo
         )
         self.outcome_queue = make_outcome_queue(
             self, key=own_key or lot_key, removal_policy=removal_policy
         )
-        self.table = table or shared_state_table(self, removal_policy=removal_policy, key=own_key)
-        self._belongings = self._all_of_it()
-        watched = [*watched_sources(self.source_queues), *watched_targets(filling)]
-        deployment = self._belongings.deployment(watched[0].name)
+        self.table = resources.table or shared_state_table(
+            self, removal_policy=removal_policy, key=own_key
+        )
+        self._used = self._all_of_it()
+        self._watched = [*watched_sources(self.source_queues), *watched_targets(origin_config)]
+        deployment = self._used.deployment(self._watched[0].name)
+        self.known_as = naming.known_as or deployment.queue_name
         self.function = python_function(
             self,
-            package=REDRIVE,
+            package=ENGINE,
+            place=ENGINE_PLACE,
+            handler=ENTRY_HANDLER,
+            beside=ENTRY,
             description="Redrives dead letters, and learns from those that return",
             memory_mib=settings.memory_mib,
             timeout=LONGEST_PASS,
@@ -140,49 +192,49 @@ class SmartRedriver(Construct):
             removal_policy=removal_policy,
             safeguards=safeguards,
         )
-        self._belongings.grant(self.function, self)
+        self._used.grant(self.function, self)
         schedule_ticks(self, self.function)
-        self.topics = topics or shared_topics(self, own_key, monitoring)
-        self.widget = (
-            self._widget(deployment, safeguards, removal_policy) if monitoring.has_widget else None
-        )
-        self._watch(
-            monitoring_scope or self, watched, monitoring, known_as or deployment.queue_name
-        )
+        hear_recovery(self, self.function, [one.name for one in self._watched], settings)
+        accept_passes(self, self.function, safeguards, UNRESTRICTED)
+        self.topics: Topics | None = None
+        self.widget: DashboardWidget | None = None
+        self.alarms: Sequence[cloudwatch.IAlarm] = ()
+        if monitoring is not None:
+            self.topics = resources.topics or shared_topics(self, own_key, thresholds)
+            if thresholds.has_widget:
+                self.widget = self._widget(deployment, safeguards, removal_policy)
+            self.alarms = self._watch(naming.monitoring_scope or self, thresholds, self.topics)
+        self.output = tell_command(self, self.places, name_of(self)) if naming.output else None
 
-    def _all_of_it(self) -> Belongings:
-        return Belongings(
+    def _all_of_it(self) -> UsedResources:
+        return UsedResources(
             sources=self.source_queues,
             dead_letter_queue=self.dead_letter_queue,
             parking_lot=self.parking_lot,
             outcome_queue=self.outcome_queue,
-            filling=self.filling,
+            origin_config=self.origin_config,
             target_keys=self.target_keys,
             table=self.table,
             function_key=self.encryption_key,
         )
 
     def _watch(
-        self,
-        scope: Construct,
-        watched: Sequence[Watched],
-        monitoring: MonitoringSettings,
-        known_as: str,
-    ) -> None:
-        QueueMonitoring(
+        self, scope: Construct, monitoring: MonitoringSettings, topics: Topics
+    ) -> Sequence[cloudwatch.IAlarm]:
+        return QueueMonitoring(
             scope,
             MONITORING_ID,
-            watched=watched,
+            watched=self._watched,
             dead_letter_queue=self.dead_letter_queue,
             parking_lot=self.parking_lot,
             outcome_queue=self.outcome_queue,
             function=self.function,
             settings=self.settings,
             monitoring=monitoring,
-            topics=self.topics,
-            known_as=known_as,
+            topics=topics,
+            known_as=self.known_as,
             widget=self.widget.widget if self.widget else None,
-        )
+        ).alarms
 
     def _widget(
         self, deployment: Deployment, safeguards: Safeguards, removal_policy: cdk.RemovalPolicy
@@ -200,6 +252,30 @@ class SmartRedriver(Construct):
         )
 
     @property
+    def places(self) -> Mapping[str, str]:
+        """What the command, people and consumers have to know of it, by the outputs' names."""
+        sources = [queue.queue_url for queue in self.source_queues]
+        topics = self.topics
+        return {
+            **(
+                {"SourceQueueUrl": sources[0]}
+                if sources
+                else _places_of_targets(self.origin_config)
+            ),
+            **({"FurtherSourceQueueUrls": " ".join(sources[1:])} if len(sources) > 1 else {}),
+            "DeadLetterQueueUrl": self.dead_letter_queue.queue_url,
+            "ParkingLotQueueUrl": self.parking_lot.queue_url,
+            "OutcomeQueueUrl": self.outcome_queue.queue_url,
+            "RedriveFunctionName": self.function.function_name,
+            "RedriveLogGroupName": self.function.log_group.log_group_name,
+            "RedriveMode": self.settings.mode.value,
+            "RedriveAlarms": self.known_as,
+            "StateTableName": self.table.table_name,
+            "WarningTopicArn": topics.warning.topic_arn if topics else "",
+            "PagingTopicArn": topics.paging.topic_arn if topics else "",
+        }
+
+    @property
     def report_environment(self) -> Mapping[str, str]:
         """The variables by which a consumer with the kit knows where to report and to park."""
         return {
@@ -208,12 +284,57 @@ class SmartRedriver(Construct):
         }
 
     def grant_report(self, consumer: iam.IGrantable) -> None:
-        """Let a consumer report outcomes, and park what can never succeed."""
-        self._belongings.grant_report(consumer, self)
+        """Let a consumer report outcomes, and park what can never succeed.
+        Raises SettingsError for what can't be granted anything.
+        """
+        if not hasattr(consumer, "grant_principal"):
+            accepted = "what runs the consumer: a function, a role, a task definition's `task_role`"
+            raise SettingsError([Fault(setting="consumer", seen=consumer, accepted=accepted)])
+        self._used.grant_report(consumer, self)
+
+    def metric(
+        self, metric_name: str, *, statistic: str = "Maximum", period: cdk.Duration | None = None
+    ) -> cloudwatch.Metric:
+        """A metric of the re-driver's own about its first queue, such as `DeadLetters`;
+        docs/monitoring.md lists them.
+        """
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=metric_name,
+            dimensions_map={QUEUE: self._watched[0].name},
+            statistic=statistic,
+            period=period or cdk.Duration.minutes(5),
+        )
+
+    def metric_dead_letters(self) -> cloudwatch.Metric:
+        """How many letters the DLQ held."""
+        return self.metric(DEAD_LETTERS.name)
+
+    def metric_parked_letters(self) -> cloudwatch.Metric:
+        """How many letters the parking lot held."""
+        return self.metric(PARKED_LETTERS.name)
+
+    def metric_letters_redriven(self) -> cloudwatch.Metric:
+        """How many letters went back."""
+        return self.metric(LETTERS_REDRIVEN.name, statistic="Sum")
+
+    def metric_circuit_state(self) -> cloudwatch.Metric:
+        """0 while the circuit is CLOSED, 0.5 while it is HALF_OPEN, 1 while it is OPEN."""
+        return self.metric(CIRCUIT_STATE.name)
 
     def target_key_uses(self) -> Iterator[KeyUse]:
         """What whoever gives letters to targets does with their keys."""
-        return self._belongings.target_key_uses()
+        return self._used.target_key_uses()
+
+
+def _places_of_targets(origin_config: OriginConfig) -> dict[str, str]:
+    """What the command has to know where there is no source queue, as the function's variables say it."""
+    hosts = {"RedrivePrivateHosts": " ".join(origin_config.private_hosts)}
+    return {
+        "RedriveOrigin": origin_config.origin.value,
+        "RedriveTargets": " ".join(map(str, origin_config.targets)),
+        **(hosts if origin_config.private_hosts else {}),
+    }
 
 
 def _by_role(

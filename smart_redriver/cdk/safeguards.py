@@ -1,4 +1,5 @@
-"""What a strict account asks of what the construct makes: its key, its network, how long logs stay, how many run at once.
+"""What a strict account asks of what the construct makes: its key, its network, how long logs stay,
+how many run at once.
 
 Declared like the function's settings, and read from the same flat context keys. Without any of it the defaults of the
 services apply: keys that AWS owns, and a function outside of every VPC.
@@ -6,17 +7,18 @@ services apply: keys that AWS owns, and a function outside of every VPC.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from redrive.errors import Fault, SettingsError
-from redrive.kinds import Kind, read_fields, setting, whole
 from smart_redriver.cdk.queue_clashes import KEY_ARN
+from smart_redriver.engine.config.kinds import Kind, read_fields, setting, whole
+from smart_redriver.engine.errors import Fault, SettingsError
 
 #: What CloudWatch Logs accepts.
 #: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
@@ -44,11 +46,12 @@ _RETENTIONS = {
     3288: logs.RetentionDays.NINE_YEARS,
     3653: logs.RetentionDays.TEN_YEARS,
 }
-#: Of a function: more than one pass of a queue at a time there never is, but a person may invoke it meanwhile.
-_MAX_RESERVED = 100
+#: One invocation can last for three minutes of passes. Ticks and people come meanwhile, and at 1 Lambda throttles them.
+_LEAST_RESERVED, _MOST_RESERVED = 2, 100
 
-_VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
-_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
+# Until the CDK has looked a VPC up, it is vpc-12345, and its subnets are s-12345 and p-12345.
+_VPC = re.compile(r"vpc-[0-9a-f]{5,17}")
+_SUBNET = re.compile(r"(?:subnet|[ps])-[0-9a-f]{5,17}")
 _SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,17}")
 #: https://docs.aws.amazon.com/lambda/latest/api/API_VpcConfig.html
 _MAX_SUBNETS, _MAX_SECURITY_GROUPS = 16, 5
@@ -84,7 +87,9 @@ def _several(pattern: re.Pattern[str], accepted: str, at_most: int) -> Kind[tupl
 
 
 def _fits(pattern: re.Pattern[str], value: Any) -> bool:
-    """Also what another construct of the app makes, and only a deployment knows. Of TOML's other types the CDK knows nothing."""
+    """Also what another construct of the app makes, and only a deployment knows.
+    Of TOML's other types the CDK knows nothing.
+    """
     is_token = isinstance(value, str) and cdk.Token.is_unresolved(value)
     return is_token or pattern.fullmatch(str(value)) is not None
 
@@ -100,9 +105,28 @@ def _days() -> Kind[int]:
     return Kind(parse, f"one of {', '.join(map(str, _RETENTIONS))}")
 
 
+def _reserved() -> Kind[int]:
+    number = whole(0, _MOST_RESERVED)
+
+    def parse(value: Any) -> int:
+        if 0 < (read := number.parse(value)) < _LEAST_RESERVED:
+            raise ValueError
+        return read
+
+    accepted = (
+        f"0, or a whole number from {_LEAST_RESERVED} to {_MOST_RESERVED}: ticks come while a pass lasts, and "
+        "throttled ones page"
+    )
+    return Kind(parse, accepted)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Safeguards:
-    """Every setting with its default, range and unit. Get checked ones by ``parse``."""
+    """Every setting with its default, range and unit. Get checked ones by ``parse``.
+
+    An app that has the constructs gives them to ``Safeguards.of``:
+    a key of its own then gets the statements that it needs.
+    """
 
     encryption_key_arn: str = setting(
         "", _one(KEY_ARN, "the ARN of a KMS key (not of an alias)"), "of all that the stack makes"
@@ -118,13 +142,46 @@ class Safeguards:
     )
     log_retention_days: int = setting(30, _days(), "days that logs are kept")
     reserved_concurrency: int = setting(
-        0, whole(0, _MAX_RESERVED), "invocations of a function at once, 0 to reserve none"
+        0, _reserved(), "invocations of a re-drive function at once, 0 to reserve none"
     )
+
+    #: The construct that `encryption_key_arn` is of, where the app has it.
+    given_key: kms.IKey | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        encryption_key: kms.IKey | None = None,
+        vpc: ec2.IVpc | None = None,
+        subnets: Sequence[ec2.ISubnet] = (),
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+        log_retention: logs.RetentionDays = logs.RetentionDays.ONE_MONTH,
+        reserved_concurrency: int = 0,
+    ) -> Self:
+        """The same by constructs. Without ``subnets`` the function is in the private ones of ``vpc``,
+        or else in the isolated ones.
+
+        Raises SettingsError.
+        """
+        there = subnets or ((vpc.private_subnets or vpc.isolated_subnets) if vpc else ())
+        days = next((days for days, one in _RETENTIONS.items() if one is log_retention), 0)
+        checked = cls.parse(
+            {
+                "encryption_key_arn": encryption_key.key_arn if encryption_key else "",
+                "vpc_id": vpc.vpc_id if vpc else "",
+                "vpc_subnet_ids": tuple(one.subnet_id for one in there),
+                "vpc_security_group_ids": tuple(one.security_group_id for one in security_groups),
+                "log_retention_days": days,
+                "reserved_concurrency": reserved_concurrency,
+            }
+        )
+        return replace(checked, given_key=encryption_key)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The settings' names, in the order of the table."""
-        return tuple(one.name for one in fields(cls))
+        return tuple(one.name for one in fields(cls) if one.metadata)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
@@ -141,8 +198,8 @@ class Safeguards:
 
     def key(self, scope: Construct, construct_id: str = "EncryptionKey") -> kms.IKey | None:
         """The key as a construct in ``scope``; None for the keys of the services."""
-        if not self.encryption_key_arn:
-            return None
+        if self.given_key or not self.encryption_key_arn:
+            return self.given_key
         return kms.Key.from_key_arn(scope, construct_id, self.encryption_key_arn)
 
     @property

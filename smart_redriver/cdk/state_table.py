@@ -8,8 +8,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from redrive.errors import Fault
 from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.engine.errors import Fault
 
 _SHARED_ID = "SmartRedriverState"
 _TABLE_ID = "Table"
@@ -27,8 +27,9 @@ KEEP_STATE = (
 class StateTable(Construct):
     """``table``: key ``PK``, paid by request, restorable to any second of the last 35 days.
 
-    ``deletion_protection`` is as ``removal_policy`` says unless it is given. Without a ``key`` it is encrypted by one
-    that AWS owns.
+    ``deletion_protection`` is on, unless ``removal_policy`` says to destroy the table, or it is given.
+    A protected table is retained even after a first deployment that failed: CloudFormation can't delete it,
+    so that the roll-back would fail, too. Without a ``key`` it is encrypted by one that AWS owns.
     """
 
     def __init__(
@@ -41,8 +42,9 @@ class StateTable(Construct):
         key: kms.IKey | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        is_kept = removal_policy != cdk.RemovalPolicy.DESTROY
         if deletion_protection is None:
-            deletion_protection = removal_policy == cdk.RemovalPolicy.RETAIN
+            deletion_protection = is_kept
         self.table = dynamodb.TableV2(
             self,
             _TABLE_ID,
@@ -54,7 +56,9 @@ class StateTable(Construct):
             ),
             deletion_protection=deletion_protection,
             encryption=dynamodb.TableEncryptionV2.customer_managed_key(key) if key else None,
-            removal_policy=removal_policy,
+            removal_policy=(
+                cdk.RemovalPolicy.RETAIN if is_kept and deletion_protection else removal_policy
+            ),
         )
 
 
@@ -73,13 +77,27 @@ def shared_state_table(
 def without_key(
     scope: Construct, table: dynamodb.ITableV2 | None, safeguards: Safeguards | None
 ) -> Iterator[Fault]:
-    """A fault where ``scope`` asks for a key, and the table that the stack's re-drivers share was made without it."""
-    made = cdk.Stack.of(scope).node.try_find_child(_SHARED_ID)
+    """A fault where ``scope`` asks for a key, and the table that the stack's re-drivers share was made without it,
+    or can't be made with it.
+    """
+    stack = cdk.Stack.of(scope)
+    made = stack.node.try_find_child(_SHARED_ID)
     # Arguments of another type are faults of their own.
     key_arn = safeguards.encryption_key_arn if isinstance(safeguards, Safeguards) else ""
-    if table is not None or made is None or not key_arn:
+    if table is not None or not key_arn:
+        return
+    if made is None:
+        if cdk.Token.is_unresolved(stack.region):
+            accepted = (
+                "nothing in a stack without a Region, as the CDK's table takes no key there: "
+                "give the stack an `env`"
+            )
+            yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)
         return
     shared = cast("dynamodb.ITableV2", made.node.find_child(_TABLE_ID))
     if shared.encryption_key is None or shared.encryption_key.key_arn != key_arn:
-        accepted = "the key of the stack's first re-driver, whose table and topics the others share, or a table of its own"
+        accepted = (
+            "the key of the stack's first re-driver, whose table and topics the others share, "
+            "or a table of its own"
+        )
         yield Fault(setting="encryption_key_arn", seen=key_arn, accepted=accepted)

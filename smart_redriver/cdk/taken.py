@@ -5,22 +5,23 @@ A list of queues is looked at as a whole, see `queue_clashes`; constructs in an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from redrive.databases import JobsDatabase
-from redrive.errors import Fault
-from smart_redriver.cdk.filling import Filling
+from smart_redriver.cdk.origin_config import OriginConfig
+from smart_redriver.engine.errors import Fault
 
 #: By app: the path of the construct that has each.
 _TAKEN: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
 
-def take(scope: Construct, dead_letter_queue: sqs.IQueue, filling: Filling) -> Iterator[Fault]:
+def take(
+    scope: Construct, dead_letter_queue: sqs.IQueue, origin_config: OriginConfig
+) -> Iterator[Fault]:
     """Take the DLQ and the targets for ``scope``; a fault for each that another construct of the app has.
 
     What only a deployment knows to be the same can't be compared.
@@ -31,20 +32,35 @@ def take(scope: Construct, dead_letter_queue: sqs.IQueue, filling: Filling) -> I
     if (other := taken.setdefault(("queue", queue), path)) != path:
         accepted = f"a DLQ that {other} does not have (sources and targets that share a DLQ are of one re-driver)"
         yield Fault(setting="dead_letter_queue", seen=queue, accepted=accepted)
-    for target in filling.targets:
+    for target in origin_config.targets:
         if (other := taken.setdefault(("target", target.name, *_home(scope)), path)) != path:
             accepted = f"a target that {other} does not have (let what fails to it share a DLQ)"
             yield Fault(setting="targets", seen=str(target), accepted=accepted)
 
 
-def take_tables(scope: Construct, database: JobsDatabase) -> Iterator[Fault]:
-    """Take the tables of a worker queue for ``scope``; a fault for each that another construct of the app has."""
+def take_resources(
+    scope: Construct, setting: str, called: str, resources: Iterable[str]
+) -> Iterator[Fault]:
+    """Take what a queue outside of SQS consists of for ``scope``;
+    a fault for each that another construct of the app has.
+    """
     taken = _TAKEN.setdefault(scope.node.root, {})
     path = scope.node.path
-    for table in database.places:
-        if (other := taken.setdefault(("table", table), path)) != path:
-            accepted = f"tables that {other} does not have"
-            yield Fault(setting="database", seen=table, accepted=accepted)
+    for one in resources:
+        if (other := taken.setdefault((setting, one), path)) != path:
+            accepted = f"{called} that {other} does not have"
+            yield Fault(setting=setting, seen=one, accepted=accepted)
+
+
+def take_name(scope: Construct, known_as: str | None) -> Iterator[Fault]:
+    """Take for ``scope`` the name that its alarms begin with;
+    a fault where another construct of the same account and Region has it.
+    """
+    taken = _TAKEN.setdefault(scope.node.root, {})
+    path = scope.node.path
+    if known_as and (other := taken.setdefault(("name", known_as, *_home(scope)), path)) != path:
+        accepted = f"a name that {other} does not have: people know alarms by it"
+        yield Fault(setting="naming.known_as", seen=known_as, accepted=accepted)
 
 
 def _called(queue: sqs.IQueue) -> str:

@@ -1,15 +1,24 @@
-"""What letters go back to where SQS does not fill the DLQ: the calls that are granted on each target, and on no other."""
+"""What a re-driver's function and its consumers may do with each resource: the calls they make, no others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
 
-from redrive.targets import Origin, Target, TargetKind
-from smart_redriver.cdk.filling import Filling
-from smart_redriver.cdk.key_use import ENCRYPT, KeyUse
+from smart_redriver.cdk.key_use import DECRYPT, ENCRYPT, KEEP_ITEMS, KeyUse, together
+from smart_redriver.cdk.origin_config import OriginConfig
+from smart_redriver.cdk.owners import tell_owners
+from smart_redriver.cdk.state_table import KEEP_STATE
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 
 #: The one call by which each is given a letter; of a queue the URL is asked for before. A URL is called by anybody.
 _DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
@@ -45,15 +54,15 @@ _Calls = tuple[Sequence[str], list[str]]
 
 
 def target_calls(
-    filling: Filling, region: str, account: str
+    origin_config: OriginConfig, region: str, account: str
 ) -> Iterator[tuple[Target, tuple[str, ...]]]:
     """Each target with what the function may do with it; none for those that no permission is needed for.
 
     Region and account are the DLQ's; SQS moves messages to a DLQ only within them.
     """
-    for target in filling.targets:
+    for target in origin_config.targets:
         calls = _DELIVER[target.kind]
-        if filling.origin is Origin.LAMBDA:
+        if origin_config.origin is Origin.LAMBDA:
             calls += _TIMING
         if target.kind is TargetKind.QUEUE and _may_be_in(target, region, account):
             calls += _ASK_QUEUE
@@ -67,14 +76,17 @@ def _may_be_in(target: Target, region: str, account: str) -> bool:
     return all(cdk.Token.is_unresolved(home) or one == home for one, home in pairs)
 
 
-def target_key_uses(filling: Filling, keys: Sequence[kms.IKey], home: str) -> Iterator[KeyUse]:
-    """What is done with the keys of target queues and topics, in their order; the last key is of all that are left.
+def target_key_uses(
+    origin_config: OriginConfig, keys: Sequence[kms.IKey | None], home: str
+) -> Iterator[KeyUse]:
+    """What is done with the keys of target queues and topics: one for each of them, in their order.
 
     `home` is the Region of the stack.
     """
-    locked = [one for one in filling.targets if one.kind in _KEY_SERVICES]
-    for index, target in enumerate(locked if keys else ()):
-        key = keys[min(index, len(keys) - 1)]
+    locked = [one for one in origin_config.targets if one.kind in _KEY_SERVICES]
+    for target, key in zip(locked, keys, strict=True):
+        if key is None:
+            continue
         region = target.place.split(":")[3]
         yield KeyUse(
             key=key,
@@ -84,28 +96,133 @@ def target_key_uses(filling: Filling, keys: Sequence[kms.IKey], home: str) -> It
         )
 
 
-def delivered_to_targets(fillings: Iterable[Filling]) -> Iterator[_Calls]:
+def delivered_to_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Calls]:
     """The calls that give letters to targets, for whoever sends them back by hand."""
-    targets = [target for filling in fillings for target in filling.targets]
+    targets = [target for origin_config in origin_configs for target in origin_config.targets]
     for kind, calls in _DELIVER.items():
         if calls and (places := [one.place for one in targets if one.kind is kind]):
             yield calls, _once(places)
 
 
-def asked_of_targets(fillings: Iterable[Filling]) -> Iterator[_Calls]:
+def asked_of_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Calls]:
     """What `redrive doctor` asks of those that letters go back to, and of what failed them."""
-    fillings = list(fillings)
-    origins = {one.origin for one in fillings}
+    origin_configs = list(origin_configs)
+    origins = {one.origin for one in origin_configs}
     anywhere = [
         call for origin, calls in _ASK_ORIGIN.items() if origin in origins for call in calls
     ]
     if anywhere:
         yield anywhere, ["*"]
     for kind, calls in _ASK_TARGET.items():
-        targets = (target for one in fillings for target in one.targets)
+        targets = (target for one in origin_configs for target in one.targets)
         if places := [one.place for one in targets if one.kind is kind]:
             yield calls, _once(places)
 
 
 def _once(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))
+
+
+_SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
+_EMPTY = (
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibility",
+    "sqs:GetQueueAttributes",
+    # The re-driver stands aside while a native redrive is running.
+    "sqs:ListMessageMoveTasks",
+)
+#: A parked letter near its expiry is renewed: received, sent again, deleted. The others are given back.
+_PARK = (*_SEND, "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
+#: Reports that a pass can't take in, or a dry run has looked at, are let go.
+_HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
+#: What a consumer does to the outcome queue and, with what can never succeed, to the parking lot.
+_REPORT = ("sqs:SendMessage",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedResources:
+    """Queues, targets and table. ``target_keys`` are of the queues and topics among the targets;
+    ``function_key`` encrypts the function's environment.
+    """
+
+    sources: Sequence[sqs.IQueue]
+    dead_letter_queue: sqs.IQueue
+    parking_lot: sqs.IQueue
+    outcome_queue: sqs.IQueue
+    origin_config: OriginConfig
+    target_keys: Sequence[kms.IKey | None]
+    table: dynamodb.ITableV2
+    function_key: kms.IKey | None
+
+    def deployment(self, queue_name: str) -> Deployment:
+        """What function and widget are told of where things are."""
+        source_urls = [queue.queue_url for queue in self.sources]
+        return Deployment(
+            queue_name=queue_name,
+            table_name=self.table.table_name,
+            dlq_url=self.dead_letter_queue.queue_url,
+            source_queue_url=source_urls[0] if source_urls else "",
+            parking_lot_url=self.parking_lot.queue_url,
+            further_source_urls=tuple(source_urls[1:]),
+            outcome_queue_url=self.outcome_queue.queue_url,
+            origin=self.origin_config.origin,
+            targets=self.origin_config.targets,
+            private_hosts=self.origin_config.private_hosts,
+        )
+
+    def grant(self, function: lambda_.IFunction, scope: Construct) -> None:
+        """Let the function work, and tell those who own what ``scope`` does not."""
+        queues, keys = list(self._queue_actions()), list(together(self._key_uses()))
+        for queue, actions in queues:
+            queue.grant(function, *actions)
+        home = self.dead_letter_queue.env
+        calls = list(target_calls(self.origin_config, home.region, home.account))
+        for target, actions in calls:
+            allowed = iam.PolicyStatement(actions=list(actions), resources=[target.place])
+            function.add_to_role_policy(allowed)
+        for use in keys:
+            function.add_to_role_policy(use.statement(scope))
+        self.table.grant(function, *KEEP_STATE)
+        # CloudWatch has no permissions by resource, nor a condition that would narrow this one.
+        function.add_to_role_policy(
+            iam.PolicyStatement(actions=["cloudwatch:GetMetricData"], resources=["*"])
+        )
+        tell_owners(scope, queues, keys, calls)
+
+    def grant_report(self, consumer: iam.IGrantable, scope: Construct) -> None:
+        """Let a consumer report outcomes, and park what can never succeed."""
+        queues = (self.outcome_queue, self.parking_lot)
+        for queue in queues:
+            queue.grant(consumer, *_REPORT)
+        uses = [_use(queue, ENCRYPT) for queue in queues]
+        for use in together(one for one in uses if one):
+            consumer.grant_principal.add_to_principal_policy(use.statement(scope))
+
+    def target_key_uses(self) -> Iterator[KeyUse]:
+        """What whoever gives letters to targets does with their keys."""
+        home = self.dead_letter_queue.env.region
+        return target_key_uses(self.origin_config, self.target_keys, home)
+
+    def _queue_actions(self) -> Iterator[tuple[sqs.IQueue, Sequence[str]]]:
+        for queue in self.sources:
+            yield queue, _SEND
+        yield self.dead_letter_queue, _EMPTY
+        yield self.parking_lot, _PARK
+        yield self.outcome_queue, _HEAR
+
+    def _key_uses(self) -> Iterator[KeyUse]:
+        for queue, done in self._queue_actions():
+            if use := _use(queue, ENCRYPT if "sqs:SendMessage" in done else DECRYPT):
+                yield use
+        yield from self.target_key_uses()
+        if key := self.table.encryption_key:
+            yield KeyUse(key=key, service="dynamodb", actions=KEEP_ITEMS)
+        if key := self.function_key:
+            yield KeyUse(key=key, service="lambda", actions=DECRYPT)
+
+
+def _use(queue: sqs.IQueue, actions: tuple[str, ...]) -> KeyUse | None:
+    """What is done with a queue's key; None for a queue without one that its owner manages."""
+    key = queue.encryption_master_key
+    return KeyUse(key=key, service="sqs", actions=actions) if key else None

@@ -11,18 +11,19 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from redrive.errors import Fault, SettingsError
+from smart_redriver.cdk.acknowledged import accept_topics
 from smart_redriver.cdk.arguments import checked_monitoring
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.engine.errors import Fault, SettingsError
 
 
 class Topics(Construct):
     """``warning`` and ``paging``, to which this account's CloudWatch alarms may publish.
 
     Neither an alarm nor its action grants itself anything. An alarm that may not publish to its
-    topic, or may not use the topic's key, fires and reaches nobody. A topic given by its ARN has
-    an owner, who has to grant both; a ``key`` that is not the app's own, too. Of ``monitoring`` only who is told counts
-    here. Raises SettingsError listing all that is wrong with it.
+    topic, or may not use the topic's key, fires and reaches nobody. ``warning`` and ``paging`` that the app owns get
+    both by themselves. A topic given by its ARN has an owner, who has to grant both; a ``key`` that is not the app's
+    own, too. Of ``monitoring`` only who is told counts here. Raises SettingsError listing all that is wrong with it.
     """
 
     def __init__(
@@ -30,19 +31,25 @@ class Topics(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        monitoring: MonitoringSettings,
+        monitoring: MonitoringSettings | None = None,
         key: kms.IKey | None = None,
+        warning: sns.ITopic | None = None,
+        paging: sns.ITopic | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        monitoring = checked_monitoring(monitoring)
+        monitoring = checked_monitoring(monitoring or MonitoringSettings())
         if faults := list(_elsewhere(cdk.Stack.of(self).region, monitoring)):
             raise SettingsError(faults)
         self.people = monitoring.people
         self._given_key = key
-        self.warning = self._topic("Warning", monitoring.warning_topic_arn)
-        self.paging = self._topic("Paging", monitoring.paging_topic_arn)
+        self.warning = warning or self._topic("Warning", monitoring.warning_topic_arn)
+        self.paging = paging or self._topic("Paging", monitoring.paging_topic_arn)
+        for topic in (self.warning, self.paging):
+            # Of a topic that the app does not own this changes nothing.
+            topic.grant_publish(_alarms_of_this_account(self))
         self._subscribe(self.warning, "Warning", monitoring.warning_emails)
         self._subscribe(self.paging, "Paging", monitoring.paging_emails)
+        accept_topics(self)
 
     @functools.cached_property
     def _key(self) -> kms.IKey:
@@ -59,9 +66,7 @@ class Topics(Construct):
     def _topic(self, construct_id: str, existing_arn: str) -> sns.ITopic:
         if existing_arn:
             return sns.Topic.from_topic_arn(self, construct_id, existing_arn)
-        topic = sns.Topic(self, construct_id, master_key=self._key, enforce_ssl=True)
-        topic.grant_publish(_alarms_of_this_account(self))
-        return topic
+        return sns.Topic(self, construct_id, master_key=self._key, enforce_ssl=True)
 
     def _subscribe(self, topic: sns.ITopic, name: str, emails: tuple[str, ...]) -> None:
         for address in emails:
@@ -137,7 +142,8 @@ def shared_topics(scope: Construct, key: kms.IKey | None, monitoring: Monitoring
 def unheard(
     scope: Construct, monitoring: MonitoringSettings | None, topics: Topics | None
 ) -> Iterator[Fault]:
-    """A fault where ``monitoring`` names people whom the topics that there are do not tell: their page would never come.
+    """A fault where ``monitoring`` names people whom the topics that there are do not tell:
+    their page would never come.
 
     What is wrong with the settings themselves is not told here.
     """
@@ -149,5 +155,8 @@ def unheard(
     except SettingsError:
         return
     if people not in (MonitoringSettings().people, there.people):
-        accepted = f"the people of {there.node.path}, or none (who is told, the topics say: give them to all re-drivers that share these)"
+        accepted = (
+            f"the people of {there.node.path}, or none (all re-drivers of a stack tell the people that its topics "
+            "name)"
+        )
         yield Fault(setting="monitoring", seen=people, accepted=accepted)

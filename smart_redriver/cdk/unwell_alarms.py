@@ -5,11 +5,18 @@ from typing import cast
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from redrive.aws import metrics as own
-from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Missing
-from smart_redriver.cdk.evaluation import TICK, Evaluation, minutes
+from smart_redriver.cdk.alarms import (
+    TICK,
+    Advice,
+    AlarmMaker,
+    Comparison,
+    Evaluation,
+    Missing,
+    minutes,
+)
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_metrics import QueueMetrics
+from smart_redriver.engine.aws import metrics as own
 
 _MINUTE = cdk.Duration.seconds(TICK)
 #: Of a first deployment until its first ticks are on record; then its silence pages like any other.
@@ -28,13 +35,13 @@ class UnwellAlarms:
         self.alarms = [self._errors(), self._throttles(), self._failed_passes(), self._silent()]
 
     def _errors(self) -> cloudwatch.Alarm:
-        """At once, and remembered for a quarter of an hour: no tick should ever crash."""
+        """Not for one crash: the next tick looks again, and there is nothing for a person to do."""
         return self._function_fault(
             "RedriverErrors",
             "Errors",
-            minutes(1, of=15),
+            minutes(2, of=15),
             Advice(
-                meaning="The re-driver crashed or ran out of time.",
+                meaning="The re-driver crashed or ran out of time, 2 times in 15 minutes.",
                 first="read the traceback or the refused settings at the end of `redrive logs`.",
                 section="redriver-errors",
             ),
@@ -48,7 +55,7 @@ class UnwellAlarms:
             minutes(3, of=15),
             Advice(
                 meaning="Lambda refuses to start passes: the account's concurrency is used up.",
-                first="see which function of the account takes it all.",
+                first="see in CloudWatch's ConcurrentExecutions which function takes it all, and limit that.",
                 section="redriver-throttled",
             ),
         )
@@ -92,7 +99,7 @@ class UnwellAlarms:
             evaluation,
             Advice(
                 meaning=f"The function has not been invoked for {silent} minutes.",
-                first="see whether the schedule is enabled and may invoke the function.",
+                first="run `redrive doctor`, which says whether the schedule is enabled and may invoke the function.",
                 section="redriver-silent",
             ),
             missing=Missing.BREACHING,

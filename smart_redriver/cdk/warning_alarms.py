@@ -5,13 +5,21 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
 
-from redrive.aws import metrics as own
-from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.settings import Settings
-from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Missing, numbered
-from smart_redriver.cdk.evaluation import LEVEL, NEWEST_LOOK, Evaluation
+from smart_redriver.cdk.alarms import (
+    LEVEL,
+    NEWEST_LOOK,
+    Advice,
+    AlarmMaker,
+    Comparison,
+    Evaluation,
+    Missing,
+    numbered,
+)
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.queue_metrics import AGE, DELAYED, VISIBLE, QueueMetrics, math
+from smart_redriver.engine.aws import metrics as own
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 #: Seconds; the most that SQS can delay a message.
@@ -60,7 +68,7 @@ class WarningAlarms:
             LEVEL,
             Advice(
                 meaning=f"More than {limit} dead letters wait.",
-                first="see with `redrive status` whether they are on their way back.",
+                first="`redrive status` says whether they go back, or what they wait for.",
                 section="dead-letters-present",
             ),
             topic=self._topic,
@@ -76,8 +84,9 @@ class WarningAlarms:
             limit,
             NEWEST_LOOK,
             Advice(
-                meaning="Letters that failed while others succeeded wait for their last chance, or their cause's canary.",
-                first="see why with `redrive causes`, and them with `redrive letters`.",
+                meaning="Letters that failed while others succeeded wait for their last chance, "
+                "or their cause's canary.",
+                first="`redrive causes` says why, `redrive letters --held` what each of them waits for and until when.",
                 section="suspects-waiting",
             ),
             missing=Missing.IGNORE,
@@ -101,7 +110,7 @@ class WarningAlarms:
             Evaluation(seconds=300, periods=4, breaching=1),
             Advice(
                 meaning="Letters that keep failing wait in the parking lot for a decision.",
-                first="group them by cause with `redrive parked`.",
+                first="`redrive parked` groups them by cause; then `redrive replay`, `edit` or `delete`.",
                 section="poison-parked",
             ),
             topic=self._topic,
@@ -125,7 +134,7 @@ class WarningAlarms:
             Evaluation(seconds=3600),
             Advice(
                 meaning=f"Fewer than {percent:g} % of the redriven batches succeed.",
-                first="compare the errors of letters that returned with `redrive letters`.",
+                first="`redrive causes` says what the consumer reported of those that came back.",
                 section="redrive-not-working",
             ),
             topic=self._topic,
@@ -165,7 +174,7 @@ class WarningAlarms:
             Evaluation(seconds=900),
             Advice(
                 meaning=f"More than {percent:g} % of what the consumer receives ends in the DLQ.",
-                first="look at the consumer's errors, the re-driver only sees their outcome.",
+                first="look at the consumer's errors; `redrive causes` has those that it reported.",
                 section="too-many-failures",
             ),
             topic=self._topic,
@@ -183,7 +192,7 @@ class WarningAlarms:
             LEVEL,
             Advice(
                 meaning=f"What consumers report has not been read for more than {limit} seconds.",
-                first="see with `redrive status` whether passes are made.",
+                first="`redrive status` shows the last pass, `redrive doctor` what keeps them from running.",
                 section="reports-unread",
             ),
             topic=self._topic,
@@ -211,7 +220,7 @@ class WarningAlarms:
             Evaluation(seconds=60, periods=3, breaching=3),
             Advice(
                 meaning=f"The source queue's oldest message has waited for more than {limit} s.",
-                first="see whether the consumer runs and keeps up.",
+                first="see whether the consumer runs and keeps up; `redrive status` shows how many messages wait.",
                 section="source-queue-old",
             ),
             topic=self._topic,

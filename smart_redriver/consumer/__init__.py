@@ -5,7 +5,16 @@ is what other languages have to write. See docs/consumer.md.
 """
 
 from smart_redriver.consumer.delivery import idempotency_key
-from smart_redriver.consumer.errors import PERMANENT, PermanentError
+from smart_redriver.consumer.errors import PERMANENT, PermanentError, RetryableError
+from smart_redriver.consumer.report import Consumer
 from smart_redriver.consumer.reporter import Batch, Reporter
 
-__all__ = ["PERMANENT", "Batch", "PermanentError", "Reporter", "idempotency_key"]
+__all__ = [
+    "PERMANENT",
+    "Batch",
+    "Consumer",
+    "PermanentError",
+    "Reporter",
+    "RetryableError",
+    "idempotency_key",
+]

@@ -1,17 +1,51 @@
-"""One message as its consumer got it: from Lambda's event or from `ReceiveMessage`, which spell the same differently."""
+"""One message as its consumer got it: from Lambda's event or from `ReceiveMessage`,
+which spell the same differently.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from redrive.core.letter import TRAIL_ATTRIBUTE, Attribute, Trail, read_trail
-
 #: A record of Lambda's event or a message of `ReceiveMessage`, as a mapping. Powertools' SQSRecord is one, too.
 Message = Mapping[str, Any]
+#: A message attribute as boto3 takes it: DataType with StringValue or BinaryValue.
+Attribute = Mapping[str, Any]
+
+#: The message attribute by which the re-driver knows a message that it has redriven.
+TRAIL_ATTRIBUTE = "RedriveTrail"
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LARGEST_NUMBER = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """What a redriven message carries about its past. `redrive_count` counts redrives, `first_seen` is in seconds."""
+
+    queue: str
+    original_id: str
+    redrive_count: int
+    first_seen: int
+    batch: int
+    generation: int
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the attribute's JSON."""
+        return {
+            "queue": self.queue,
+            "id": self.original_id,
+            "n": self.redrive_count,
+            "seen": self.first_seen,
+            "batch": self.batch,
+            "gen": self.generation,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,25 +102,49 @@ def is_carrying_trail(message: Message) -> bool:
     )
 
 
+def queue_name(named: str) -> str:
+    """The name of the queue with this name, URL or ARN."""
+    return named.replace("/", ":").rpartition(":")[2]
+
+
 def delivery_of(message: Message, queue: str | None = None) -> Delivery:
     """The delivery that `message` is. Raises ValueError where nothing says of which queue."""
     is_record = "messageId" in message
-    name = _named(message, queue).replace("/", ":").rpartition(":")[2]
+    name = queue_name(_named(message, queue))
     if is_record:
         given = message.get("messageAttributes") or {}
         attributes = {key: _of_lambda(value) for key, value in given.items()}
     else:
         given = message.get("MessageAttributes") or {}
         attributes = {key: _sendable(value) for key, value in given.items()}
-    trail, _ = read_trail(attributes, {name})
+    trail = _trail(attributes.get(TRAIL_ATTRIBUTE, {}).get("StringValue"))
     return Delivery(
         queue=name,
         message_id=_id(message),
         body=message["body" if is_record else "Body"],
         attributes=attributes,
         system=message.get("attributes" if is_record else "Attributes") or {},
-        trail=trail,
+        trail=trail if trail and trail.queue == name else None,
     )
+
+
+def _trail(text: str | None) -> Trail | None:
+    """The trail in `text`; None where it can't be read as the re-driver would."""
+    try:
+        fields = json.loads(text or "")
+        trail = Trail(
+            queue=str(fields["queue"]),
+            original_id=str(fields["id"]),
+            redrive_count=int(fields["n"]),
+            first_seen=int(fields["seen"]),
+            batch=int(fields["batch"]),
+            generation=int(fields["gen"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    numbers = (trail.redrive_count, trail.batch, trail.generation)
+    is_in_bounds = all(0 <= number <= _LARGEST_NUMBER for number in numbers)
+    return trail if is_in_bounds and _ID.fullmatch(trail.original_id) else None
 
 
 def _named(message: Message, queue: str | None) -> str:

@@ -1,13 +1,26 @@
-"""Which errors no retry can heal."""
+"""Which errors no retry can heal, and which say when to try again."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
 
 
 class PermanentError(Exception):
     """Raised by a consumer for a message that can never succeed: it goes to the parking lot at once."""
+
+
+class RetryableError(Exception):
+    """Raised by a consumer for a message that is not to be tried again for `after` seconds; that costs no strike."""
+
+    def __init__(self, *args: object, after: float) -> None:
+        super().__init__(*args)
+        self.after = after
 
 
 #: An error's class, or its name as `top package.class` where naming it must not import it.
@@ -24,6 +37,12 @@ PERMANENT: tuple[ErrorKind, ...] = (
 
 #: Bytes that could stand in a body by chance.
 _BY_CHANCE = 4
+#: Seconds. SQS can't hide a message for longer.
+MAX_RETRY_AFTER = 43_200
+#: Errors behind an error that are asked.
+_CAUSES = 5
+#: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
+_RETRY_AFTER = "retry-after"
 
 
 def is_permanent(error: BaseException, body: str, kinds: tuple[ErrorKind, ...] = PERMANENT) -> bool:
@@ -39,6 +58,57 @@ def is_permanent(error: BaseException, body: str, kinds: tuple[ErrorKind, ...] =
         isinstance(error, kind) if isinstance(kind, type) else kind in _names(error)
         for kind in kinds
     )
+
+
+def retry_after_of(error: BaseException, now: datetime) -> int | None:
+    """Seconds until the message should be tried again, as the error or one behind it says; at most 12 hours.
+
+    `RetryableError.after`, a number called `retry_after`, as clients of many services have it, or the header
+    `Retry-After` of the answer that requests, httpx, urllib, aiohttp and botocore keep with their errors.
+    """
+    one: BaseException | None = error
+    for _ in range(_CAUSES):
+        if one is None:
+            return None
+        with suppress(Exception):  # anybody's attributes
+            if (seconds := _named_by(one, now)) is not None:
+                return max(0, min(int(seconds), MAX_RETRY_AFTER))
+        one = one.__cause__ or one.__context__
+    return None
+
+
+def _named_by(error: BaseException, now: datetime) -> float | None:
+    if isinstance(error, RetryableError):
+        return error.after
+    value = getattr(error, "retry_after", None)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    header = next((one for one in map(_header, _headers(error)) if one), None)
+    return seconds_of(header, now) if header else None
+
+
+def seconds_of(header: str, now: datetime) -> float | None:
+    """What `Retry-After` says: seconds, or a date; None where it is neither."""
+    if header.strip().isdecimal():
+        return float(header)
+    with suppress(ValueError):
+        at = parsedate_to_datetime(header)
+        return (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
+    return None
+
+
+def _headers(error: BaseException) -> list[Any]:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        return [response.get("ResponseMetadata", {}).get("HTTPHeaders")]
+    return [getattr(response, "headers", None), getattr(error, "headers", None)]
+
+
+def _header(headers: Any) -> str | None:
+    if headers is None:
+        return None
+    found = {str(name).lower(): value for name, value in headers.items()}.get(_RETRY_AFTER)
+    return None if found is None else str(found)
 
 
 def _holds(body: str, data: bytes) -> bool:

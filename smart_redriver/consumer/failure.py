@@ -1,59 +1,170 @@
-"""What a report says of an error: its class, the first line of its message, and where it happened. Never a body."""
+"""What a report says of an error: its class, its cause, the first line of its message, and where it happened.
+
+It holds no body, no secret of a known shape or name, and no card number. Errors of one cause have one name: numbers,
+ids, addresses, quoted values and line numbers are left out.
+"""
 
 from __future__ import annotations
 
-import json
+import linecache
+import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
-from redrive.core.outcomes import (
-    MAX_ERROR_CLASS,
-    MAX_FIRST_LINE,
-    MAX_TRACEBACK,
-    on_one_line,
-    printable,
+from smart_redriver.consumer.rules import NOT_OWN, VARIABLE
+from smart_redriver.consumer.scrub import without_body, without_secrets
+
+#: Characters of a cause; the re-driver keeps some of them for each batch that is out.
+MAX_CAUSE = 100
+_MAX_PART = 40
+
+#: What runtimes write around a function's name.
+_AROUND = re.compile(
+    r"^(?:async|new) |^Object\.|<[a-z]+>\.?| \[as .*\]$|^lambda\$|\$[0-9]+$|^(?:global|module)\."
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call. `file` is its path; in Java, the class."""
+
+    file: str
+    function: str
+
+
+def cause_of(
+    error_class: str, first_line: str, frames: Iterable[Frame], language: str = "python"
+) -> str:
+    """The name of a cause, at most 100 characters. `frames` begin with the one that raised the error."""
+    name = re.split(r"[.$:]", error_class)[-1][:_MAX_PART] or "Error"
+    place = next((_place(one, language) for one in frames if _is_own(one, language)), "")
+    where = f"{name} in {place}" if place else name
+    what = normalised(first_line)
+    return (f"{where}: {what}" if what else where)[:MAX_CAUSE].rstrip()
+
+
+def normalised(text: str) -> str:
+    """`text` without what differs from one message to the next."""
+    for pattern, other in VARIABLE:
+        text = pattern.sub(other, text)
+    return text.strip()
+
+
+def _is_own(frame: Frame, language: str) -> bool:
+    return not NOT_OWN[language].search(frame.file)
+
+
+def _place(frame: Frame, language: str) -> str:
+    """File and function, such as `billing.charge`; of a Java class its own name, without its package."""
+    file = frame.file.replace("\\", "/").rpartition("/")[2]
+    if language == "java":
+        stem = re.sub(r"\$.*$", "", file.rpartition(".")[2])
+    else:
+        stem = file.partition("?")[0].partition(".")[0]
+    function = _AROUND.sub("", _AROUND.sub("", frame.function)).strip()
+    return ".".join(part for part in (stem, function) if part)[-_MAX_PART:]
+
+
+#: Characters, as the schema of reports has them; of a traceback, bytes.
+MAX_ERROR_CLASS = 200
+MAX_FIRST_LINE = 300
+MAX_TRACEBACK = 4096
+
+#: Characters of a message that are looked at: no secret that begins within the first line is cut before it is found.
+_LOOKED_AT = 2_000
 #: Frames nearest to the error, and errors behind it: more is cut off again, and costs time.
 _FRAMES = 20
 _CAUSES = 5
-#: A shorter body is no secret, and as a part of words would only garble them.
-_SHORTEST_BODY = 4
-_IN_PLACE_OF_BODY = "[body]"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One error, fit for a report. `traceback` is empty where none was asked for."""
+    """One error, fit for a report. `first_line` and `traceback` are empty where none was asked for."""
 
     error_class: str
     first_line: str
+    cause: str
     traceback: str
 
 
-def failure_of(error: BaseException, body: str, *, is_traced: bool = True) -> Failure:
+def failure_of(
+    error: BaseException, body: str, *, is_traced: bool = True, has_texts: bool = True
+) -> Failure:
     """What to report of `error`, met while working on a message with this `body`.
 
-    A message is in it by its first line only, and without the body, if it quotes that. Without its traceback, which
-    `is_traced` asks for, it costs a tenth.
+    Args:
+        is_traced: whether its traceback is wanted; without it, it costs a fifth.
+        has_texts: whether anything but names of classes, files and functions may be told.
+
     """
+    error_class = class_of(error)
+    first_line = first_line_of(_message_of(error), body) if has_texts else ""
     return Failure(
-        error_class=_class_of(error),
-        first_line=_first_line(error, body),
-        traceback=_traceback(error, body) if is_traced else "",
+        error_class=error_class,
+        first_line=first_line,
+        cause=cause_of(error_class, first_line, _frames(error)),
+        traceback=traceback_of(error, body) if is_traced and has_texts else "",
     )
 
 
-def _traceback(error: BaseException, body: str) -> str:
+def first_line_of(message: str, body: str) -> str:
+    """The first line of an error's message as a report has it."""
+    told = without_body(message[: _LOOKED_AT + len(body)].strip(), body)
+    line = told.partition("\n")[0][:_LOOKED_AT]
+    return printable(without_secrets(line)[:MAX_FIRST_LINE]).rstrip()
+
+
+def traceback_of(error: BaseException, body: str) -> str:
+    """The errors behind `error`, then the error, each with its frames; the last 4 KB of that."""
     chain = list(islice(_chain(error), _CAUSES))
     places = [
-        "".join(traceback.format_tb(one.__traceback__, limit=-_FRAMES))
-        + f"{_class_of(one)}: {_first_line(one, body)}".removesuffix(": ")
+        _places(one)
+        + f"{class_of(one)}: {first_line_of(_message_of(one), body)}".removesuffix(": ")
         for one in reversed(chain)
     ]
-    return _end_of(printable("\n\n".join(places)))
+    return end_of(printable("\n\n".join(places)))
+
+
+def end_of(text: str) -> str:
+    """The last 4 KB, from the beginning of a line: the error itself is at the end."""
+    if len(text.encode(errors="replace")) <= MAX_TRACEBACK:
+        return text
+    kept = text.encode(errors="replace")[-MAX_TRACEBACK:].decode(errors="ignore")
+    return kept.partition("\n")[2] or kept
+
+
+def printable(text: str) -> str:
+    """`text` with a mark for every character that is neither printed nor a line's end or a tab."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t" else _REPLACEMENT for one in text)
+
+
+def _places(error: BaseException) -> str:
+    """The frames, each with its line of code, in which literals can be secrets."""
+    found = traceback.StackSummary.extract(
+        iter(list(traceback.walk_tb(error.__traceback__))[-_FRAMES:]), lookup_lines=False
+    )
+    clean = partial(without_secrets, is_code=True)
+    return "".join(
+        f'  File "{one.filename}", line {one.lineno}, in {one.name}\n'
+        + (f"    {clean(line)}\n" if (line := _code(one)) else "")
+        for one in found
+    )
+
+
+def _code(frame: traceback.FrameSummary) -> str:
+    return linecache.getline(frame.filename, frame.lineno or 0).strip()
+
+
+def _frames(error: BaseException) -> Iterator[Frame]:
+    """The calls that led to `error`, the last one first."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return (Frame(one.co_filename, one.co_qualname) for one in reversed(codes))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -63,25 +174,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _class_of(error: BaseException) -> str:
+def class_of(error: BaseException) -> str:
+    """The class with its module, unless it is Python's own."""
     kind = type(error)
     name = kind.__qualname__
     full = name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
-    return on_one_line(full, MAX_ERROR_CLASS)
+    return printable(full[:MAX_ERROR_CLASS].partition("\n")[0])
 
 
-def _first_line(error: BaseException, body: str) -> str:
+def _message_of(error: BaseException) -> str:
     try:
-        message = str(error)
+        return str(error)
     except Exception:  # anybody's __str__
         return ""
-    # What is longer than the message is not in it, and need not be spelt in three ways: it may be a megabyte.
-    if _SHORTEST_BODY <= len(body) <= len(message):
-        for quoted in (body, repr(body)[1:-1], json.dumps(body)[1:-1]):
-            message = message.replace(quoted, _IN_PLACE_OF_BODY)
-    return on_one_line(message.strip(), MAX_FIRST_LINE).rstrip()
-
-
-def _end_of(text: str) -> str:
-    """The last 4 KB: the error itself is at the end."""
-    return text.encode()[-MAX_TRACEBACK:].decode(errors="ignore")

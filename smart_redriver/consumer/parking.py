@@ -1,4 +1,6 @@
-"""A message on its way from its consumer to the parking lot: body and attributes unchanged, trail and reason with it."""
+"""A message on its way from its consumer to the parking lot: body and attributes unchanged,
+trail and reason with it.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,12 @@ import json
 from datetime import datetime
 from typing import Any
 
-from redrive.core.letter import (
-    MAX_MESSAGE_ATTRIBUTES,
-    TRAIL_ATTRIBUTE,
-    Trail,
-    attribute_size,
-    bytes_of,
-    without_lineage,
-)
-from smart_redriver.consumer.delivery import Delivery
+from smart_redriver.consumer.delivery import TRAIL_ATTRIBUTE, Attribute, Delivery
 from smart_redriver.consumer.failure import Failure
 
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 _MAX_MESSAGE_BYTES = 1_048_576
-#: In a parked message's trail, beside what the re-driver reads.
-_WHY = "why"
+_MAX_MESSAGE_ATTRIBUTES = 10
 
 
 def parking_request(
@@ -29,15 +23,15 @@ def parking_request(
     attributes = {
         name: dict(value) for name, value in delivery.attributes.items() if name != TRAIL_ATTRIBUTE
     }
-    size = bytes_of(delivery.body) + sum(attribute_size(*one) for one in attributes.items())
+    size = _bytes_of(delivery.body) + sum(_attribute_size(*one) for one in attributes.items())
     trail = {"DataType": "String", "StringValue": _trail(delivery, failure, now)}
-    has_room = size + attribute_size(TRAIL_ATTRIBUTE, trail) <= _MAX_MESSAGE_BYTES
-    if has_room and len(attributes) < MAX_MESSAGE_ATTRIBUTES:
+    has_room = size + _attribute_size(TRAIL_ATTRIBUTE, trail) <= _MAX_MESSAGE_BYTES
+    if has_room and len(attributes) < _MAX_MESSAGE_ATTRIBUTES:
         attributes[TRAIL_ATTRIBUTE] = trail
     request: dict[str, Any] = {"QueueUrl": url, "MessageBody": delivery.body}
     if attributes:
         request["MessageAttributes"] = attributes
-    if trace_header := without_lineage(delivery.system.get("AWSTraceHeader")):
+    if trace_header := _without_lineage(delivery.system.get("AWSTraceHeader")):
         request["MessageSystemAttributes"] = {
             "AWSTraceHeader": {"DataType": "String", "StringValue": trace_header}
         }
@@ -46,16 +40,17 @@ def parking_request(
 
 def _trail(delivery: Delivery, failure: Failure, now: datetime) -> str:
     """The message's own, or one for a message that was never redriven; with the reason, which lasts as long."""
-    trail = delivery.trail or Trail(
-        queue=delivery.queue,
-        original_id=delivery.message_id,
-        redrive_count=0,
-        first_seen=delivery.sent_at or now,
-        batch=0,
-        generation=0,
-    )
+    fresh = {
+        "queue": delivery.queue,
+        "id": delivery.message_id,
+        "n": 0,
+        "seen": int((delivery.sent_at or now).timestamp()),
+        "batch": 0,
+        "gen": 0,
+    }
     why = f"PERMANENT: {failure.error_class}: {failure.first_line}"
-    return json.dumps(json.loads(trail.encode()) | {_WHY: why}, separators=(",", ":"))
+    fields = (delivery.trail.fields if delivery.trail else fresh) | {"why": why}
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def _group(url: str, delivery: Delivery) -> dict[str, str]:
@@ -67,3 +62,24 @@ def _group(url: str, delivery: Delivery) -> dict[str, str]:
             "MessageDeduplicationId": delivery.message_id,
         }
     return {"MessageGroupId": group} if group else {}
+
+
+def _without_lineage(trace_header: str | None) -> str:
+    """The X-Ray trace header without the part in which Lambda's recursion guard counts hops, and stops after 16.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    """
+    parts = (trace_header or "").split(";")
+    return ";".join(part for part in parts if part and not part.startswith("Lineage="))
+
+
+def _attribute_size(name: str, attribute: Attribute) -> int:
+    """Bytes that one message attribute counts towards the size limit."""
+    value = attribute.get("StringValue")
+    size = _bytes_of(value) if value is not None else len(attribute.get("BinaryValue") or b"")
+    return _bytes_of(name) + _bytes_of(str(attribute.get("DataType", ""))) + size
+
+
+def _bytes_of(text: str) -> int:
+    # Python knows of a text whether it is ASCII; a megabyte need not be copied to be counted.
+    return len(text) if text.isascii() else len(text.encode())

@@ -1,15 +1,17 @@
 """Powertools' batch processors for SQS, which report outcomes and park what can never succeed.
 
-In a handler they take the place of Powertools' own: `process_partial_response(event, work, processor, context)`.
-Only this module needs Powertools.
+In a handler they take the place of Powertools' own: `process_partial_response(event, work, processor, context)`, or
+`async_process_partial_response` with the same processor. Only this module needs Powertools.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from aws_lambda_powertools.utilities.batch import (
+    AsyncBatchProcessor,
     BatchProcessor,
     EventType,
     SqsFifoPartialProcessor,
@@ -29,52 +31,94 @@ _UNTRIED = (SQSFifoCircuitBreakerError, SQSFifoMessageGroupCircuitBreakerError)
 #: A call is given up within a second; Lambda has to be answered after it.
 _LONGEST_CALL_MILLIS = 1_200
 
+#: The record as Lambda gave it; Powertools hands on what a model made of it. Each task has its own.
+_RECORD: ContextVar[Mapping[str, Any]] = ContextVar("record")
+
+
+class _Deferred(Exception):  # noqa: N818 - it is no error
+    """Carries a failure out of Powertools' own method, which can't wait while the event loop goes on."""
+
+    def __init__(self, record: Any, exception: ExceptionInfo) -> None:
+        super().__init__()
+        self.record = record
+        self.exception = exception
+
 
 class _Reporting(BasePartialBatchProcessor):
     """To be put before a processor of Powertools', which stays as it is but for what is parked."""
 
     reporter: Reporter
     _batch: Batch
-    #: The record as Lambda gave it; Powertools hands on what a model made of it.
-    _record: Mapping[str, Any]
+    _is_async = False
 
     def _prepare(self) -> None:
         self._batch = self.reporter.batch(self._has_time)
         super()._prepare()  # type: ignore[no-untyped-call]
 
     def _has_time(self) -> bool:
-        """Whether the invocation can still end by itself after a call that hangs. Raises where its context does not say."""
+        """Whether the invocation can still end by itself after a call that hangs.
+        Raises where its context does not say.
+        """
         left: float = self.lambda_context.get_remaining_time_in_millis()
         return left >= _LONGEST_CALL_MILLIS
 
     def _process_record(self, record: dict[str, Any]) -> Any:
-        self._record = record
-        return super()._process_record(record)  # type: ignore[safe-super]
+        _RECORD.set(record)
+        self._is_async = False
+        try:
+            return super()._process_record(record)  # type: ignore[safe-super]
+        except BaseException as end:
+            self._note_end(record, end)
+            raise
 
     def success_handler(self, record: Any, result: Any) -> Any:
-        self._batch.succeeded(self._record)
+        self._batch.succeeded(_RECORD.get())
         return super().success_handler(record, result)
 
     def failure_handler(self, record: Any, exception: ExceptionInfo) -> Any:
         error = exception[1]
-        if error and not isinstance(error, _UNTRIED) and self._batch.failed(self._record, error):
-            return super().success_handler(self._record, None)
+        if self._is_async:
+            raise _Deferred(record, exception)
+        if error and not isinstance(error, _UNTRIED) and self._batch.failed(_RECORD.get(), error):
+            return super().success_handler(_RECORD.get(), None)
         return super().failure_handler(record, exception)
 
     def __exit__(self, exception_type: Any, exception_value: Any, traceback: Any) -> None:
         # An invocation that ends in an error brings back all of its messages, whatever became of them.
-        if exception_type is None:
-            context = getattr(self, "lambda_context", None)
-            self._batch.send(getattr(context, "aws_request_id", None))
+        if exception_type is not None:
+            self._batch.claim_no_success()
+        context = getattr(self, "lambda_context", None)
+        self._batch.send(getattr(context, "aws_request_id", None))
         super().__exit__(exception_type, exception_value, traceback)  # type: ignore[no-untyped-call]
+
+    def _note_end(self, record: Mapping[str, Any], end: BaseException) -> None:
+        if not isinstance(end, Exception):
+            self._batch.interrupted(record, end)
 
 
 class ReportingProcessor(_Reporting, BatchProcessor):
-    """Powertools' `BatchProcessor` for a standard queue; `options` are its own, less the event type."""
+    """Powertools' `BatchProcessor` and `AsyncBatchProcessor` for a standard queue.
+
+    `options` are theirs, less the event type.
+    """
 
     def __init__(self, reporter: Reporter | None = None, **options: Any) -> None:
         super().__init__(event_type=EventType.SQS, **options)
         self.reporter = reporter or Reporter.from_env()
+
+    async def _async_process_record(self, record: dict[str, Any]) -> Any:
+        _RECORD.set(record)
+        self._is_async = True
+        try:
+            return await AsyncBatchProcessor._async_process_record(self, record)  # type: ignore[arg-type]
+        except _Deferred as failed:
+            error = failed.exception[1]
+            if error and await self._batch.failed_async(record, error):
+                return BatchProcessor.success_handler(self, record, None)
+            return BatchProcessor.failure_handler(self, failed.record, failed.exception)
+        except BaseException as end:
+            self._note_end(record, end)
+            raise
 
 
 class ReportingFifoProcessor(_Reporting, SqsFifoPartialProcessor):

@@ -1,21 +1,106 @@
-"""An SQS client that gives up within a second, so that nobody's consumer waits for its reports."""
+"""The way to SQS: whoever sends waits for a second at most, whatever becomes of the call, and after that not at all.
+
+An endpoint that drips bytes, a name that does not resolve and a half-open connection outlast every time-out of an HTTP
+client. So calls are made in a thread that may be left alone: its caller has a deadline for all of them together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from threading import Thread
 from time import monotonic
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import ConnectTimeoutError, HTTPClientError, ReadTimeoutError
 
-#: Seconds. A call that begins in time ends at most as much later as connecting and reading may take: after a second.
-TIME_TO_BEGIN = 0.2
-#: For each address of SQS: an endpoint in a VPC has one in each zone, three as a rule, and none of them answers where a
-#: security group is wrong. https://docs.aws.amazon.com/vpc/latest/privatelink/privatelink-access-aws-services.html
-_CONNECT = 0.2
-_READ = 0.4
+#: Seconds for all calls of a report, or for one message on its way to the parking lot.
+DEADLINE = 1.0
+#: Seconds without a call after one that was given up: its successor would hang as it did.
+SILENCE = 30.0
+
+#: Seconds for each address of SQS, and for each read: only to end the thread, nobody waits for it.
+_CONNECT = 0.3
+_READ = 0.6
+
+_TIMED_OUT = (TimeoutError, ConnectTimeoutError, ReadTimeoutError)
+
+
+class SilentError(Exception):
+    """Raised instead of a call while SQS is left alone, since the last one had to be given up."""
+
+
+class Wire:
+    """Sends messages with `client`, within `seconds`. Threads may share it."""
+
+    def __init__(self, client: Any, seconds: float = DEADLINE) -> None:
+        self._client = client
+        self.seconds = seconds
+        self._silent_until = 0.0
+        self._given_up: Future[list[Any]] | None = None
+
+    def send(self, requests: Sequence[dict[str, Any]]) -> list[Any]:
+        """Send all, one after another; the answers.
+
+        Raises TimeoutError when the time is up, SilentError where nothing was tried, or what a call raised. After any
+        time-out there is silence.
+        """
+        future = self._begin(requests)
+        try:
+            return future.result(self.seconds)
+        except _TIMED_OUT:
+            self._give_up(future)
+            raise
+
+    async def send_async(self, requests: Sequence[dict[str, Any]]) -> list[Any]:
+        """As `send`, while the event loop goes on."""
+        future = self._begin(requests)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self.seconds)
+        except _TIMED_OUT:
+            self._give_up(future)
+            raise
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether a call that was given up still goes on."""
+        return self._given_up is not None and not self._given_up.done()
+
+    def _begin(self, requests: Sequence[dict[str, Any]]) -> Future[list[Any]]:
+        if self.is_hanging or monotonic() < self._silent_until:
+            raise SilentError
+        future: Future[list[Any]] = Future()
+        future.set_running_or_notify_cancel()
+        begin_by = monotonic() + self.seconds
+        # Its own thread: those of a pool are waited for when the interpreter ends.
+        Thread(target=self._work, args=(future, requests, begin_by), daemon=True).start()
+        return future
+
+    def _work(
+        self, future: Future[list[Any]], requests: Sequence[dict[str, Any]], begin_by: float
+    ) -> None:
+        try:
+            future.set_result([self._call(one, begin_by) for one in requests])
+        except BaseException as fault:
+            future.set_exception(fault)
+
+    def _call(self, request: dict[str, Any], begin_by: float) -> Any:
+        """One call. A lost connection is tried anew: in Lambda, that of the last call is often gone after a pause."""
+        if monotonic() >= begin_by:
+            raise TimeoutError
+        try:
+            return self._client.send_message(**request)
+        except HTTPClientError as fault:
+            if isinstance(fault, _TIMED_OUT) or monotonic() >= begin_by:
+                raise
+            return self._client.send_message(**request)
+
+    def _give_up(self, future: Future[list[Any]]) -> None:
+        self._silent_until = monotonic() + SILENCE
+        self._given_up = future
 
 
 def quick_client() -> Any:
@@ -33,19 +118,6 @@ def quick_client() -> Any:
     # Last, and on plain "before-call": there botocore's own handler adds the header.
     client.meta.events.register_last("before-call", _without_own_trace)
     return client
-
-
-def call_in_time(call: Callable[..., Any], begin_by: float, **request: Any) -> Any:
-    """The answer of `call`. A lost connection is tried anew, if it is still earlier than `begin_by` (monotonic).
-
-    After a pause, in which Lambda freezes a function, the connection of the last call is often gone.
-    """
-    try:
-        return call(**request)
-    except HTTPClientError:
-        if monotonic() >= begin_by:
-            raise
-        return call(**request)
 
 
 def _without_own_trace(params: dict[str, Any], **_: Any) -> None:

@@ -1,7 +1,7 @@
 """Reports what became of messages to the re-driver, and parks those that can never succeed.
 
-It never makes its consumer fail, nor wait for more than about a second: what can't be reported is logged, and what
-can't be parked fails like any other message.
+It never makes its consumer fail, nor wait for more than two seconds a batch: one for the report, one for all that is
+parked. What can't be reported is logged, and what can't be parked fails like any other message.
 """
 
 from __future__ import annotations
@@ -10,20 +10,27 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic, time
+from types import TracebackType
 from typing import Any, Self
 
 from botocore.exceptions import ClientError
 
-from redrive.core.outcomes import Consumer, DeliveryOutcome, Result
-from smart_redriver.consumer.delivery import Delivery, Message, delivery_of, is_carrying_trail
-from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent
-from smart_redriver.consumer.failure import Failure, failure_of
+from smart_redriver.consumer.delivery import (
+    Delivery,
+    Message,
+    delivery_of,
+    is_carrying_trail,
+)
+from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent, retry_after_of
+from smart_redriver.consumer.failure import Failure, class_of, failure_of, traceback_of
 from smart_redriver.consumer.parking import parking_request
-from smart_redriver.consumer.quick_sqs import TIME_TO_BEGIN, call_in_time, quick_client
-from smart_redriver.consumer.report import reports
+from smart_redriver.consumer.polling import Received, received
+from smart_redriver.consumer.quick_sqs import DEADLINE, Wire, quick_client
+from smart_redriver.consumer.report import FAILED, SUCCEEDED, Consumer, Outcome, outcome_of, reports
+from smart_redriver.consumer.report import PERMANENT as PARKED_FOR_GOOD
 
 #: Environment variables, as the stack's outputs `OutcomeQueueUrl` and `ParkingLotQueueUrl` have them.
 OUTCOME_QUEUE_URL = "OUTCOME_QUEUE_URL"
@@ -34,8 +41,13 @@ PARKED = "message.parked"
 NOT_PARKED = "message.not_parked"
 SWITCHED_OFF = "outcomes.switched_off"
 
-#: Of one batch: with as many of 4 KB each, a report is still billed as one request, of 64 KB.
+#: Of one batch, one a cause: a report is then billed as one request, of 64 KB.
 _MAX_TRACEBACKS = 10
+#: Seconds between two reports of a success that nobody else asks for: of what fails now and then there is no end.
+_BETWEEN_RECOVERIES = 30.0
+
+#: Changes an outcome that is to be reported, or drops it by returning None.
+BeforeSend = Callable[[Outcome], Outcome | None]
 
 _log = logging.getLogger(__name__)
 
@@ -48,9 +60,15 @@ class Reporter:
     Args:
         consumer: who reports.
         permanent: what no retry can heal: classes, or names as `top package.class`.
-        client: an SQS client in place of one that gives up within a second.
+        before_send: changes each outcome, a mapping as the schema of reports has it, or drops it by returning None.
+        class_names_only: report no text of any error: only its class,
+            and the consumer's file and function in its cause.
+        client: an SQS client in place of one with short time-outs.
 
     """
+
+    #: Seconds for all calls of one report, and for all messages of a batch that are parked.
+    deadline = DEADLINE
 
     def __init__(
         self,
@@ -59,21 +77,29 @@ class Reporter:
         parking_lot_url: str = "",
         consumer: Consumer | None = None,
         permanent: tuple[ErrorKind, ...] = PERMANENT,
+        before_send: BeforeSend | None = None,
+        class_names_only: bool = False,
         client: Any = None,
     ) -> None:
         self.permanent = permanent
+        self.class_names_only = class_names_only
+        self._before_send = before_send
         self._parking_lot_url = parking_lot_url
         self._outcome_queue_url = outcome_queue_url
         self._consumer = consumer or Consumer()
-        self._client = client
         if client is None and (outcome_queue_url or parking_lot_url):
             # Now: where a function starts Lambda gives it a whole processor, and to the first failure not.
-            self._client = _client_or_none()
+            client = _client_or_none()
+        self.client = client
+        self._wire = Wire(client, self.deadline) if client else None
+        #: Queues whose consumer has failed, and has not been reported to work since; and when it last was.
+        self._failing: set[str] = set()
+        self._recovered_at: dict[str, float] = {}
 
     @property
     def is_on(self) -> bool:
         """Whether there is anything that it can do."""
-        return self._client is not None
+        return self._wire is not None
 
     @classmethod
     def from_env(
@@ -82,6 +108,8 @@ class Reporter:
         name: str | None = None,
         version: str | None = None,
         permanent: tuple[ErrorKind, ...] = PERMANENT,
+        before_send: BeforeSend | None = None,
+        class_names_only: bool = False,
         env: Mapping[str, str] = os.environ,
     ) -> Self:
         """As `OUTCOME_QUEUE_URL`, `PARKING_LOT_URL` and, in Lambda, its own variables say."""
@@ -89,6 +117,8 @@ class Reporter:
             outcome_queue_url=env.get(OUTCOME_QUEUE_URL, ""),
             parking_lot_url=env.get(PARKING_LOT_URL, ""),
             permanent=permanent,
+            before_send=before_send,
+            class_names_only=class_names_only,
             consumer=Consumer(
                 name=name or env.get("AWS_LAMBDA_FUNCTION_NAME"),
                 version=version or env.get("AWS_LAMBDA_FUNCTION_VERSION"),
@@ -104,47 +134,85 @@ class Reporter:
         """
         return Batch(self, has_time)
 
-    @contextmanager
-    def message(self, message: Message, queue: str) -> Iterator[None]:
+    def message(self, message: Message, queue: str) -> InHand:
         """Work on one message within it, see `Batch.message`; its outcome is reported at once."""
-        with self.batch() as batch, batch.message(message, queue):
-            yield
+        return InHand(self.batch(), message, queue, is_whole_batch=True)
 
-    def park(self, delivery: Delivery, failure: Failure) -> str | None:
-        """The id that the message has in the parking lot; None where it is not there."""
+    def receive(self, sqs: Any, url: str, **request: Any) -> Iterator[Received]:
+        """Receive once from the queue with `sqs`, and yield the messages, each to be worked on in a `with`.
+
+        What is left without an error is deleted. Errors are logged and reported, and the message comes back. Behind a
+        message that failed, others of its group in a FIFO queue are left to come back, too. `request` is more for
+        `receive_message`; the attributes that the kit needs are asked for.
+        """
+        with self.batch() as batch:
+            yield from received(batch.message, sqs, url, request)
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes back."""
+        return monotonic()
+
+    def is_awaiting(self, queue: str) -> bool:
+        """Whether the next success on the queue is news: its consumer has failed, and has not said so lately."""
+        last = self._recovered_at.get(queue)
+        is_due = last is None or self.now() - last >= _BETWEEN_RECOVERIES
+        return is_due and queue in self._failing
+
+    def is_any_failing(self) -> bool:
+        """Whether `is_awaiting` need be asked of any queue."""
+        return bool(self._failing)
+
+    def have_failed(self, outcomes: list[Outcome]) -> None:
+        """Remember on which queues the consumer has failed, so that its next success is news."""
+        self._failing.update(one["queue"] for one in outcomes if _is_failure(one))
+
+    def parking_requests(self, delivery: Delivery, failure: Failure) -> list[dict[str, Any]]:
+        """What to send so that the message is parked; nothing where there is no parking lot."""
         if not self._parking_lot_url:
-            return None
-        try:
-            now = datetime.fromtimestamp(time(), UTC)
-            request = parking_request(self._parking_lot_url, delivery, failure, now)
-            answer = call_in_time(self._client.send_message, monotonic() + TIME_TO_BEGIN, **request)
-            return str(answer["MessageId"])
-        except Exception as fault:
-            _log.warning("%s: %s: %s", NOT_PARKED, delivery.message_id, _told(fault))
-            return None
+            return []
+        now = datetime.fromtimestamp(time(), UTC)
+        return [parking_request(self._parking_lot_url, delivery, failure, now)]
 
-    def send(self, outcomes: list[DeliveryOutcome], request_id: str | None = None) -> None:
-        """Send the outcomes, as many as can be sent in time."""
+    def report_requests(
+        self, outcomes: list[Outcome], request_id: str | None
+    ) -> list[dict[str, Any]]:
+        """What to send so that the outcomes are reported; nothing where there is no outcome queue."""
         if not self._outcome_queue_url:
-            return
+            return []
+        told = [one for given in outcomes if (one := self._to_send(given)) is not None]
+        bodies = reports(replace(self._consumer, request_id=request_id), told)
+        return [{"QueueUrl": self._outcome_queue_url, "MessageBody": body} for body in bodies]
+
+    def call(self, requests: list[dict[str, Any]]) -> list[Any]:
+        """Send all within the deadline; the answers. See `Wire.send`."""
+        return self._wire.send(requests) if self._wire and requests else []
+
+    async def call_async(self, requests: list[dict[str, Any]]) -> list[Any]:
+        """As `call`, while the event loop goes on."""
+        return await self._wire.send_async(requests) if self._wire and requests else []
+
+    def was_told(self, outcomes: list[Outcome]) -> None:
+        """Remember of which recoveries the re-driver has heard."""
+        for one in outcomes:
+            if one["result"] == SUCCEEDED and one["queue"] in self._failing:
+                self._failing.discard(one["queue"])
+                self._recovered_at[one["queue"]] = self.now()
+        self.have_failed(outcomes)
+
+    def _to_send(self, outcome: Outcome) -> Outcome | None:
+        if self._before_send is None:
+            return outcome
         try:
-            begin_by = monotonic() + TIME_TO_BEGIN
-            consumer = replace(self._consumer, request_id=request_id)
-            for body in reports(consumer, outcomes):
-                if monotonic() >= begin_by:
-                    raise TimeoutError("SQS is slow")  # noqa: TRY301 - one place tells of all
-                call_in_time(
-                    self._client.send_message,
-                    begin_by,
-                    QueueUrl=self._outcome_queue_url,
-                    MessageBody=body,
-                )
-        except Exception as fault:
-            _log.warning("%s: %s", NOT_REPORTED, _told(fault))
+            return self._before_send(dict(outcome))
+        except Exception as fault:  # a team's own code: what it was to take out may be in the texts
+            _log.warning("%s: before_send: %s", NOT_REPORTED, _told(fault))
+            texts = ("first_line", "traceback", "cause")
+            return {name: value for name, value in outcome.items() if name not in texts}
 
 
 class Batch:
-    """The messages of one invocation or one receive. As a context manager it reports when it is left.
+    """The messages of one invocation or one receive. As a context manager, also in `async with`,
+    it reports when it is left.
 
     Where there is no time for a call none is made: whoever is killed in it gets all messages of the batch again.
     """
@@ -152,9 +220,9 @@ class Batch:
     def __init__(self, reporter: Reporter, has_time: Callable[[], bool]) -> None:
         self._reporter = reporter
         self._has_time = has_time
-        self._outcomes: list[DeliveryOutcome] = []
-        self._failures = 0
-        self._may_park = True
+        self._outcomes: list[Outcome] = []
+        self._traced: set[str] = set()
+        self._parking_seconds = reporter.deadline
 
     def __enter__(self) -> Self:
         return self
@@ -162,63 +230,142 @@ class Batch:
     def __exit__(self, *_: object) -> None:
         self.send()
 
-    @contextmanager
-    def message(self, message: Message, queue: str) -> Iterator[None]:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.send_async()
+
+    def message(self, message: Message, queue: str) -> InHand:
         """Work on one message within it, as `ReceiveMessage` gave it, with all attributes asked for.
 
         An error goes on to the caller as if this were not here, but for a permanent one of a message that is in
         the parking lot now: the message is done, and to be deleted.
         """
-        try:
-            yield
-        except Exception as error:
-            if not self.failed(message, error, queue):
-                raise
-        else:
-            self.succeeded(message, queue)
+        return InHand(self, message, queue)
 
     def succeeded(self, message: Message, queue: str | None = None) -> None:
-        """Note a success; only of a redriven message is it of interest."""
-        if self._reporter.is_on and is_carrying_trail(message):
-            try:
-                delivery = delivery_of(message, queue)
-                if delivery.trail:
-                    self._note(delivery, Result.SUCCEEDED)
-            except Exception as fault:
-                _log.warning("%s: %s", NOT_REPORTED, _told(fault))
+        """Note a success: that of a redriven message, and the first one since the consumer failed."""
+        is_redriven = self._reporter.is_on and is_carrying_trail(message)
+        if not is_redriven and not self._reporter.is_any_failing():
+            return
+        with _logged(NOT_REPORTED):
+            delivery = delivery_of(message, queue)
+            if delivery.trail or self._is_recovery(delivery.queue):
+                self._outcomes.append(outcome_of(delivery, SUCCEEDED))
 
     def failed(self, message: Message, error: BaseException, queue: str | None = None) -> bool:
         """Note a failure, and park the message if it is permanent. Whether it is parked, and so done."""
-        parked_id = None
+        failing = self._assessed(message, error, queue)
+        if failing and failing.requests:
+            with self._parking(failing):
+                failing.answers = self._reporter.call(failing.requests)
+        return self._noted(failing)
+
+    async def failed_async(
+        self, message: Message, error: BaseException, queue: str | None = None
+    ) -> bool:
+        """As `failed`, while the event loop goes on."""
+        failing = self._assessed(message, error, queue)
+        if failing and failing.requests:
+            with self._parking(failing):
+                failing.answers = await self._reporter.call_async(failing.requests)
+        return self._noted(failing)
+
+    def interrupted(self, message: Message, end: BaseException, queue: str | None = None) -> None:
+        """Note that work on the message was ended from outside, which speaks against nobody."""
         if not self._reporter.is_on:
-            return False
-        try:
+            return
+        with _logged(NOT_REPORTED):
             delivery = delivery_of(message, queue)
-            # Of a batch of ten thousand all may fail: what is not sent is not made.
-            self._failures += 1
-            is_traced = self._failures <= _MAX_TRACEBACKS
-            failure = failure_of(error, delivery.body, is_traced=is_traced)
-            permanent = is_permanent(error, delivery.body, self._reporter.permanent)
-            if permanent and self._may_park and self._is_in_time():
-                parked_id = self._reporter.park(delivery, failure)
-                # A queue that refuses or hangs would do so for every message of the batch.
-                self._may_park = parked_id is not None
-            if parked_id:
-                # Nobody else will: to its consumer the message is a success.
-                what = (delivery.message_id, failure.error_class, failure.first_line)
-                _log.warning("%s: %s: %s: %s", PARKED, *what)
-            self._note_failure(delivery, failure, permanent=permanent, parked_id=parked_id)
-        except Exception as fault:
-            _log.warning("%s: %s", NOT_REPORTED, _told(fault))
-        return parked_id is not None
+            failure = Failure(error_class=class_of(end), first_line="", cause="", traceback="")
+            self._outcomes.append(outcome_of(delivery, FAILED, failure=failure, interrupted=True))
+
+    def claim_no_success(self) -> None:
+        """Forget the successes: all messages of the batch come back, whatever became of them."""
+        self._outcomes = [one for one in self._outcomes if one["result"] != SUCCEEDED]
 
     def send(self, request_id: str | None = None) -> None:
         """Report what was noted; no call where that is nothing."""
-        outcomes, self._outcomes = self._outcomes, []
-        if outcomes and self._is_in_time():
-            self._reporter.send(outcomes, request_id)
-        elif outcomes:
+        with _logged(NOT_REPORTED):
+            outcomes, requests = self._taken(request_id)
+            self._reporter.call(requests)
+            self._reporter.was_told(outcomes)
+
+    async def send_async(self, request_id: str | None = None) -> None:
+        """As `send`, while the event loop goes on."""
+        with _logged(NOT_REPORTED):
+            outcomes, requests = self._taken(request_id)
+            await self._reporter.call_async(requests)
+            self._reporter.was_told(outcomes)
+
+    def _is_recovery(self, queue: str) -> bool:
+        is_noted = any(
+            one["result"] == SUCCEEDED and one["queue"] == queue for one in self._outcomes
+        )
+        return not is_noted and self._reporter.is_awaiting(queue)
+
+    def _assessed(
+        self, message: Message, error: BaseException, queue: str | None
+    ) -> _Failing | None:
+        """What is to be told and done about a failure; None where the kit can do nothing."""
+        if not self._reporter.is_on:
+            return None
+        with _logged(NOT_REPORTED):
+            reporter, delivery = self._reporter, delivery_of(message, queue)
+            permanent = is_permanent(error, delivery.body, reporter.permanent)
+            failure = self._failure_of(error, delivery.body)
+            is_parkable = permanent and self._parking_seconds > 0 and self._is_in_time()
+            return _Failing(
+                delivery=delivery,
+                failure=failure,
+                is_permanent=permanent,
+                retry_after=retry_after_of(error, datetime.fromtimestamp(time(), UTC)),
+                requests=reporter.parking_requests(delivery, failure) if is_parkable else [],
+            )
+        return None
+
+    def _failure_of(self, error: BaseException, body: str) -> Failure:
+        """With its traceback, if it is the first of its cause: that of the others is the same."""
+        has_texts = not self._reporter.class_names_only
+        failure = failure_of(error, body, is_traced=False, has_texts=has_texts)
+        is_known = failure.cause in self._traced or len(self._traced) >= _MAX_TRACEBACKS
+        if is_known or not has_texts:
+            return failure
+        self._traced.add(failure.cause)
+        return replace(failure, traceback=traceback_of(error, body))
+
+    @contextmanager
+    def _parking(self, failing: _Failing) -> Iterator[None]:
+        """Around the call that parks: what became of it, and the time it took."""
+        began = monotonic()
+        try:
+            yield
+            # Nobody else will log it: to its consumer the message is a success.
+            what = (failing.failure.error_class, failing.failure.first_line)
+            _log.warning("%s: %s: %s: %s", PARKED, failing.delivery.message_id, *what)
+        except Exception as fault:
+            # A queue that refuses or hangs would do so for every message of the batch.
+            self._parking_seconds = 0.0
+            _log.warning("%s: %s: %s", NOT_PARKED, failing.delivery.message_id, _told(fault))
+        self._parking_seconds -= monotonic() - began
+
+    def _noted(self, failing: _Failing | None) -> bool:
+        """Whether the message is parked, and so done."""
+        if failing is None:
+            return False
+        with _logged(NOT_REPORTED):
+            self._outcomes.append(failing.outcome())
+        return failing.parked_id is not None
+
+    def _taken(self, request_id: str | None) -> tuple[list[Outcome], list[dict[str, Any]]]:
+        """What was noted, and what to send for it."""
+        outcomes, self._outcomes, self._traced = self._outcomes, [], set()
+        self._reporter.have_failed(outcomes)
+        if outcomes and not self._is_in_time():
             _log.warning("%s: no time left", NOT_REPORTED)
+            return [], []
+        return outcomes, self._reporter.report_requests(outcomes, request_id) if outcomes else []
 
     def _is_in_time(self) -> bool:
         try:
@@ -226,40 +373,100 @@ class Batch:
         except Exception:  # no context was given, or a stand-in of somebody's tests
             return True
 
-    def _note_failure(
-        self, delivery: Delivery, failure: Failure, *, permanent: bool, parked_id: str | None
-    ) -> None:
-        self._note(
-            delivery,
-            Result.PERMANENT if parked_id else Result.FAILED,
-            permanent=permanent,
-            parked_id=parked_id,
-            error_class=failure.error_class,
-            first_line=failure.first_line,
-            traceback=failure.traceback or None,
+
+@dataclass(slots=True, kw_only=True)
+class _Failing:
+    """A message that failed. `requests` are to park it, `answers` SQS's to them."""
+
+    delivery: Delivery
+    failure: Failure
+    is_permanent: bool
+    retry_after: int | None
+    requests: list[dict[str, Any]]
+    answers: list[Any] = field(default_factory=list)
+
+    @property
+    def parked_id(self) -> str | None:
+        return str(self.answers[0]["MessageId"]) if self.answers else None
+
+    def outcome(self) -> Outcome:
+        return outcome_of(
+            self.delivery,
+            PARKED_FOR_GOOD if self.answers else FAILED,
+            failure=self.failure,
+            permanent=self.is_permanent,
+            parked_id=self.parked_id,
+            retry_after=None if self.is_permanent else self.retry_after,
         )
 
-    def _note(self, delivery: Delivery, result: Result, **more: Any) -> None:
-        trail = delivery.trail
-        outcome = DeliveryOutcome(
-            queue=delivery.queue,
-            message_id=delivery.message_id,
-            original_id=delivery.original_id,
-            batch=trail.batch if trail else None,
-            generation=trail.generation if trail else None,
-            receive_count=delivery.receive_count,
-            result=result,
-            **more,
-        )
-        self._outcomes.append(outcome)
+
+class InHand:
+    """One message while it is worked on, in `with` or `async with`."""
+
+    def __init__(
+        self, batch: Batch, message: Message, queue: str, *, is_whole_batch: bool = False
+    ) -> None:
+        self._batch = batch
+        self._message = message
+        self._queue = queue
+        self._is_whole_batch = is_whole_batch
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        is_parked = False
+        if isinstance(error, Exception):
+            is_parked = self._batch.failed(self._message, error, self._queue)
+        else:
+            self._note_end(error)
+        if self._is_whole_batch:
+            self._batch.send()
+        return is_parked
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> bool:
+        is_parked = False
+        if isinstance(error, Exception):
+            is_parked = await self._batch.failed_async(self._message, error, self._queue)
+        else:
+            self._note_end(error)
+        if self._is_whole_batch:
+            await self._batch.send_async()
+        return is_parked
+
+    def _note_end(self, end: BaseException | None) -> None:
+        if end is None:
+            self._batch.succeeded(self._message, self._queue)
+        else:
+            self._batch.interrupted(self._message, end, self._queue)
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    """Whether it says that the consumer failed: neither the message itself, nor whoever ended the work."""
+    is_its_own = outcome.get("permanent", False) or outcome.get("interrupted", False)
+    return outcome["result"] == FAILED and not is_its_own
+
+
+@contextmanager
+def _logged(event: str) -> Iterator[None]:
+    """Log what goes wrong within it, and go on behind it: no consumer fails by the kit."""
+    try:
+        yield
+    except Exception as fault:
+        _log.warning("%s: %s", event, _told(fault))
 
 
 def _client_or_none() -> Any:
-    try:
+    with _logged(SWITCHED_OFF):
         return quick_client()
-    except Exception as fault:
-        _log.warning("%s: %s", SWITCHED_OFF, _told(fault))
-        return None
+    return None
 
 
 def _told(fault: Exception) -> str:

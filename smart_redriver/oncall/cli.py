@@ -1,23 +1,301 @@
-"""The `redrive` command: its app, and the order in which `redrive --help` lists what there is."""
+"""The `redrive` command line, made of the verbs' declarations: options, help, examples and exit codes.
+
+Every command has the options that name a stack and queue. A command ends with an exit code, never with a traceback.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from inspect import Parameter, Signature
+from keyword import iskeyword
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from smart_redriver.oncall.commands import checking, keeping, looking, mending, serving, steering
+from smart_redriver.oncall.terminal.exits import Exit, Misused
+from smart_redriver.oncall.verbs.completion import offers
+from smart_redriver.oncall.verbs.declarations import VERBS, Verb
+from smart_redriver.oncall.verbs.options import Kind, Option, Side
+
+if TYPE_CHECKING:
+    from smart_redriver.oncall.deployment.session import Session
+
+DEFAULT_STACK = "SmartRedriver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the options that all commands share say."""
+
+    stack: str = DEFAULT_STACK
+    queue: str | None = None
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    json: bool = False
+    full_names: bool = False
+    yes: bool = False
+
+    @property
+    def spared_stack(self) -> str | None:
+        """The stack whose names are shown without their hashes."""
+        return None if self.full_names else self.stack
+
+
+#: How a command comes by its session; a test brings its own.
+OpenSession = Callable[[Asked], "Session"]
+
+
+def open_session(asked: Asked) -> Session:
+    """The session of a person at a terminal, with the credentials of their environment."""
+    from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
+    from smart_redriver.oncall.deployment.session import Session
+    from smart_redriver.oncall.terminal.terminal import Terminal
+
+    caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
+    return Session(
+        aws=Aws(connect_as(caller)),
+        terminal=Terminal(
+            is_json=asked.json, assume_yes=asked.yes, spared_stack=asked.spared_stack
+        ),
+        stack=asked.stack,
+        queue=asked.queue,
+    )
+
+
+def _session_for(ctx: Any) -> Session:
+    """The session of a command that is half typed."""
+    shared = ("stack", "queue", "profile", "region", "endpoint_url")
+    said = {name: ctx.params[name] for name in shared if ctx.params.get(name) is not None}
+    opener: OpenSession = ctx.obj or open_session
+    return opener(Asked(**said))
+
+
+_OFFERS = offers(_session_for)
+_shared = typer.Typer(add_completion=False)
+
+
+@_shared.command()
+def _looking(
+    stack: Annotated[str, typer.Option(help="The stack that was deployed.")] = DEFAULT_STACK,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            help="One of the stack's or DLQ's queues, if there are several.",
+            autocompletion=_OFFERS["queue"],
+        ),
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="AWS profile.")] = None,
+    region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,
+    endpoint_url: Annotated[
+        str | None, typer.Option(help="Address of an emulator, instead of AWS.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="The result as JSON on standard output.")
+    ] = False,
+    full_names: Annotated[
+        bool, typer.Option("--full-names", help="Show generated names in full.")
+    ] = False,
+) -> None:
+    """Declare the options that every command shares; only their declaration is used."""
+
+
+@_shared.command()
+def _changing(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Declare what a command that changes something takes beside them."""
+
+
+_LOOKING, _CHANGING = (
+    command.params
+    for command in typer.main.get_command(_shared).commands.values()  # type: ignore[attr-defined]
+)
+
+
+_SHARED_OPTIONS = (*_LOOKING, *_CHANGING)
+
+
+class Looking(TyperCommand):
+    """A command with the shared options. Its function finds the session in ``context.obj`` and returns an `Exit`."""
+
+    shared = tuple(_LOOKING)
+    #: How it ends when nobody reads it any more, as after `| head`: who only looked has seen enough.
+    unread = Exit.DONE
+
+    def __init__(self, *given: Any, params: list[Any], **more: Any) -> None:
+        super().__init__(*given, params=[*params, *self.shared], **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Open the session, run the command, end the process with its exit code."""
+        asked = Asked(**{one.name: ctx.params.pop(one.name) for one in self.shared})
+        ctx.obj = (ctx.obj or open_session)(asked)
+        try:
+            raise typer.Exit(_ended(ctx.obj, partial(super().invoke, ctx), self.unread))
+        finally:
+            ctx.obj.connections.close()
+
+
+class Changing(Looking):
+    """A command that changes something, and asks before it does unless it is told `--yes`."""
+
+    shared = _SHARED_OPTIONS
+    unread = Exit.REFUSED  # it was broken off where it was, perhaps before its first letter
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in lines)])
+
+
+def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
+    """The exit code of what was done, or of what kept it from being done, which is told."""
+    code = unread
+    try:
+        code = act()
+        session.terminal.out.flush()
+        return code
+    except BrokenPipeError:
+        _give_up_output()
+        return code
+    except KeyboardInterrupt:
+        session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
+        return Exit.REFUSED
+    except Exception as fault:  # the last place where a traceback can become a sentence
+        from smart_redriver.oncall.terminal.failures import explain
+
+        if isinstance(fault, OSError):
+            _give_up_output()
+        sentence, code = explain(fault)
+        session.terminal.warn(sentence)
+        return code
+
+
+def _give_up_output() -> None:
+    """Let go of what could not be written, or Python would complain once more while it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+_TYPES: dict[Kind, Any] = {
+    Kind.TEXT: str,
+    Kind.NUMBER: float,
+    Kind.WHOLE: int,
+    Kind.FLAG: bool,
+    Kind.TEXTS: list[str],
+    Kind.FILE: Path,
+}
+
+
+def add_command(app: typer.Typer, verb: Verb) -> None:
+    """Let the app know a verb."""
+    options = {_python_name(one): one for one in verb.options_on(Side.COMMAND)}
+
+    def run(context: typer.Context, **typed: Any) -> Exit:
+        told = {options[name].name: _plain(value) for name, value in typed.items()}
+        given = {name: value for name, value in told.items() if value is not None}
+        return verb.run(context.obj, given)
+
+    # What needs to be said comes first, as in any signature.
+    sorted_options = sorted(options.items(), key=lambda one: not one[1].is_needed)
+    parameters = [Parameter("context", Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    parameters += [_parameter(name, one) for name, one in sorted_options]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = verb.about + verb.typed
+    kind = Changing if verb.changes else Looking
+    app.command(verb.name, cls=kind, epilog=examples(*verb.examples))(run)
+
+
+def _python_name(option: Option) -> str:
+    """A name that is no keyword of Python's."""
+    return f"{option.name}_" if iskeyword(option.name) else option.name
+
+
+def _parameter(name: str, option: Option) -> Parameter:
+    typed: Any = _TYPES[option.kind]
+    default: Any = Parameter.empty if option.is_needed else option.default
+    if option.choices:
+        choices: Any = Enum
+        typed = choices(name, {one: one for one in option.choices})
+        default = typed(option.default)
+    if default is None:
+        typed = typed | None
+    told: dict[str, Any] = {"help": option.about, "metavar": option.metavar}
+    if option.name in _OFFERS:
+        told["autocompletion"] = _OFFERS[option.name]
+    if option.kind is Kind.FILE:
+        told["dir_okay"] = False
+    if option.kind in (Kind.NUMBER, Kind.WHOLE):
+        told |= {"min": option.least, "max": option.most}
+    if option.kind is Kind.NUMBER:
+        told["callback"] = _finite
+    if option.read is not None:
+        told["parser"] = _parser(option.read)
+    kind = (
+        typer.Argument(**told)
+        if option.is_argument
+        else typer.Option(option.flags or f"--{option.name.replace('_', '-')}", **told)
+    )
+    return Parameter(
+        name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[typed, kind]
+    )
+
+
+def _parser(read: Callable[[str], str]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        try:
+            return read(text)
+        except Misused as fault:
+            raise typer.BadParameter(str(fault)) from None
+
+    return parse
+
+
+def _finite(value: float | None) -> float | None:
+    """A number that is one: to Python `inf` and `nan` are, too."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a usable number.")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
 
 _ABOUT = """See, understand and act on the dead letters of a deployed smart re-driver.
 
-Nothing is changed but by replay, edit, undo, park, delete, import, pause, resume, open, close, drain and run, and
-those show their plan and ask. Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
+Only replay, edit, undo, park, delete, import, pause, resume, open, close, drain and run change anything.
+They show a plan and ask first. Exit codes: 0 done, 1 refused or failed, 2 usage, 3 partly done.
 """
 
-# Rich makes help prettier and three times as slow. Nor are annotations texts in `commands`: Typer would compile each of
-# three hundred at every start.
+
+class Verbs(TyperGroup):
+    """All commands. Their options come after them, which whoever types one before is told."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands before the command. Raises a usage error."""
+        shared = {flag for one in _SHARED_OPTIONS for flag in one.opts}
+        first = next(iter(args), "").partition("=")[0]
+        if first in shared:
+            ctx.fail(f"{first} comes after the command: `redrive COMMAND {first} ...`.")
+        return super().parse_args(ctx, args)
+
+
+# Rich makes help prettier and three times as slow.
 app = typer.Typer(
     name="redrive",
+    cls=Verbs,
     help=_ABOUT,
     epilog="\b\nFor example:\n  redrive status\n  redrive parked\n  redrive replay --all",
     no_args_is_help=True,
@@ -39,11 +317,13 @@ def _tell_version(is_asked: bool) -> None:
 def _redrive(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell it, and end."),
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
 
 
-for group in (looking, mending, keeping, steering, checking, serving):
-    app.add_typer(group.app)
+for verb in VERBS:
+    add_command(app, verb)

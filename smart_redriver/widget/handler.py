@@ -10,10 +10,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from redrive.environment import read_environment
-from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
-from smart_redriver.oncall.stack.deployment import Place
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.config.deployment import read_environment
+from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.deployment.places import Place
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget.page import page_of
 

@@ -10,21 +10,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from redrive.errors import CallFailed
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.causes import NO_CAUSE, CauseGroup, by_cause
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
-from smart_redriver.oncall.stack.gathering import NOT_ASKED, glance
-from smart_redriver.oncall.stack.page import facts_of
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.snapshot import Snapshot
+from smart_redriver.oncall.status.gathering import NOT_ASKED, glance
+from smart_redriver.oncall.status.page import facts_of
+from smart_redriver.oncall.status.snapshot import Snapshot
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Tone
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 MOST_CAUSES = 10
 _LONGEST_TEXT = 200
-#: A page of a scan is 1 MB, some 2,000 letters, and a tenth of a second. A dashboard asks again each minute, or oftener.
+#: A headline is told in full.
+_LONGEST_FACT = 400
+#: A page of a scan is 1 MB, some 2,000 letters, and a tenth of a second. A dashboard asks again each minute, or
+#: oftener.
 MOST_PAGES = 25
 #: What the log of the function knows, which this one may not read; the dashboard has a graph of it.
 _OF_THE_LOG = "Last pass"
@@ -52,7 +55,7 @@ def page_of(session: Session, settings: Settings) -> str:
 def _facts(session: Session, now: Snapshot) -> Iterator[Sequence[str]]:
     for fact in facts_of(now, with_full_names=False):
         if fact.name != _OF_THE_LOG:
-            text = _text(session.terminal.spare(fact.text))
+            text = _text(session.terminal.spare(fact.text), _LONGEST_FACT)
             is_loud = fact.tone in (Tone.BAD, Tone.CAREFUL)
             yield _text(fact.name), f"<b>{text}</b>" if is_loud else text
     if sent := _last_send(now):
@@ -79,7 +82,8 @@ def _causes(session: Session, now: Snapshot) -> Iterator[str]:
         return
     if not patience.is_over and now.dlq and now.parking_lot:
         known.add_unlisted(dead=now.dlq.depth, parked=now.parking_lot.depth)
-    known.know_circuits({one.name: one.circuit for one in now.sources})
+    headlines = {one.name: one.headline for one in now.sources if one.headline}
+    known.know_circuits({one.name: one.circuit for one in now.sources}, headlines)
     groups = known.ranked()
     if groups:
         titles = ("Letters", "Cause", "In the DLQ", "Parked", "State")
@@ -119,6 +123,6 @@ def _paragraph(text: str) -> str:
     return f"<p>{_text(text)}</p>"
 
 
-def _text(text: str) -> str:
+def _text(text: str, longest: int = _LONGEST_TEXT) -> str:
     plain = printable(text)
-    return escape(plain if len(plain) <= _LONGEST_TEXT else plain[: _LONGEST_TEXT - 1] + "…")
+    return escape(plain if len(plain) <= longest else plain[: longest - 1] + "…")

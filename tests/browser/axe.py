@@ -7,7 +7,10 @@ from playwright.sync_api import Page
 from emulator.environments import ROOT
 
 _SOURCE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-_RUN = "async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}))"
+_RUN = (
+    "async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', "
+    "'best-practice']}))"
+)
 
 
 def violations(page: Page) -> list[str]:

@@ -1,4 +1,4 @@
-"""One browser for all tests, and for each a tab at a console of its own."""
+"""One browser for the tests of a file, and for each test a tab at a console of its own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from playwright.sync_api import Browser, Page, expect
 
 from emulator.chromium import PATIENCE_MS, chromium
 from fakes.faults import Script, Wire, nothing
-from smart_redriver.oncall.console.notepad import Notepad
+from smart_redriver.oncall.console.shelf import Notepad
 from tests.browser.served import served
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, its event loop counts as running in this thread
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     with chromium(tmp_path_factory.mktemp("browser")) as one:

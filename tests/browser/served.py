@@ -12,7 +12,7 @@ import uvicorn
 from smart_redriver.oncall.console.app import make_app
 from smart_redriver.oncall.console.at_work import Console
 from smart_redriver.oncall.console.sessions import Sessions
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.deployment.session import Session
 
 TOKEN = "secret-of-the-test"
 

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 from playwright.sync_api import Page, expect
 
 from fakes.faults import Mishap, refuse
-from redrive.core.outcomes import Result
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.reports.outcomes import Result
 from tests.browser.axe import violations
 from tests.browser.conftest import Open, Seen
 from tests.oncall.desk import Desk
@@ -30,7 +30,9 @@ def queue(page: Page) -> None:
 def letters(page: Page) -> None:
     queue(page)
     go(page, "Letters")
-    expect(page.locator("[data-row]").first).to_be_visible()
+    # The page before has rows, too: its causes.
+    listed = page.get_by_role("region", name="Letters", exact=True)
+    expect(listed.locator("[data-row]").first).to_be_visible()
 
 
 def letter(page: Page) -> None:
@@ -62,6 +64,7 @@ def tab(name: str, sight: str) -> Visit:
     def visit(page: Page) -> None:
         queue(page)
         go(page, name)
+        expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
         expect(page.get_by_text(sight).first).to_be_visible()
 
     return visit
@@ -85,7 +88,7 @@ VIEWS: dict[str, Visit] = {
     "form": form,
     "plan": plan,
     "history": tab("History", "Kept files"),
-    "doctor": tab("Doctor", "is a standard queue"),
+    "doctor": tab("Doctor", "checks are well"),
     "keys": keys,
 }
 
@@ -100,6 +103,17 @@ def incident(desk: Desk) -> Desk:
     desk("pause", "--reason", "migration", "--yes")
     desk("resume", "--yes")
     return desk
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_fits_a_phone(incident: Desk, open_page: Open, view: str) -> None:
+    page = open_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    VIEWS[view](page)
+
+    wide = page.evaluate("document.documentElement.scrollWidth")
+
+    assert wide <= 390
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -215,7 +229,8 @@ def test_an_incident_is_worked_by_keys_alone(desk: Desk, open_page: Open) -> Non
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
     page.keyboard.press("l")
-    expect(page.locator("[data-row]")).to_have_count(2)
+    listed = page.get_by_role("region", name="Letters", exact=True)
+    expect(listed.locator("[data-row]")).to_have_count(2)
     for key in ("j", "x", "r"):
         page.keyboard.press(key)
     expect(page.get_by_label("reason")).to_be_visible()
@@ -320,10 +335,11 @@ def test_input_that_makes_no_sense_is_told_beside_what_was_typed(
     page = open_page()
     letters(page)
 
+    page.get_by_text("More filters").click()
     page.get_by_label("Where (JMESPath)").fill("country ==")
     page.get_by_role("button", name="Search").click()
 
-    expect(page.get_by_role("alert")).to_contain_text("is no JMESPath expression")
+    expect(page.get_by_role("alert")).to_contain_text("is not a JMESPath expression")
     expect(page.get_by_label("Where (JMESPath)")).to_have_value("country ==")
 
 
@@ -336,7 +352,7 @@ def test_an_order_that_is_refused_can_be_mended(desk: Desk, open_page: Open) -> 
     page.get_by_label("for", exact=True).fill("soon")
     page.get_by_role("button", name="Show the plan").click()
 
-    expect(page.get_by_text("'soon' is no duration.")).to_be_visible()
+    expect(page.get_by_text("'soon' is not a duration.")).to_be_visible()
     assert desk.history() == []
 
 
@@ -425,3 +441,86 @@ def test_letters_that_no_ledger_knows_are_peeked_at(desk: Desk, open_page: Open)
     expect(page.get_by_text("receive count of 1 letter rose by one")).to_be_visible()
     expect(page.get_by_text("fresh")).to_be_visible()
     assert desk.visible(DLQ) == 1
+
+
+@pytest.mark.parametrize("view", ["Timeline", "Causes", "Letters", "History", "Doctor"])
+def test_every_page_of_a_queue_begins_with_the_headline(
+    incident: Desk, open_page: Open, view: str
+) -> None:
+    page = open_page()
+    queue(page)
+    go(page, view)
+
+    expect(page.locator("main .headline").first).to_contain_text("1 letter waits.")
+
+
+def test_a_letter_is_one_line_with_its_short_id_and_what_it_waits_for(
+    desk: Desk, open_page: Open
+) -> None:
+    ids = desk.dead_letters(*(f"letter {number}" for number in range(3)))
+    report(desk, *(declined(one) for one in ids))
+    desk("open", "--reason", "look at them first", "--yes")
+    desk.redriver.tick()
+    page = open_page()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    queue(page)
+    go(page, "Letters")
+    page.get_by_label("Where", exact=True).select_option("dlq")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("td.waits").first).to_contain_text("the next canary")
+
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map((one) => one.clientHeight)")
+    shown = page.locator("[data-row]").all_inner_texts()
+
+    assert set(shown) <= {one[:8] for one in ids}
+    assert max(heights) < 45
+    assert page.locator("td.waits").first.inner_text()
+
+
+def test_keys_open_the_editor_from_the_list_and_escape_leads_back(
+    desk: Desk, open_page: Open
+) -> None:
+    desk.park("first")
+    page = open_page()
+    letters(page)
+
+    page.keyboard.press("j")
+    expect(page.locator("[data-row]").first).to_be_focused()
+    page.keyboard.press("e")
+    expect(page.get_by_role("heading", name="Edit")).to_be_visible()
+    page.get_by_role("textbox", name="Body").focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Edit")).to_have_count(0)
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("heading", name="Letters")).to_be_visible()
+
+
+def test_a_traceback_shows_own_code_and_all_of_it_when_asked(desk: Desk, open_page: Open) -> None:
+    (message_id,) = desk.dead_letters("a body")
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "/var/task/app.py", line 3, in handler\n    charge()\n'
+        '  File "/opt/python/site-packages/requests/api.py", line 9, in get\n    send()\n'
+        "app.Declined: no"
+    )
+    report(desk, declined(message_id, traceback=traceback))
+    desk.park()
+    page = open_page()
+    letter(page)
+
+    shown = page.get_by_role("region", name="Traceback")
+    expect(shown).to_contain_text("charge()")
+    expect(shown).not_to_contain_text("requests")
+    page.get_by_role("button", name="With 1 frame of libraries").click()
+    expect(shown).to_contain_text("requests")
+
+
+def test_the_doctor_shows_what_is_wrong_first_and_counts_what_is_well(
+    desk: Desk, open_page: Open
+) -> None:
+    page = open_page()
+    tab("Doctor", "checks are well")(page)
+
+    expect(page.get_by_text("No pass has ended within the last day")).to_be_visible()
+    expect(page.get_by_text("is a standard queue").first).to_be_hidden()

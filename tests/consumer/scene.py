@@ -9,9 +9,9 @@ from typing import Any
 from fakes.clock import VirtualClock
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import FakeSqs
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
-from redrive.core.outcomes import Consumer, DeliveryOutcome, parse_outcomes
-from smart_redriver.consumer.reporter import Reporter
+from smart_redriver.consumer import Consumer, Reporter
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, parse_outcomes
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 QUEUE = "orders"
@@ -34,6 +34,12 @@ def a_trail(**changes: Any) -> Trail:
     return Trail(**usual | changes)
 
 
+class Unhurried(Reporter):
+    """Gives up no call because this machine is busy."""
+
+    deadline = 600.0
+
+
 class Scene:
     """What there is, and what can be asked of it afterwards."""
 
@@ -54,7 +60,7 @@ class Scene:
             "parking_lot_url": self.urls[LOT],
             "consumer": CONSUMER,
         }
-        return Reporter(client=self.wire.to(self.sqs), **usual | changes)
+        return Unhurried(client=self.wire.to(self.sqs), **usual | changes)
 
     def message(self, body: str = "a body", *, trail: Trail | None = None, **more: Any) -> Message:
         """A message of the source queue, as `ReceiveMessage` gives it."""

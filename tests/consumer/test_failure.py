@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.outcomes import MAX_FIRST_LINE, MAX_TRACEBACK
 from smart_redriver.consumer.failure import Failure, failure_of
+from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, MAX_TRACEBACK
 
 
 class OutOfStock(Exception):  # noqa: N818
@@ -97,7 +97,7 @@ def test_a_body_that_is_longer_than_the_message_is_not_spelt_out_to_look_for_it(
             raise AssertionError
 
     assert told(ValueError("no stock"), Body("a longer body")).first_line == "no stock"
-    assert told(ValueError("no a body"), "a body").first_line == "no [body]"
+    assert told(ValueError("no such body"), "such body").first_line == "no [body]"
 
 
 BODIES = st.text(min_size=8, max_size=60)

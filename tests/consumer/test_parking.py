@@ -11,10 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import Crash, die_after, die_before, lose_answer, nth, on, refuse
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import Result
 from smart_redriver.consumer import PERMANENT, PermanentError, Reporter
 from smart_redriver.consumer.errors import is_permanent
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.reports.outcomes import Result
 from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, a_trail
 
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")

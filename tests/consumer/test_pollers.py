@@ -1,16 +1,21 @@
 """The context managers for pollers: what is reported of a message, and that nothing of it disturbs the poller."""
 
+import asyncio
 import json
 import logging
+from asyncio import CancelledError
+from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from fakes.faults import nth, on, refuse
-from redrive.core.outcomes import DeliveryOutcome, Result
-from smart_redriver.consumer import PermanentError, Reporter
+from fakes.faults import Wire, nth, on, refuse
+from smart_redriver.consumer import PermanentError, Reporter, RetryableError
 from smart_redriver.consumer import reporter as reporter_module
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, trail_attribute
+from smart_redriver.engine.reports.outcomes import Consumer, DeliveryOutcome, Result
 from tests.consumer.scene import CONSUMER, LOT, OUTCOMES, QUEUE, Message, Scene, a_trail, results
 
 DENIED = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessage")
@@ -45,7 +50,7 @@ def test_a_redriven_message_that_succeeds_is_reported_with_its_batch(scene: Scen
             batch=7,
             generation=3,
             receive_count=1,
-            consumer=CONSUMER,
+            consumer=Consumer(**asdict(CONSUMER)),
         )
     ]
 
@@ -95,14 +100,17 @@ def test_a_batch_is_reported_although_an_error_ends_it(scene: Scene) -> None:
     assert results(scene.outcomes()) == [(message["MessageId"], "failed")]
 
 
-@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_a_poller_that_is_stopped_says_nothing_of_the_message_in_hand(
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, CancelledError])
+def test_work_that_is_ended_from_outside_is_reported_as_interrupted(
     scene: Scene, end: type[BaseException]
 ) -> None:
     with pytest.raises(end), scene.reporter().message(scene.message(trail=a_trail()), QUEUE):
-        raise end
+        raise end("a secret")
 
-    assert scene.calls == []
+    [outcome] = scene.outcomes()
+    assert (outcome.result, outcome.interrupted) == (Result.FAILED, True)
+    assert outcome.error_class == end.__qualname__ or "CancelledError" in str(outcome.error_class)
+    assert (outcome.first_line, outcome.traceback, outcome.cause) == (None, None, None)
 
 
 def test_a_trail_that_was_copied_from_another_queue_is_no_redrive(scene: Scene) -> None:
@@ -163,19 +171,6 @@ def test_a_connection_that_was_lost_while_lambda_froze_is_made_anew_once(scene: 
 
     assert scene.calls == [OUTCOMES, OUTCOMES]
     assert results(scene.outcomes()) == [("first", "succeeded")]
-
-
-def test_no_second_try_begins_when_the_first_took_its_time(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at = iter([0.0, 0.0, 0.5, 0.5])
-    monkeypatch.setattr(reporter_module, "monotonic", lambda: next(at))
-    monkeypatch.setattr("smart_redriver.consumer.quick_sqs.monotonic", lambda: next(at))
-    reporter = scene.reporter(on("SendMessage", refuse(SLOW)))
-
-    work(reporter, scene.message(trail=a_trail()))
-
-    assert scene.calls == [OUTCOMES]
 
 
 def test_a_message_that_makes_no_sense_is_left_to_its_poller(
@@ -247,3 +242,244 @@ def test_a_consumer_without_a_region_starts_and_says_that_it_does_not_report(
     assert not reporter.is_on
     assert caplog.messages == [f"{reporter_module.SWITCHED_OFF}: NoRegionError"]
     work(reporter, scene.message(trail=a_trail()))
+
+
+def test_in_an_event_loop_a_message_is_parked_and_reported_alike(scene: Scene) -> None:
+    poison, good = scene.message("never"), scene.message(trail=a_trail())
+
+    async def poll() -> None:
+        async with scene.reporter().batch() as batch:
+            async with batch.message(poison, QUEUE):
+                raise PermanentError("no such product")
+            async with batch.message(good, QUEUE):
+                pass
+
+    asyncio.run(poll())
+
+    assert scene.calls == [LOT, OUTCOMES]
+    assert [one.result for one in scene.outcomes()] == [Result.PERMANENT, Result.SUCCEEDED]
+
+
+def test_a_task_that_is_cancelled_reports_its_message_as_interrupted(scene: Scene) -> None:
+    message = scene.message()
+
+    async def work_for_ever() -> None:
+        async with scene.reporter().message(message, QUEUE):
+            await asyncio.Event().wait()
+
+    async def poll() -> None:
+        task = asyncio.create_task(work_for_ever())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(poll())
+
+    assert [one.interrupted for one in scene.outcomes()] == [True]
+
+
+def test_a_poller_asks_for_all_attributes_and_deletes_what_is_done(scene: Scene) -> None:
+    url = scene.urls[QUEUE]
+    attributes = {"Tenant": {"DataType": "String", "StringValue": "blue"}}
+    for body in ("good", "down", "never"):
+        scene.sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+    seen = []
+
+    for one in scene.reporter().receive(scene.sqs, url, WaitTimeSeconds=0):
+        with one as message:
+            seen.append(set(message["MessageAttributes"]))
+            if message["Body"] == "down":
+                raise OSError("connection refused")
+            if message["Body"] == "never":
+                raise PermanentError("no such product")
+
+    assert seen == [{"Tenant"}] * 3
+    assert scene.calls[-1] == OUTCOMES
+    assert scene.calls.count(OUTCOMES) == 1
+    assert sorted(one.result.value for one in scene.outcomes()) == ["failed", "permanent"]
+    assert [one.body for one in scene.sqs.inspect.messages(QUEUE)] == ["down"]
+
+
+def test_a_message_that_can_not_be_deleted_is_no_success(scene: Scene) -> None:
+    scene.sqs.send_message(
+        QueueUrl=scene.urls[QUEUE],
+        MessageBody="good",
+        MessageAttributes={TRAIL_ATTRIBUTE: trail_attribute(a_trail())},
+    )
+    wire = Wire(on("DeleteMessage", refuse(DENIED)))
+
+    for one in scene.reporter().receive(wire.to(scene.sqs), scene.urls[QUEUE], WaitTimeSeconds=0):
+        with one:
+            pass
+
+    assert scene.calls == []
+
+
+def test_a_poller_of_a_fifo_queue_leaves_a_group_alone_behind_its_failure(scene: Scene) -> None:
+    url = scene.sqs.create_queue(
+        QueueName="orders.fifo",
+        Attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"},
+    )["QueueUrl"]
+    for body in ("a1", "a2", "b1"):
+        scene.sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId=body[0])
+    tried = []
+
+    for one in scene.reporter().receive(scene.sqs, url, WaitTimeSeconds=0):
+        with one as message:
+            tried.append(message["Body"])
+            if message["Body"] == "a1":
+                raise OSError("down")
+
+    assert tried == ["a1", "b1"]
+
+
+def test_a_poller_that_is_stopped_stops(scene: Scene) -> None:
+    scene.sqs.send_message(QueueUrl=scene.urls[QUEUE], MessageBody="good")
+
+    [one] = scene.reporter().receive(scene.sqs, scene.urls[QUEUE], WaitTimeSeconds=0)
+
+    with pytest.raises(KeyboardInterrupt), one:
+        raise KeyboardInterrupt
+
+    assert len(scene.sqs.inspect.messages(QUEUE)) == 1
+
+
+def test_the_first_success_after_a_failure_is_reported_once(scene: Scene) -> None:
+    reporter = scene.reporter()
+    with pytest.raises(OSError, match="down"):
+        work(reporter, scene.message(), OSError("down"))
+    recovered = scene.message()
+
+    for message in (recovered, scene.message(), scene.message()):
+        work(reporter, message)
+
+    assert scene.calls == [OUTCOMES, OUTCOMES]
+    assert results(scene.outcomes())[1:] == [(recovered["MessageId"], "succeeded")]
+
+
+def test_a_recovery_that_could_not_be_reported_is_reported_with_the_next_success(
+    scene: Scene,
+) -> None:
+    reporter = scene.reporter(nth("SendMessage", 1, refuse(DENIED)))
+    with pytest.raises(OSError, match="down"):
+        work(reporter, scene.message(), OSError("down"))
+    work(reporter, scene.message())
+    second = scene.message()
+
+    work(reporter, second)
+
+    assert results(scene.outcomes())[1:] == [(second["MessageId"], "succeeded")]
+
+
+def test_of_what_fails_now_and_then_a_recovery_is_reported_twice_a_minute_at_most(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    reporter = scene.reporter()
+    monkeypatch.setattr(reporter, "now", lambda: now[0])
+
+    for _ in range(60):
+        now[0] += 1
+        with pytest.raises(OSError, match="down"):
+            work(reporter, scene.message(), OSError("down"))
+        work(reporter, scene.message())
+
+    succeeded = [one for one in scene.outcomes() if one.result is Result.SUCCEEDED]
+    assert len(succeeded) == 2
+
+
+def test_an_error_of_another_kind_than_a_failure_makes_no_recovery(scene: Scene) -> None:
+    reporter = scene.reporter()
+    work(reporter, scene.message(), PermanentError())
+    with pytest.raises(KeyboardInterrupt), reporter.message(scene.message(), QUEUE):
+        raise KeyboardInterrupt
+
+    work(reporter, scene.message())
+
+    assert Result.SUCCEEDED not in {one.result for one in scene.outcomes()}
+
+
+class TooManyRequests(Exception):  # noqa: N818
+    """As clients of HTTP services raise it."""
+
+    def __init__(self, **of_answer: Any) -> None:
+        super().__init__("429")
+        self.response = SimpleNamespace(**of_answer)
+
+
+SLOW_DOWN = ClientError(
+    {"Error": {"Code": "SlowDown"}, "ResponseMetadata": {"HTTPHeaders": {"retry-after": "7"}}},  # type: ignore[typeddict-item]
+    "PutObject",
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        (RetryableError("later", after=90), 90),
+        (RetryableError("later", after=1e9), 43_200),
+        (RetryableError("now", after=-5), 0),
+        (TooManyRequests(headers={"Retry-After": "120"}), 120),
+        (TooManyRequests(headers={"retry-after": "Sat, 10 Jan 2026 12:01:30 GMT"}), 90),
+        (TooManyRequests(headers={"Retry-After": "soon"}), None),
+        (TooManyRequests(), None),
+        (SLOW_DOWN, 7),
+        (OSError("down"), None),
+    ],
+    ids=str,
+)
+def test_an_error_that_names_a_time_says_when_to_try_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: Exception, seconds: int | None
+) -> None:
+    monkeypatch.setattr(reporter_module, "time", lambda: scene.clock.now().timestamp())
+
+    with pytest.raises(type(error)):
+        work(scene.reporter(), scene.message(), error)
+
+    assert [one.retry_after for one in scene.outcomes()] == [seconds]
+
+
+def test_the_time_may_be_named_by_the_error_behind_an_error(scene: Scene) -> None:
+    error = OSError("charge failed")
+    error.__cause__ = RetryableError("later", after=30)
+
+    with pytest.raises(OSError, match="charge"):
+        work(scene.reporter(), scene.message(), error)
+
+    assert [one.retry_after for one in scene.outcomes()] == [30]
+
+
+def test_a_team_may_change_or_drop_what_is_reported(scene: Scene) -> None:
+    def before_send(outcome: dict[str, Any]) -> dict[str, Any] | None:
+        if outcome["error_class"] == "KeyError":
+            return None
+        return outcome | {"cause": "the weather", "traceback": "none"}
+
+    reporter = scene.reporter(before_send=before_send)
+    with reporter.batch() as batch:
+        for error in (KeyError("x"), OSError("down")):
+            batch.failed(scene.message(), error, QUEUE)
+
+    assert [(one.error_class, one.cause) for one in scene.outcomes()] == [
+        ("OSError", "the weather")
+    ]
+
+
+def test_where_a_teams_own_change_fails_no_text_is_reported(scene: Scene) -> None:
+    def before_send(_: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("a secret")
+
+    with pytest.raises(OSError, match="down"):
+        work(scene.reporter(before_send=before_send), scene.message(), OSError("down"))
+
+    [outcome] = scene.outcomes()
+    assert (outcome.error_class, outcome.first_line, outcome.traceback) == ("OSError", None, None)
+
+
+def test_a_team_may_report_names_of_classes_only(scene: Scene) -> None:
+    with pytest.raises(OSError, match="down"):
+        work(scene.reporter(class_names_only=True), scene.message(), OSError("down"))
+
+    [outcome] = scene.outcomes()
+    assert (outcome.first_line, outcome.traceback) == (None, None)
+    assert (outcome.error_class, outcome.cause) == ("OSError", "OSError in test_pollers.work")

@@ -1,7 +1,9 @@
 """The batch processors: Powertools' own behaviour, with outcomes reported and permanent failures parked beside it."""
 
+import asyncio
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,17 +11,20 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from aws_lambda_powertools.utilities.batch import process_partial_response
+from aws_lambda_powertools.utilities.batch import (
+    async_process_partial_response,
+    process_partial_response,
+)
 from aws_lambda_powertools.utilities.batch.exceptions import BatchProcessingError
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.parser.models import SqsRecordModel
 from botocore.exceptions import ClientError
 
 from fakes.faults import Script, nothing, on, refuse
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import Result
 from smart_redriver.consumer import PermanentError, Reporter, idempotency_key
 from smart_redriver.consumer.powertools import ReportingFifoProcessor, ReportingProcessor
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.reports.outcomes import Result
 from tests.consumer.scene import LOT, OUTCOMES, QUEUE, Message, Scene, a_trail, results
 
 DOCS = Path(__file__).parents[2] / "docs" / "consumer.md"
@@ -168,7 +173,7 @@ def test_an_invocation_that_dies_claims_no_success(scene: Scene) -> None:
     with pytest.raises(KeyboardInterrupt):
         invoke(scene, scene.record("{}", trail=a_trail()), scene.record("stop"))
 
-    assert scene.calls == []
+    assert [(one.result.value, one.interrupted) for one in scene.outcomes()] == [("failed", True)]
 
 
 def test_a_report_that_can_not_be_sent_changes_no_answer(scene: Scene) -> None:
@@ -199,6 +204,37 @@ def test_what_does_not_fit_a_model_is_permanent(scene: Scene) -> None:
     [outcome] = scene.outcomes()
     assert outcome.result is Result.PERMANENT
     assert outcome.error_class == "pydantic_core._pydantic_core.ValidationError"
+
+
+def test_records_are_worked_on_side_by_side_and_each_is_reported_as_itself(scene: Scene) -> None:
+    """What fails is parked while the event loop goes on: the others let the first one end."""
+    others = Counter({"done": 0})
+
+    async def work_async(record: SQSRecord) -> None:
+        if record.body == "first":
+            while others["done"] < 2:
+                await asyncio.sleep(0)
+        others["done"] += 1
+        if record.body == "never":
+            raise PermanentError("no such product")
+        if record.body == "down":
+            raise OSError("connection refused")
+
+    bodies = ("first", "never", "down", "last")
+    records = [scene.record(body, trail=a_trail(original_id=body)) for body in bodies]
+
+    answer = async_process_partial_response(
+        event={"Records": records},
+        record_handler=work_async,
+        processor=ReportingProcessor(scene.reporter()),
+        context=Context(),
+    )
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": records[2]["messageId"]}]}
+    assert dict(results(scene.outcomes())) == {
+        "first": "succeeded", "never": "permanent", "down": "failed", "last": "succeeded"
+    }  # fmt: skip
+    assert [one["Body"] for one in scene.receive(LOT)] == ["never"]
 
 
 def test_of_a_fifo_batch_what_was_not_tried_is_not_reported(scene: Scene) -> None:

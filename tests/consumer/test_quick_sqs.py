@@ -1,15 +1,19 @@
 """The kit's own SQS client: done within a second, whatever SQS does, and without the consumer's trace."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
+from threading import Event, Thread
 from typing import Any
 
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ConnectTimeoutError
+from botocore.exceptions import ConnectTimeoutError, HTTPClientError, ReadTimeoutError
 
-from smart_redriver.consumer.quick_sqs import TIME_TO_BEGIN, quick_client
+from smart_redriver.consumer import quick_sqs
+from smart_redriver.consumer.quick_sqs import SILENCE, SilentError, Wire, quick_client
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/outcomes"
 
@@ -51,34 +55,6 @@ def test_what_is_sent_carries_no_trace_of_the_consumers_own() -> None:
     assert "x-amzn-trace-id" not in headers_of_a_send(quick_client())
 
 
-def test_the_last_call_that_begins_is_over_within_a_second() -> None:
-    config = quick_client().meta.config
-
-    assert TIME_TO_BEGIN + config.connect_timeout + config.read_timeout <= 1
-
-
-def test_nobody_waits_longer_for_an_endpoint_in_three_zones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each address has the whole time to connect."""
-    waited: list[float | None] = []
-
-    class Silent(socket.socket):
-        def connect(self, _: Any) -> None:
-            waited.append(self.gettimeout())
-            raise TimeoutError
-
-    zones = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"10.0.{n}.9", 443)) for n in range(3)]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: zones)
-    monkeypatch.setattr(socket, "socket", Silent)
-    client = quick_client()
-    with pytest.raises(ConnectTimeoutError):
-        client.send_message(QueueUrl=URL, MessageBody="{}")
-
-    assert len(waited) == 3
-    assert sum(one or 60 for one in waited) + client.meta.config.read_timeout <= 1.01
-
-
 def test_botocore_tries_nothing_twice() -> None:
     client, tries = quick_client(), []
 
@@ -91,3 +67,143 @@ def test_botocore_tries_nothing_twice() -> None:
         client.send_message(QueueUrl=URL, MessageBody="{}")
 
     assert len(tries) == 1
+
+
+class Slow:
+    """An SQS client whose calls last until they are let go."""
+
+    def __init__(self) -> None:
+        self.let_go = Event()
+        self.calls = 0
+
+    def send_message(self, **_: Any) -> dict[str, str]:
+        self.calls += 1
+        self.let_go.wait()
+        return {"MessageId": "m"}
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    client = Slow()
+    yield client
+    client.let_go.set()
+
+
+def test_a_call_that_lasts_is_given_up_and_no_other_is_begun_while_it_hangs(slow: Slow) -> None:
+    wire = Wire(slow, seconds=0.01)
+
+    with pytest.raises(TimeoutError):
+        wire.send([{}])
+    for _ in range(10):
+        with pytest.raises(SilentError):
+            wire.send([{}])
+
+    assert slow.calls <= 1  # a busy machine may not even have begun it
+
+
+def test_after_a_call_that_was_given_up_there_is_silence_for_half_a_minute(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(quick_sqs, "monotonic", lambda: now[0])
+    wire = Wire(slow, seconds=0.01)
+    with pytest.raises(TimeoutError):
+        wire.send([{}])
+    slow.let_go.set()
+    while wire.is_hanging:
+        pass
+    wire.seconds = 600  # which a busy machine keeps, too
+
+    now[0] += SILENCE - 1
+    with pytest.raises(SilentError):
+        wire.send([{}])
+    now[0] += 1
+
+    assert wire.send([{}]) == [{"MessageId": "m"}]
+
+
+@pytest.mark.parametrize("fault", [ConnectTimeoutError, ReadTimeoutError])
+def test_a_time_out_of_the_client_is_one_as_well_and_is_not_tried_again(
+    fault: type[Exception],
+) -> None:
+    tries = []
+
+    class Dead:
+        def send_message(self, **request: Any) -> None:
+            tries.append(request)
+            raise fault(endpoint_url=URL)
+
+    wire = Wire(Dead(), seconds=600)
+    with pytest.raises(fault):
+        wire.send([{}])
+    with pytest.raises(SilentError):
+        wire.send([{}])
+
+    assert len(tries) == 1
+
+
+def test_the_event_loop_goes_on_while_a_call_lasts(slow: Slow) -> None:
+    """Nothing but the loop itself lets the call go: it would wait for ever if the call held the loop."""
+
+    async def work() -> list[Any]:
+        call = asyncio.create_task(Wire(slow, seconds=600).send_async([{}]))
+        while not slow.calls:
+            await asyncio.sleep(0)
+        slow.let_go.set()
+        return await call
+
+    assert asyncio.run(work()) == [{"MessageId": "m"}]
+
+
+def test_in_a_loop_a_call_that_lasts_is_given_up_too(slow: Slow) -> None:
+    async def work() -> None:
+        wire = Wire(slow, seconds=0.01)
+        with pytest.raises(TimeoutError):
+            await wire.send_async([{}])
+        with pytest.raises(SilentError):
+            await wire.send_async([{}])
+
+    asyncio.run(work())
+
+
+class Endpoint:
+    """A server on loopback that drips a byte of its answer now and then, or says nothing, until it is stopped."""
+
+    def __init__(self, drip: bytes) -> None:
+        self._drip = drip
+        self._stopped = Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def is_serving(self) -> bool:
+        return not self._stopped.is_set()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            connection, _ = self._listener.accept()
+            with connection:
+                while not self._stopped.wait(0.02):
+                    connection.sendall(self._drip)
+
+
+@pytest.mark.parametrize(
+    "drip", [b"H", b"HTTP/1.1 200 OK\r\nX: y\r\n", b""], ids=["bytes", "lines", "hangs"]
+)
+def test_an_endpoint_that_never_ends_its_answer_does_not_hold_the_consumer(
+    drip: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = Endpoint(drip)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint.url)
+    try:
+        with pytest.raises((TimeoutError, HTTPClientError)):
+            Wire(quick_client()).send([{"QueueUrl": f"{endpoint.url}/1/q", "MessageBody": "{}"}])
+
+        assert endpoint.is_serving
+    finally:
+        endpoint.stop()

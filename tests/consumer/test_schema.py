@@ -1,8 +1,9 @@
-"""The documented schema: what the kit writes is valid, what is valid is understood, and the page's examples are both."""
+"""The documented schema: what the kit writes is valid, what is valid is understood,
+and the page's examples are both.
+"""
 
 import json
 import re
-import subprocess
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from redrive.core import outcomes as core
-from redrive.core.letter import TRAIL_ATTRIBUTE
-from redrive.core.outcomes import DeliveryOutcome, Result, parse_outcomes
 from smart_redriver.consumer import PermanentError
 from smart_redriver.consumer.report import reports
-from tests.consumer.scene import CONSUMER, QUEUE, Message, Scene, a_trail, record_of, results
+from smart_redriver.engine.reports import outcomes as core
+from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
+from tests.consumer.scene import CONSUMER, QUEUE, Scene, a_trail
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "consumer.md").read_text()
@@ -51,6 +51,8 @@ def test_the_schema_has_the_fields_and_limits_of_the_reader() -> None:
     )
     assert limits["error_class"] == core.MAX_ERROR_CLASS
     assert limits["first_line"] == core.MAX_FIRST_LINE
+    assert limits["cause"] == core.MAX_CAUSE
+    assert OUTCOME["properties"]["retry_after"]["maximum"] == core.MAX_RETRY_AFTER
     assert limits["traceback"] == core.MAX_TRACEBACK
     assert SCHEMA["$defs"]["name"]["maxLength"] == core.MAX_NAME
     assert SCHEMA["properties"]["outcomes"]["maxItems"] == core.MAX_OUTCOMES
@@ -98,6 +100,9 @@ def written_outcomes(draw: st.DrawFn) -> dict[str, Any]:
                 "first_line": st.text(max_size=300),
                 "traceback": st.text(max_size=500),
                 "permanent": st.booleans(),
+                "interrupted": st.booleans(),
+                "retry_after": st.integers(0, 43_200),
+                "cause": st.text(max_size=100),
             },
         )
     )
@@ -112,7 +117,7 @@ def written_outcomes(draw: st.DrawFn) -> dict[str, Any]:
 def test_what_is_valid_is_understood(written: list[dict[str, Any]]) -> None:
     report = {"version": 1, "outcomes": written}
     if not VALIDATOR.is_valid(report):  # a text of more than one line, where there is one
-        assert any("\n" in one.get("first_line", "") for one in written)
+        assert any("\n" in one.get("first_line", "") + one.get("cause", "") for one in written)
 
     parsed = parse_outcomes(json.dumps(report))
 
@@ -137,10 +142,7 @@ def test_what_is_valid_is_understood(written: list[dict[str, Any]]) -> None:
     ids=str,
 )
 def test_what_is_not_meant_is_not_valid(change: dict[str, Any]) -> None:
-    [body] = reports(
-        CONSUMER,
-        [DeliveryOutcome(queue=QUEUE, message_id="m", original_id="m", result=Result.FAILED)],
-    )
+    [body] = reports(CONSUMER, [{"queue": QUEUE, "message_id": "m", "result": "failed"}])
     good = json.loads(body)
     assert VALIDATOR.is_valid(good)
 
@@ -158,106 +160,3 @@ def test_the_documented_report_is_valid_and_understood() -> None:
         (12, "PaymentDeclined"),
         (None, "TypeError"),
     ]
-
-
-#: Works on records by what it is told, and prints the report.
-JAVASCRIPT = """
-const records = JSON.parse(process.argv[2]);
-const error = new TypeError("bad order: a body\\nsecond line");
-const outcomes = records.map((record) => outcomeOf(record, record.body === "fails" ? error : undefined));
-console.log(reportOf(outcomes.filter(Boolean)));
-"""
-
-
-def report_by_javascript(folder: Path, *records: Message) -> str:
-    program = folder / "consumer.mjs"
-    program.write_text(block("js") + JAVASCRIPT)
-    done = subprocess.run(
-        [ROOT / "node_modules" / ".bin" / "node", program, json.dumps(records)],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "AWS_LAMBDA_FUNCTION_NAME": "billing"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_the_documented_consumer_in_javascript_writes_a_valid_report(
-    scene: Scene, tmp_path: Path
-) -> None:
-    fresh, failing = scene.record("{}"), scene.record("fails")
-    redriven, again = (
-        scene.record(body, trail=a_trail(original_id=body)) for body in ("done", "fails")
-    )
-    copied = scene.record("{}", trail=a_trail(queue="another"))
-    odd = record_of(scene.message("{}", attributes={
-        TRAIL_ATTRIBUTE: {"DataType": "String", "StringValue": "not JSON"}
-    }))  # fmt: skip
-
-    body = report_by_javascript(tmp_path, fresh, failing, redriven, again, copied, odd)
-
-    assert is_valid(body)
-    parsed = parse_outcomes(body)
-    assert parsed.faults == {}
-    assert results(parsed.outcomes) == [
-        (failing["messageId"], "failed"),
-        ("done", "succeeded"),
-        ("fails", "failed"),
-    ]
-    failed = parsed.outcomes[-1]
-    assert (failed.batch, failed.generation, failed.receive_count) == (7, 3, 1)
-    assert (failed.error_class, failed.first_line) == ("TypeError", "bad order: a body")
-    assert failed.consumer.name == "billing"
-    assert failed.traceback is not None
-    assert "consumer.mjs" in failed.traceback
-    assert "second line" not in failed.traceback
-
-
-def test_the_documented_consumer_in_javascript_tells_no_body(scene: Scene, tmp_path: Path) -> None:
-    """As Node quotes a short one that is no JSON."""
-    program = tmp_path / "consumer.mjs"
-    fail = """
-const record = JSON.parse(process.argv[2]);
-const error = new SyntaxError(`Unexpected token 'y', "${record.body}" is not valid JSON`);
-console.log(reportOf([outcomeOf(record, error)]));
-"""
-    program.write_text(block("js") + fail)
-
-    done = subprocess.run(
-        [
-            ROOT / "node_modules" / ".bin" / "node",
-            program,
-            json.dumps(scene.record("your code: 4711")),
-        ],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    [outcome] = parse_outcomes(done.stdout).outcomes
-    assert outcome.first_line == """Unexpected token 'y', "[body]" is not valid JSON"""
-    assert "4711" not in done.stdout
-
-
-@pytest.mark.parametrize("thrown", ['"boom"', "7", "{ code: 5 }", '{ name: "E", message: "m" }'])
-def test_the_documented_consumer_in_javascript_bears_whatever_is_thrown(
-    scene: Scene, tmp_path: Path, thrown: str
-) -> None:
-    program = tmp_path / "consumer.mjs"
-    what = f"console.log(reportOf([outcomeOf(JSON.parse(process.argv[2]), {thrown})]));"
-    program.write_text(block("js") + what)
-
-    done = subprocess.run(
-        [ROOT / "node_modules" / ".bin" / "node", program, json.dumps(scene.record("fails"))],
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert is_valid(done.stdout)
-    assert [one.result for one in parse_outcomes(done.stdout).outcomes] == [Result.FAILED]

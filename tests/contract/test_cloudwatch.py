@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from fakes.clock import START, VirtualClock
-from fakes.cloudwatch import FakeCloudWatch
+from fakes.cloudwatch import FakeCloudWatch, Lateness
 from fakes.sqs import FakeSqs
 from tests.contract.conftest import Aws
 
@@ -217,3 +217,39 @@ def test_an_idle_empty_queue_falls_silent_after_six_hours(monitored: Monitored) 
     monitored.aws.advance(10 * 3600)
     silent_after = monitored.ask("NumberOfMessagesSent", "Sum")["Timestamps"][0]
     assert silent_after == START + timedelta(hours=6)
+
+
+def told(monitored: Monitored, lateness: Lateness, metric_name: str) -> list[float]:
+    """What CloudWatch says of the one minute in which three messages were sent."""
+    late = FakeCloudWatch(monitored.clock, monitored.aws.sqs, lateness=lateness)
+    answer = late.get_metric_data(
+        MetricDataQueries=[query(metric_name, "Sum")],
+        StartTime=START,
+        EndTime=START + timedelta(minutes=1),
+    )
+    return list(answer["MetricDataResults"][0]["Values"])
+
+
+def test_counters_can_be_later_than_gauges_and_be_revised_upward(monitored: Monitored) -> None:
+    lateness = Lateness(counters_seconds=60, revised=0.5, revised_seconds=60)
+    for _ in range(3):
+        monitored.aws.send(monitored.url)
+
+    monitored.aws.advance(180)
+    assert told(monitored, lateness, "ApproximateNumberOfMessagesVisible") == [3]
+    assert told(monitored, lateness, "NumberOfMessagesSent") == []
+    monitored.aws.advance(60)
+    assert told(monitored, lateness, "NumberOfMessagesSent") == [1]
+    monitored.aws.advance(60)
+    assert told(monitored, lateness, "NumberOfMessagesSent") == [3]
+
+
+def test_gauges_can_be_missing_and_can_read_nothing_for_a_minute(monitored: Monitored) -> None:
+    monitored.aws.send(monitored.url)
+    monitored.aws.advance(600)
+    gauge = "ApproximateNumberOfMessagesVisible"
+
+    assert told(monitored, Lateness(missing=1.0), gauge) == []
+    assert told(monitored, Lateness(missing=1.0), "NumberOfMessagesSent") == [1]
+    assert told(monitored, Lateness(blank_share=1.0), gauge) == [0]
+    assert told(monitored, Lateness(blank_share=1.0), "NumberOfMessagesSent") == [1]

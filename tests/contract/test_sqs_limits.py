@@ -195,5 +195,7 @@ def test_a_queue_has_only_so_many_messages_in_flight(
     assert len(fake.receive(url)) == 10
     with pytest.raises(fake.sqs.exceptions.OverLimit):
         fake.receive(url)
+    # A long poll ends empty, without an error. [SQS Developer Guide, quotas-queues]
+    assert fake.receive(url, WaitTimeSeconds=1) == []
     fake.advance(31)
     assert len(fake.receive(url)) == 10

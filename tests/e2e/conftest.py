@@ -1,7 +1,7 @@
 """Deployments by the real CDK command line, each on a local AWS of its own.
 
-One with the sample consumer, on which the demo's story is played once. One without a consumer and without
-its schedule, for passes invoked by hand. And for each file of tests of those on call, one that parks soon.
+One with the sample consumer, on which the demo's story is played once. One with all alarms, but without a consumer
+and without its schedule, for passes invoked by hand. And for each file of tests of those on call, one that parks soon.
 """
 
 from collections.abc import Iterator
@@ -38,10 +38,10 @@ def summary(stack: DeployedStack, played: Played) -> Summary:
 
 @pytest.fixture(scope="session")
 def unattended() -> Iterator[DeployedStack]:
-    """Without a consumer, and no schedule invokes the function."""
+    """With all alarms, without a consumer, and no schedule invokes the function."""
     with LocalAws() as aws:
         cdk.bootstrap(aws)
-        stack = deploy(aws, schedule_minutes="1440")
+        stack = deploy(aws, schedule_minutes="1440", alarms="all")
         stack.stop_schedule()
         yield stack
 
@@ -63,6 +63,7 @@ def on_call() -> Iterator[OnCall]:
             deploy(
                 aws,
                 with_sample_consumer="true",
+                alarms="all",
                 dashboard_widget="true",
                 max_attempts="1",
                 last_chance_seconds="0",

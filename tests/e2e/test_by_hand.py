@@ -4,7 +4,7 @@ import pytest
 
 from demo.orders import Order
 from demo.stack import Depths
-from redrive.core.verdict import LIVE_PATIENCE
+from smart_redriver.engine.model.verdict import LIVE_PATIENCE
 from tests.e2e.by_hand import DRESSED, ByHand, assert_intact
 
 

@@ -21,7 +21,7 @@ from demo.orders import Order
 from demo.stack import DeployedStack, deploy
 from emulator import cdk
 from emulator.process import LocalAws
-from redrive.core.report import Outcome
+from smart_redriver.engine.report import Outcome
 from tests.e2e.bad_wire import BadWire, Rule
 
 SEED = 20

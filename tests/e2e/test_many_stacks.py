@@ -1,4 +1,6 @@
-"""Queues of one app in two stacks, deployed by the real CDK command line: the command finds all by the first, and works on each."""
+"""Queues of one app in two stacks, deployed by the real CDK command line: the command finds all by the first,
+and works on each.
+"""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from demo.stack import APP_DIR, DeployedStack
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
-from smart_redriver.oncall.stack.outputs import read_outputs
+from smart_redriver.oncall.deployment.outputs import read_outputs
 from tests.e2e.oncall_command import OnCall
 from tests.e2e.queue_pairs import make_pairs
 

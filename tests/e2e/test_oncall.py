@@ -120,7 +120,7 @@ def test_a_pill_that_a_command_mended_is_processed_once_nobody_pauses_it(
     on_call.stack.aws.pass_time(60.0 * _MINUTES_TO_PROCESS)
 
     assert (refused.code, done.code) == (1, 0), done.err
-    assert "say --even-though-paused" in refused.err
+    assert "add --even-though-paused" in refused.err
     assert pills[REWRITTEN] in on_call.stack.processed()
 
 

@@ -1,7 +1,8 @@
 """DLQs of every origin but SQS, on the deployed stack: an outage with poison, and what each target was given after it.
 
-Lambda's letters are made by the local AWS, of invocations that fail; the others are put into their DLQs in the shapes that
-were recorded on AWS (`tests.unit.origin_letters` names the sources). Played once; then a person looks at what was left.
+Lambda's letters are made by the local AWS, of invocations that fail;
+the others are put into their DLQs in the shapes that were recorded on AWS (`tests.unit.origin_letters` names the
+sources). Played once; then a person looks at what was left.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ each_entry = pytest.mark.parametrize("entry", ENTRIES)
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """After the outage, drained. With IAM enforced, so that each re-driver may call its targets, and may do nothing else."""
+    """After the outage, drained. With IAM enforced, so that each re-driver may call its targets,
+    and may do nothing else.
+    """
     with Endpoint() as endpoint, LocalAws(enforce_iam=True) as aws:
         world = World(aws, endpoint)
         world.fail()

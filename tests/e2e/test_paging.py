@@ -9,7 +9,7 @@ import pytest
 
 from bench.metric_record import Emitted, parse_emf
 from demo.orders import Order
-from redrive.aws import metrics
+from smart_redriver.engine.aws import metrics
 from tests.e2e.by_hand import ByHand
 
 _MINUTES = 60
@@ -128,7 +128,7 @@ def test_our_own_metrics_reach_their_alarms(by_hand: ByHand, pager: Callable[[st
         )
 
     put(metrics.LETTERS_PARKED, 2)
-    put(metrics.LEAST_TIME_TO_EXPIRY, 3600)
+    put(metrics.LEAST_LIFE_LEFT, 1)
     stack.aws.pass_time(65 * _MINUTES)
 
     # The lot is empty all the same, so this warning is over by now.
@@ -154,7 +154,7 @@ def test_the_deployed_function_emits_what_alarms_look_at(by_hand: ByHand) -> Non
     assert emitted
     assert all(map(is_as_declared, emitted))
     names = {one.metric.name for one in emitted}
-    assert names >= always | {"LettersExamined", "LettersRedriven", "LeastTimeToExpiry"}
+    assert names >= always | {"LettersExamined", "LettersRedriven", "LeastLifeLeft"}
     # And CloudWatch has read the same from the log.
     known: Any = _on_record(by_hand)
     assert all(queue in known[name] for name in names)

@@ -1,4 +1,5 @@
-"""A worker queue in Postgres, deployed by the real CDK command line: an outage with a bad letter, and a person after it.
+"""A worker queue in Postgres, deployed by the real CDK command line: an outage with a bad letter,
+and a person after it.
 
 The function runs from its bundle on its schedule, with its role's rights and no others, and reaches the database over
 verified TLS with the password that Secrets Manager has. Played once.
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from emulator.process import LocalAws
-from redrive.postgres.migration import ROLE
+from smart_redriver.postgres.migration import ROLE
 from tests.e2e.worker_queue.world import BAD, DBNAME, ORDERS, World
 from tests.postgres.certificates import Authority
 from tests.postgres.conftest import prepare

@@ -16,8 +16,9 @@ from demo.stack import DeployedStack, Depths
 from demo.story import Played
 from demo.summary import Summary
 
-PAYMENTS = "consumer.work.PaymentsDownError"
-PERMANENT = "smart_redriver.consumer.errors.PermanentError"
+#: Causes: the error, the consumer's own code that raised it, and what it says without the message's id.
+PAYMENTS = "PaymentsDownError in work.work: Payments are down, message * must wait"
+PERMANENT = "PermanentError in work.work: Message * asks for what does not exist"
 _MINUTE = 60.0
 #: By default settings an idle queue is looked at this often.
 _NEXT_LOOK = 6 * _MINUTE
@@ -50,8 +51,8 @@ def test_letters_whose_payments_are_down_are_held_together_while_others_flow(
         if fell < event.at <= rose
     }
 
-    # Some were tried until it was sure what they have in common, none oftener than its backoff allows; most of the others
-    # are done.
+    # Some were tried until it was sure what they have in common, none oftener than its backoff allows; most of the
+    # others are done.
     assert held
     tries = Counter(
         event.fields["original_id"]
@@ -99,8 +100,10 @@ def test_every_cause_in_the_ledger_says_where_the_consumer_logged_it(
         entry = stack.state_item(f"MESSAGE#{original_id}") or {}
         failure = stack.state_item(f"FAILURE#{original_id}") or {}
 
-        assert str(entry["Error"]).startswith(str(entry["Cause"]))
-        assert failure["ErrorClass"] == entry["Cause"]
+        raised = str(failure["ErrorClass"])
+        assert str(entry["Error"]).startswith(f"{raised}: ")
+        assert str(entry["Cause"]).startswith(f"{raised.rpartition('.')[2]} in work.work: ")
+        assert failure["Cause"] == entry["Cause"]
         assert "in work" in failure["Traceback"]
         function = stack.functions.get_function_configuration(
             FunctionName=failure["Consumer"]["Name"]
@@ -115,7 +118,8 @@ def test_every_cause_in_the_ledger_says_where_the_consumer_logged_it(
 def test_the_backlog_goes_back_within_minutes_of_the_circuit_closing(played: Played) -> None:
     """One window after another: from 5, if the circuit closes with that, by 20, 80 and 320.
 
-    A consumer that fell right after a success has the letters of each spread over a minute, and its verdict a minute later.
+    A consumer that fell right after a success has the letters of each spread over a minute,
+    and its verdict a minute later.
     """
     assert played.outage_began is not None
     assert played.outage_ended is not None

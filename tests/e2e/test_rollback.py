@@ -1,6 +1,8 @@
-"""Back to the first edition and forward again, by the real CDK command line, with letters everywhere: no item is deleted for it.
+"""Back to the first edition and forward again, by the real CDK command line, with letters everywhere:
+no item is deleted for it.
 
-The first edition is what this repository's history has of it. One local AWS, on which each step goes on from the one before.
+The first edition is what this repository's history has of it. One local AWS,
+on which each step goes on from the one before.
 """
 
 import json
@@ -23,7 +25,7 @@ from demo.stack import APP_DIR, DeployedStack
 from emulator import cdk
 from emulator.process import LocalAws
 
-#: docs/house.md compares this edition with it.
+#: The first edition.
 FIRST_EDITION = "841e543"
 CONTEXT = {"with_sample_consumer": "true", "last_chance_seconds": "0"}
 _MINUTE = 60.0

@@ -6,10 +6,12 @@ from itertools import pairwise
 from demo.stack import DeployedStack
 from demo.story import LAST_CHANCE_SECONDS, Played
 from demo.summary import Summary
-from redrive.settings import Settings
+from proof.trace import check
+from smart_redriver.engine.config.settings import Settings
 from tests.e2e.by_hand import assert_intact
 
-POISON = "consumer.work.PoisonMessageError"
+#: Its cause: the error, the consumer's own code that raised it, and what it says without the message's id.
+POISON = "PoisonMessageError in work.work: Message * is poison and can never succeed"
 _MINUTE = 60
 _DEFAULTS = Settings()
 _LAST_CHANCE = timedelta(seconds=LAST_CHANCE_SECONDS)
@@ -66,6 +68,12 @@ def test_no_pass_fails_or_is_refused_anything(played: Played) -> None:
     # A tick that meets a visit leaves it alone.
     assert {report["outcome"] for report in reports} <= {"DONE", "IDLE", "WAITING", "LEASE_HELD"}
     assert not any(report["faults"] for report in reports)
+
+
+def test_the_log_of_the_story_is_one_of_the_protocol(played: Played) -> None:
+    events = [event for one in played.snapshots for event in one.events]
+
+    assert check((event.name, event.fields) for event in events) == []
 
 
 def test_the_circuit_opens_during_the_outage(played: Played) -> None:

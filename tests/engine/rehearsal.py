@@ -9,10 +9,10 @@ from datetime import timedelta
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 
-from redrive.core.report import Report
-from redrive.settings import Mode, Settings
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, TABLE, World
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.report import Report
 
 #: Which of the passes are rehearsed: most of the first ones, and then ever fewer.
 REHEARSED = (1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 26, 34, 44, 57, 74)

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from fakes.stand_in import DEPLOYMENT, SOURCE, TABLE, StandIn
-from redrive.aws import clients
-from redrive.aws.state_table import StateStore
-from redrive.core.breaker import new_circuit
-from redrive.core.report import Report
-from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Settings
-from redrive.wiring import make_tools
+from smart_redriver.engine.aws import clients
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.wiring import Queues, make_tools
 
 
 def pass_over(aws: StandIn, letters: int, *, workers: int = clients.WORKERS) -> Report:
@@ -27,10 +27,9 @@ def pass_over(aws: StandIn, letters: int, *, workers: int = clients.WORKERS) -> 
     StateStore(dynamodb, TABLE, SOURCE).save_circuit(circuit)
     aws.seen.forget()
     tools = make_tools(
+        Queues(DEPLOYMENT, sqs=sqs, cloudwatch=clients.OnFirstUse(clients.cloudwatch_client)),
         DEPLOYMENT,
-        sqs=sqs,
         dynamodb=dynamodb,
-        cloudwatch=clients.OnFirstUse(clients.cloudwatch_client),
         journal=lambda event, /, **fields: None,
         clock=_now,
         rng=Random(0),

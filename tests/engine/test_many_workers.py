@@ -8,10 +8,10 @@ import pytest
 
 from fakes.faults import Call, Wire
 from fakes.sqs import Event
-from redrive.aws import clients
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.settings import Settings
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.aws import clients
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
 from tests.faults.scenes import EARLIER_BATCH, Scene, a_scene
 
 LETTERS, POISON = 1_500, 30

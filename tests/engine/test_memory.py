@@ -6,13 +6,12 @@ from dataclasses import replace
 import pytest
 
 from fakes.faults import Wire
-from redrive.aws import clients
-from redrive.core.circuit import State
-from redrive.core.report import Report
-from redrive.passes.in_hand import COPIES, ROUND_BYTES, bytes_in_hand
-from redrive.passes.read import LETTERS_A_RECEIVE
-from redrive.settings import Settings
 from simulator.world import DLQ
+from smart_redriver.engine.aws import clients
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.passes.read import COPIES, LETTERS_A_RECEIVE, ROUND_BYTES, bytes_in_hand
+from smart_redriver.engine.report import Report
 from tests.engine.heavy import BODY_BYTES, HeavySqs
 from tests.faults.scenes import Scene, a_scene
 

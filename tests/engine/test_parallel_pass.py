@@ -6,7 +6,7 @@ Workers take turns here, and a seed draws the order (`turns`), so that a call ha
 import pytest
 
 from fakes.faults import Script, Wire, at, die_after, hand_out_twice, nothing, nth, on, refuse
-from redrive.core.report import Outcome, Report
+from smart_redriver.engine.report import Outcome, Report
 from tests.engine.turns import wire_in_turns
 from tests.faults.cases import Cases
 from tests.faults.errors import code_of, refusal

@@ -3,8 +3,8 @@
 import pytest
 
 from fakes.stand_in import StandIn
-from redrive.aws import clients
-from redrive.core.report import Outcome
+from smart_redriver.engine.aws import clients
+from smart_redriver.engine.report import Outcome
 from tests.engine.standing_in import pass_over
 
 #: Calls by the letter: a tenth each to receive, send and delete, a hundredth to read of the ledger and a

@@ -1,4 +1,6 @@
-"""The turns that threads take in these tests: who waits for what never comes is told so, however busy the machine is."""
+"""The turns that threads take in these tests: who waits for what never comes is told so,
+however busy the machine is.
+"""
 
 import pytest
 

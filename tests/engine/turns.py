@@ -12,7 +12,7 @@ from threading import Semaphore, Thread
 from typing import Any
 
 from fakes.faults import Act, Response, Script, Wire, nothing
-from redrive.passes import parallel
+from smart_redriver.engine.passes import parallel
 
 Ready = Callable[[], bool]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from fakes.faults import Act, Call, Mishap, Response, Script, Wire, nothing, refuse
-from redrive.core.report import Outcome, Report
-from redrive.settings import Mode
 from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.report import Outcome, Report
 from tests.faults.errors import refusal
 from tests.faults.scenes import (
     BATCH,
@@ -102,7 +102,9 @@ def what_went_back_is_gone_from_the_dlq(role: Role) -> bool:
 
 
 def nothing_is_lost_and_nothing_goes_back_twice(role: Role) -> bool:
-    """What no missing action breaks: twelve letters are in the DLQ or at their source, and never twice at the source."""
+    """What no missing action breaks: twelve letters are in the DLQ or at their source,
+    and never twice at the source.
+    """
     scene = fresh_letters()
     role.passes(scene, 4)
     at_source, dead = _depth(scene, SOURCE), _depth(scene, DLQ)
@@ -172,6 +174,15 @@ def it_stands_aside_while_a_native_redrive_runs(role: Role) -> bool:
     return _depth(scene, SOURCE) == 0
 
 
+def parked_letters_are_given_back_after_a_look(role: Role) -> bool:
+    scene = fresh_letters()
+    url = scene.world.url(PARKING_LOT)
+    scene.world.sqs.send_message(QueueUrl=url, MessageBody="parked")
+    scene.world.clock.advance(120)  # by then the count of it shows
+    role.passes(scene)
+    return _visible(scene, PARKING_LOT) == 1
+
+
 PROMISES: tuple[Promise, ...] = (
     letters_go_back,
     what_went_back_is_gone_from_the_dlq,
@@ -185,6 +196,7 @@ PROMISES: tuple[Promise, ...] = (
     a_dry_run_leaves_reports_to_the_next_pass,
     the_next_pass_need_not_wait_for_a_lease,
     it_stands_aside_while_a_native_redrive_runs,
+    parked_letters_are_given_back_after_a_look,
 )
 
 

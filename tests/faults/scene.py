@@ -8,23 +8,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
-from redrive.aws import items
-from redrive.core.batch import Batch, Judged, Verdict
-from redrive.core.breaker import new_circuit
-from redrive.core.circuit import Circuit
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
-from redrive.core.outcomes import Consumer as Author
-from redrive.core.outcomes import DeliveryOutcome, Result
-from redrive.core.outgoing import ENTRIES_PER_CALL
-from redrive.core.report import Report
-from redrive.core.verdict import LIVE_PATIENCE
-from redrive.passes.send_back import ENTRIES_PER_WRITE
-from redrive.settings import Settings
 from simulator.consumers import Consumer
 from simulator.sources import Source
 from simulator.world import DLQ, SOURCE, TABLE, World, hours, minutes
+from smart_redriver.consumer import Consumer as Author
 from smart_redriver.consumer.report import reports
+from smart_redriver.engine.aws import items
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail, trail_attribute
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.model.batch import Batch, Judged, Verdict
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.verdict import LIVE_PATIENCE
+from smart_redriver.engine.passes.send_back import ENTRIES_PER_WRITE
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result, report_fields
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.faults.likeness import likeness
 from tests.faults.watched import WatchedRedriver
 
@@ -119,7 +119,9 @@ class Scene:
         return found + self._verdict_complaints(), witness.ledger_complaints()
 
     def _is_over(self) -> bool:
-        """Where days are skipped nothing awaits its verdict either, or the books of all those minutes were asked for."""
+        """Where days are skipped nothing awaits its verdict either,
+        or the books of all those minutes were asked for.
+        """
         circuit = self.redriver.store.of(SOURCE).load_circuit()
         awaited = circuit.pending if circuit else ()
         return self.world.is_drained and not (self.days_after and awaited)
@@ -247,7 +249,7 @@ class Scene:
         ]
 
     def send_outcomes(self, *outcomes: DeliveryOutcome) -> None:
-        for body in reports(Author(name="orders-consumer"), outcomes):
+        for body in reports(Author(name="orders-consumer"), map(report_fields, outcomes)):
             self.send_report(body)
 
     def send_report(self, body: str) -> None:

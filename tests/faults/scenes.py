@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fakes.faults import die_before, nth
-from redrive.core.batch import Verdict
-from redrive.core.causes import CauseCircuit
-from redrive.core.circuit import State
-from redrive.core.letter import TRAIL_ATTRIBUTE, trail_attribute
-from redrive.core.outcomes import Result
-from redrive.settings import Settings
 from simulator.consumers import Consumer, Reports
 from simulator.sources import Source
 from simulator.world import SOURCE, hours, minutes
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, trail_attribute
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.reports.outcomes import Result
 from tests.faults.scene import (
     BATCH,
     EARLIER_BATCH,
@@ -326,7 +326,9 @@ def a_bit_of_everything() -> Scene:
 
 
 def a_batch_of_which_its_consumer_reports() -> Scene:
-    """Of its five letters four succeeded and one is back; a letter on its first visit was reported, too, and garbage came."""
+    """Of its five letters four succeeded and one is back; a letter on its first visit was reported, too,
+    and garbage came.
+    """
     scene = a_scene(consumer=REPORTING)
     scene.post_fresh(2)
     scene.bury()
@@ -336,6 +338,17 @@ def a_batch_of_which_its_consumer_reports() -> Scene:
     scene.report(Result.FAILED, "returned", "fresh-0", receive=3)
     scene.send_report("garbage")
     scene.set_circuit(pending=(scene.batch(5),))
+    scene.verdicts = {SOURCE: Verdict.SUCCESS}
+    return scene
+
+
+def a_full_window_that_its_consumer_is_done_with() -> Scene:
+    """More letters wait, and without the reports they would wait until the batch is due."""
+    scene = a_scene(consumer=REPORTING)
+    scene.post_fresh(12)
+    scene.bury()
+    scene.do_and_report("done-0", "done-1", "done-2", "done-3", "done-4")
+    scene.set_circuit(window=5, heard_at=scene.now, pending=(scene.batch(5, is_due=False),))
     scene.verdicts = {SOURCE: Verdict.SUCCESS}
     return scene
 
@@ -401,6 +414,7 @@ SCENES: tuple[Callable[[], Scene], ...] = (
     more_than_a_round,
     a_bit_of_everything,
     a_batch_of_which_its_consumer_reports,
+    a_full_window_that_its_consumer_is_done_with,
     letters_of_a_held_cause,
     a_letter_that_its_consumer_claims_to_have_parked,
 )

@@ -20,19 +20,19 @@ from fakes.faults import Crash, Response, Script, Wire, nothing
 from fakes.functions import FakeLambda
 from fakes.sqs import FakeSqs
 from fakes.targets import FakeFirehose, FakeSns, FakeStates
-from redrive.aws.deliveries import Bounced, deliver_one_by_one
-from redrive.aws.items import entry_from_item
-from redrive.aws.targets import Reach
-from redrive.core.ledger import Entry, Status
-from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.report import Report
-from redrive.core.web_post import post_of
-from redrive.deployment import Deployment
-from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Settings
-from redrive.targets import Origin, Target
-from redrive.wiring import make_tools
 from simulator.smart_policy import PASS_TIME
+from smart_redriver.engine.aws.items import entry_from_item
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.redelivery import post_of
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.targets.target_calls import Bounced, deliver_one_by_one
+from smart_redriver.engine.targets.targets import Reach
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.engine.wiring import Queues, make_tools
 
 PLACE = "eu-west-1:123456789012"
 QUEUE, FUNCTION, MACHINE, TOPIC, STREAM, WEB = (
@@ -142,16 +142,19 @@ class Stage:
         """One pass, None for the report where it died; then a minute goes by."""
         wire = Wire(script)
         tools = make_tools(
+            Queues(
+                self._deployment,
+                sqs=wire.to(self.sqs),
+                cloudwatch=wire.to(self.cloudwatch),
+                reach=self._reach(wire),
+            ),
             self._deployment,
-            sqs=wire.to(self.sqs),
             dynamodb=wire.to(self.dynamodb),
-            cloudwatch=wire.to(self.cloudwatch),
             journal=lambda *_, **__: None,
             clock=self.clock.now,
             pause=lambda _: None,
             rng=Random(self.passes),
             owner=f"invocation-{self.passes}",
-            reach=self._reach(wire),
         )
         self.passes += 1
         try:

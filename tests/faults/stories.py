@@ -1,11 +1,13 @@
-"""DLQs of other origins than SQS, each a story from its letters to its end: what a strike at any call has to leave whole."""
+"""DLQs of other origins than SQS, each a story from its letters to its end:
+what a strike at any call has to leave whole.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 
-from redrive.targets import Origin, Target
+from smart_redriver.engine.config.targets import Origin, Target
 from tests.faults.stage import FUNCTION, MACHINE, PLACE, QUEUE, STREAM, TOPIC, WEB, Stage
 
 SUBSCRIPTIONS = {

@@ -6,20 +6,31 @@ Exhaustive: every kind of pass, every call that it makes, both sides of the call
 from collections.abc import Callable, Iterator
 
 import pytest
+from botocore.exceptions import ClientError
 
-from fakes.faults import Script, at, die_after, die_before
+from fakes.faults import Script, at, die_after, die_before, on, refuse
+from simulator.world import SOURCE
+from smart_redriver.engine.model.batch import Batch
 from tests.faults.cases import Cases
 from tests.faults.scenes import (
+    BATCH,
     ONE_CALL,
     SCENES,
     Scene,
     a_batch_of_which_its_consumer_reports,
+    a_full_window_that_its_consumer_is_done_with,
     letters_to_park,
     letters_without_room_for_a_trail,
     parked_letters_to_renew,
 )
 
 Build = Callable[[], Scene]
+
+#: CloudWatch answers nobody.
+NO_BOOKS: Script = on(
+    "GetMetricData",
+    refuse(ClientError({"Error": {"Code": "Throttling", "Message": "no"}}, "GetMetricData")),
+)
 
 
 def crashes(build: Build, *before: Script) -> Iterator[tuple[str, Script]]:
@@ -48,6 +59,40 @@ def test_a_pass_that_dies_at_any_call_loses_nothing_and_repeats_what_it_could_no
         cases.add("crash points", where, found)
 
     assert not cases.wrong, str(cases)
+
+
+def test_a_pass_that_dies_at_any_call_keeps_no_letter_waiting_for_what_its_consumer_has_reported(
+    cases: Cases,
+) -> None:
+    """The lease and the reports come back after a pass's time at most; the batch itself is due in 20 minutes.
+
+    The books, which might tell the same in time, can't be read. A pass that dies between announcing its own batch and
+    sending it leaves one that may be out, and is waited for.
+    """
+    build = a_full_window_that_its_consumer_is_done_with
+    for where, crash in crashes(build):
+        scene = build()
+        scene.run_pass(lambda call, crash=crash: crash(call) or NO_BOOKS(call))
+        already = redriven_of(scene)
+
+        scene.world.clock.advance(300)
+        scene.run_pass(NO_BOOKS)
+        batch = scene.circuit.judged_batch(BATCH) or scene.circuit.pending_batch(BATCH)
+
+        may_be_out = any(not one.is_complete for one in scene.circuit.pending)
+        goes_on = already or redriven_of(scene) or may_be_out
+        found = [] if goes_on else ["nothing redriven after five minutes"]
+        if isinstance(batch, Batch) and batch.heard.ended != batch.size:
+            found.append(f"heard of {batch.heard.ended} letters, not of {batch.size}")
+        cases.add("crash points", where, found)
+
+    assert not cases.wrong, str(cases)
+
+
+def redriven_of(scene: Scene) -> int:
+    """Letters that a producer's fresh ones have become copies of."""
+    there = scene.world.sqs.inspect.messages(SOURCE)
+    return sum(one.body.startswith("fresh") for one in there)
 
 
 @pytest.mark.parametrize(

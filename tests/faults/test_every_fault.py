@@ -16,8 +16,8 @@ from fakes.faults import (
     on,
     refuse,
 )
-from redrive.core.report import Outcome
-from redrive.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.report import Outcome
 from tests.faults.cases import Cases
 from tests.faults.errors import UNANSWERED, UNREACHED, answers, code_of, refusal
 from tests.faults.scenes import (

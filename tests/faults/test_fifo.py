@@ -1,7 +1,7 @@
 """A pass over FIFO queues dies, or is refused, at any of its calls: order, and every letter, are kept.
 
-The whole story is played for each, from the backlog to its end: what went wrong may show only when a letter's copy comes
-back hours later.
+The whole story is played for each, from the backlog to its end:
+what went wrong may show only when a letter's copy comes back hours later.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fakes.faults import (
     lose_answer,
     nothing,
 )
-from redrive.settings import Settings
 from simulator.conditions import Conditions
 from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, TABLE, World, hours, minutes
+from smart_redriver.engine.config.settings import Settings
 from tests.faults.cases import Cases
 
 LOST = EndpointConnectionError(endpoint_url="https://aws.invalid")
@@ -113,7 +113,9 @@ WRITES = frozenset(
 
 
 def strikes() -> Iterator[tuple[str, dict[int, Script]]]:
-    """Each mishap at each call of each telling pass. To die before a call leaves the world as to die after the one before."""
+    """Each mishap at each call of each telling pass. To die before a call leaves the world as to die after the one
+    before.
+    """
     _, reference = story({})
     for number in telling_passes():
         for call in reference.calls[number]:

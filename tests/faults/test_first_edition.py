@@ -1,8 +1,9 @@
 """The first edition's table and letters, in the middle of its work: this one goes on with them.
 
-`first_edition.json` is what it left after some minutes of its simulator (841e543: thirty letters, six of them poison, a consumer
-that flaps): letters out, in the DLQ and parked, their entries, the circuit and its batches. Message ids are new in each
-world, so that those of the letters at hand are put in the place of the old ones; original ids stay.
+`first_edition.json` is what it left after some minutes of its simulator (841e543: thirty letters, six of them poison,
+a consumer that flaps): letters out, in the DLQ and parked, their entries, the circuit and its batches.
+Message ids are new in each world, so that those of the letters at hand are put in the place of the old ones;
+original ids stay.
 """
 
 import json
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from redrive.core.ledger import Status
-from redrive.core.letter import TRAIL_ATTRIBUTE
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.triage.ledger import Status
 from tests.faults.scene import Scene, a_scene
 
 LEFT = json.loads((Path(__file__).parent / "first_edition.json").read_text())

@@ -1,4 +1,6 @@
-"""Letters that somebody forged or that were cut short, through a whole pass: parked with the reason, and nobody called."""
+"""Letters that somebody forged or that were cut short, through a whole pass: parked with the reason,
+and nobody called.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import Call, Mishap, refuse
-from redrive.targets import Origin, Target
+from smart_redriver.engine.config.targets import Origin, Target
 from tests.faults.stage import DLQ, FUNCTION, LOT, MACHINE, PLACE, QUEUE, TOPIC, WEB, Stage
 from tests.faults.stories import RULE, SCHEDULE, SUBSCRIPTIONS, envelope, record
 
@@ -201,7 +203,9 @@ def test_a_hostile_letter_is_parked_for_its_reason_and_nobody_is_called(
     ],
 )
 def test_what_a_letter_says_leads_nobody_elsewhere(links: dict[str, str]) -> None:
-    """Where one endpoint is listed, a letter is of it, whatever addresses it holds: they are posted and not followed."""
+    """Where one endpoint is listed, a letter is of it, whatever addresses it holds:
+    they are posted and not followed.
+    """
     stage = Stage(origin=Origin.SNS, targets=(Target.parse(WEB),))
     stage.put(NAME, with_fields(envelope(NAME, STRANGER), **{"Message": NAME} | links))
 

@@ -8,8 +8,8 @@ from threading import Thread
 import pytest
 
 from fakes.faults import Script, at, die_after, die_before, refuse
-from redrive.core.circuit import State
 from simulator.world import DLQ, SOURCE
+from smart_redriver.engine.model.circuit import State
 from tests.faults.errors import answers
 from tests.faults.likeness import likeness
 from tests.faults.scenes import Scene, a_bit_of_everything

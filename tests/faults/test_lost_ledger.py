@@ -1,4 +1,6 @@
-"""The state table is lost, or restored to what it was: letters still end well, and what is forgotten is said in docs/deploy.md."""
+"""The state table is lost, or restored to what it was: letters still end well,
+and what is forgotten is said in docs/deploy.md.
+"""
 
 from collections.abc import Callable
 from typing import Any

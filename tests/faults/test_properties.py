@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,17 +26,24 @@ from fakes.faults import (
     nth,
     refuse,
 )
-from redrive.core import by_hand
-from redrive.core.batch import Verdict
-from redrive.core.circuit import Circuit, State
-from redrive.core.permit import allow
-from redrive.core.report import Outcome, Report
-from redrive.settings import Settings
 from simulator.consumers import Consumer
-from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours, minutes
+from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World, hours, minutes
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import Outgoing
+from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.permit import allow
+from smart_redriver.engine.passes.read import read_letters
+from smart_redriver.engine.passes.send_back import Leaving, forward
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
 from tests.faults.errors import UNANSWERED, refusal
 from tests.faults.scenes import TEN, WatchedRedriver
 
+LIMIT = 1_048_576
 SETTINGS = Settings(
     initial_window=3, max_window=8, canary_size=2, base_delay_seconds=30, max_delay_seconds=1200
 )
@@ -62,6 +70,41 @@ CALLS = st.tuples(
 SHARES = st.tuples(st.booleans(), st.booleans())
 
 
+Verb = Callable[[Case], Leaving]
+
+
+def replayed(case: Case) -> Leaving:
+    """As `SendBack` does it."""
+    trail = case.replay_trail(SOURCE)
+
+    def record(new_id: str) -> Entry:
+        return case.known(SOURCE).replayed(
+            replaced_id=case.message_id,
+            new_id=new_id,
+            redrive_count=trail.redrive_count,
+            now=case.letter.sent_at,
+            note="replayed by hand",
+        )
+
+    return Leaving(Outgoing(letter=case.letter, trail=trail, size_limit=LIMIT), record)
+
+
+def parked(case: Case) -> Leaving:
+    """As `redrive park` does it."""
+
+    def record(new_id: str) -> Entry:
+        return case.known(SOURCE).parked(
+            replaced_id=case.message_id,
+            new_id=new_id,
+            reason="BY_HAND",
+            strikes=0,
+            now=case.letter.sent_at,
+        )
+
+    trail = case.next_trail(SOURCE, None)
+    return Leaving(Outgoing(letter=case.letter, trail=trail, size_limit=LIMIT), record)
+
+
 class Idle:
     """Lets time pass without a re-driver."""
 
@@ -82,6 +125,7 @@ class Story(RuleBasedStateMachine):
         )
         self.redriver = WatchedRedriver(self.world, SETTINGS)
         self.repeats_allowed = 0
+        self.has_lost_table = False
         self.bodies = 0
 
     # What happens around the re-driver.
@@ -120,6 +164,31 @@ class Story(RuleBasedStateMachine):
     @rule(state=st.sampled_from(State))
     def a_person_forces_the_circuit(self, state: State) -> None:
         self.force(state)
+
+    @rule(count=st.integers(min_value=1, max_value=4))
+    def a_person_replays(self, count: int) -> None:
+        self.by_hand(count, replayed)
+
+    @rule(count=st.integers(min_value=1, max_value=4))
+    def a_person_parks(self, count: int) -> None:
+        self.by_hand(count, parked)
+
+    @rule()
+    def the_table_is_lost(self) -> None:
+        """Only the ledger knows of copies that were sent and are still there, so that these may go once more."""
+        replaced = {one for e in self.redriver.witness.ledger().values() for one in e.replaced_ids}
+        left = [
+            message
+            for queue in (SOURCE, DLQ, PARKING_LOT)
+            for message in self.world.sqs.inspect.messages(queue)
+            if message.message_id in replaced
+        ]
+        if left or self.redriver.circuit is None:
+            return
+        dynamodb = self.world.dynamodb
+        for item in dynamodb.scan(TableName=TABLE, ConsistentRead=True)["Items"]:
+            dynamodb.delete_item(TableName=TABLE, Key={"PK": item["PK"]})
+        self.has_lost_table = True
 
     # Passes.
 
@@ -210,7 +279,7 @@ class Story(RuleBasedStateMachine):
     @invariant()
     def the_ledger_counts_every_redrive_that_a_trail_counts(self) -> None:
         """Once a record was lost only the trail has the true count, and decisions heed the higher of both."""
-        if not self.repeats_allowed:
+        if not (self.repeats_allowed or self.has_lost_table):
             assert self.redriver.witness.behind_the_trail() == []
 
     def teardown(self) -> None:
@@ -243,6 +312,18 @@ class Story(RuleBasedStateMachine):
         wire = Wire(nth(*chosen, strike))
         self.redriver.pass_over(wire)
         self.repeats_allowed += sum(unrecorded_sends(wire, call.number) for call in struck)
+
+    def by_hand(self, count: int, verb: Verb) -> None:
+        """What a command does with letters of the DLQ: its lease, then the same send, record, delete as a pass."""
+        tools, now = self.redriver.tools(), self.world.clock.now()
+        lease = Lease(owner="a person", expires_at=now + minutes(1))
+        if not tools.memory.acquire_lease(lease, now):
+            return
+        read = read_letters(tools.dead_letters, tools.memory, count, hidden_for=minutes(1))
+        leaving = [verb(case) for case in read.cases if not case.is_replaced]
+        send = tools.sources[0].deliver if verb is replayed else tools.parking_lot.park
+        forward(leaving, send, out_of=tools.dead_letters, ledger=tools.memory, now=now)
+        tools.memory.release_lease(lease)
 
     def force(self, state: State) -> None:
         circuit = self.redriver.circuit

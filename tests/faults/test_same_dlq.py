@@ -1,4 +1,6 @@
-"""A target queue whose own failed messages go to the very DLQ that its letters are in: they come back, as a source queue's."""
+"""A target queue whose own failed messages go to the very DLQ that its letters are in: they come back,
+as a source queue's.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from redrive.core.circuit import State
-from redrive.targets import Origin, Target
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.model.circuit import State
 from tests.faults.stage import DLQ, LOT, QUEUE, Stage
 from tests.faults.stories import RULE, SCHEDULE, SUBSCRIPTIONS, envelope
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from redrive.core.report import Report
+from smart_redriver.engine.report import Report
 from tests.faults.scenes import SCENES, Scene
 
 
@@ -53,6 +53,7 @@ SHOWN = {
     "a_batch_of_which_its_consumer_reports": Shows(
         redriven=2, held={"CONTROL": 1}, verdicts=("SUCCESS",)
     ),
+    "a_full_window_that_its_consumer_is_done_with": Shows(redriven=12, verdicts=("SUCCESS",)),
     "letters_of_a_held_cause": Shows(
         redriven=1, held={"CAUSE": 4, "CONTROL": 1}, verdicts=("SUCCESS",)
     ),

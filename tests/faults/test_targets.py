@@ -28,12 +28,12 @@ from fakes.faults import (
     nothing,
     refuse,
 )
-from redrive.aws.deliveries import Bounced
-from redrive.core.report import Outcome, Report
-from redrive.errors import CallFailed
-from redrive.passes.redrive_pass import STOPPING_TIME
-from redrive.targets import Origin, Target
 from simulator.smart_policy import PASS_TIME
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.targets.target_calls import Bounced
 from tests.faults.cases import Cases
 from tests.faults.errors import UNANSWERED, UNREACHED
 from tests.faults.stage import DLQ, LOT, SOON, WEB, Stage
@@ -89,7 +89,9 @@ class Story:
     def complaints(
         self, *, repeats_allowed: int = 0, parked_too: str = "", ledger_missed_a_write: bool = False
     ) -> list[str]:
-        """What went wrong. `parked_too`: one letter may be parked for this reason, since it was refused for its content."""
+        """What went wrong. `parked_too`: one letter may be parked for this reason,
+        since it was refused for its content.
+        """
         stage, taken, parked = self.stage, self.stage.taken(), self.stage.parked_for()
         unknown = ("None",) if ledger_missed_a_write and not stage.of.keys() & parked.keys() else ()
         wrongly = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fakes.faults import Crash, Wire
-from redrive.core.report import Report
-from redrive.settings import Settings
 from simulator.smart_policy import SmartPolicy
 from simulator.world import World
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.report import Report
 from tests.faults.witness import Witness
 
 

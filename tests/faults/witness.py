@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from fakes.sqs import Event, Message
-from redrive.aws.items import entry_from_item
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
 from simulator.world import DLQ, PARKING_LOT, TABLE, World
+from smart_redriver.engine.aws.items import entry_from_item
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail, without_lineage
+from smart_redriver.engine.triage.ledger import Entry, Status
 
 
 class Witness:

@@ -1,6 +1,9 @@
 """Lists of existing queues, as a person would write them."""
 
+from dataclasses import fields
 from typing import Any
+
+from smart_redriver.cdk import Resources
 
 ACCOUNT = "111122223333"
 REGION = "eu-west-1"
@@ -72,3 +75,9 @@ def by_iam(name: str, **more: Any) -> dict[str, Any]:
     """The same, with IAM authentication."""
     database = {"host": f"{name}.example.com", "dbname": "app", "user": "redriver"}
     return jobs_entry(name, database=database, region=REGION, account=ACCOUNT, **more)
+
+
+def in_role(role: str, given: object) -> dict[str, object]:
+    """An argument by its name, or by that of a field of ``resources``."""
+    is_resource = role in {one.name for one in fields(Resources)}
+    return {"resources": Resources(**{role: given})} if is_resource else {role: given}

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from redrive.errors import SettingsError
-from redrive.settings import Mode
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES
 from smart_redriver.cdk.queue_entry import MAX_SOURCES
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import SettingsError
 from stacks.settings import parse_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
 from tests.infrastructure.app_process import UNBUNDLED, run_app

@@ -6,12 +6,12 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match, Template
 
-from redrive.deployment import Deployment
-from redrive.settings import Settings
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
 from smart_redriver.cdk.queue_entry import MAX_SOURCES
-from smart_redriver.oncall.stack.deployment import read_places
-from smart_redriver.oncall.stack.outputs import read_outputs
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, Settings
+from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_places
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
@@ -76,7 +76,7 @@ def test_no_queue_is_made_but_the_parking_lots_and_the_outcome_queues(template):
     assert len(made) == 6
     assert sum("RedriverParkingLot" in logical_id for logical_id in made) == 3
     assert sum("RedriverOutcomes" in logical_id for logical_id in made) == 3
-    assert {queue["DeletionPolicy"] for queue in made.values()} == {"Retain"}
+    assert {queue["DeletionPolicy"] for queue in made.values()} == {"RetainExceptOnCreate"}
     template.resource_count_is("AWS::DynamoDB::GlobalTable", 1)
     template.resource_count_is("AWS::SNS::Topic", 2)
 
@@ -166,11 +166,15 @@ def test_a_function_knows_its_queues_and_its_own_settings(template):
 
 
 def _joined(value: object) -> str:
-    """A value with its references in place of what they refer to."""
-    if isinstance(value, dict) and "Fn::Join" in value:
-        separator, parts = value["Fn::Join"]
-        return separator.join(_joined(part) for part in parts)
-    return str(value["Ref"]) if isinstance(value, dict) and "Ref" in value else str(value)
+    """A value with its references in place of what they refer to, where no condition holds."""
+    match value:
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(_joined(part) for part in parts)
+        case {"Fn::If": [_, _, otherwise]}:
+            return _joined(otherwise)
+        case {"Ref": name}:
+            return str(name)
+    return str(value)
 
 
 def test_a_queue_has_one_output_and_what_is_shared_one_each(template):
@@ -183,6 +187,10 @@ def test_a_queue_has_one_output_and_what_is_shared_one_each(template):
         "RedriveFunctionName",
         "RedriveLogGroupName",
         "RedriveMode",
+        "RedriveAlarms",
+        "StateTableName",
+        "WarningTopicArn",
+        "PagingTopicArn",
     )
 
     assert set(template.to_json()["Outputs"]) == {
@@ -291,7 +299,10 @@ MAX_ENVIRONMENT_BYTES = 4096
 
 @pytest.mark.parametrize(
     ("most", "options"),
-    [(MAX_QUEUES, {}), (MAX_QUEUES_WITH_WIDGET, STRICT | {"dashboard_widget": "true"})],
+    [
+        (MAX_QUEUES, {"alarms": "all"}),
+        (MAX_QUEUES_WITH_WIDGET, STRICT | {"alarms": "all", "dashboard_widget": "true"}),
+    ],
     ids=["as they are", "with widgets in a strict account"],
 )
 def test_as_many_queues_as_are_accepted_fit_cloudformation_and_lambda(tmp_path, most, options):
@@ -363,3 +374,30 @@ def test_queues_table_and_logs_keep_their_logical_ids(template):
         "AdoptedMailsRedriverOutcomes8A118EA9",
         "AdoptedMailsRedriverLogsA49CB4DB",
     }
+
+
+def test_the_schedules_of_a_stack_share_a_role_that_may_invoke_its_functions_and_nothing_else(
+    template,
+):
+    roles = {
+        json.dumps(one["Properties"]["Target"]["RoleArn"])
+        for one in template.find_resources("AWS::Scheduler::Schedule").values()
+    }
+    functions = template.find_resources("AWS::Lambda::Function")
+    [policy] = [
+        one["Properties"]["PolicyDocument"]["Statement"]
+        for name, one in template.find_resources("AWS::IAM::Policy").items()
+        if name.startswith("SmartRedriverSchedules")
+    ]
+
+    assert len(roles) == 1
+    [statement] = policy
+    allowed = {json.dumps(one) for one in statement["Resource"]}
+    assert statement["Action"] == "lambda:InvokeFunction"
+    assert allowed == {json.dumps({"Fn::GetAtt": [name, "Arn"]}) for name in functions}
+
+
+def test_no_function_has_what_only_a_queue_that_the_stack_makes_is_told(template):
+    for one in template.find_resources("AWS::Lambda::Function").values():
+        variables = one["Properties"]["Environment"]["Variables"]
+        assert not variables.keys() & {name.upper() for name in FOR_MADE_QUEUES}

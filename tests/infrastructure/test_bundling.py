@@ -5,6 +5,8 @@ Needs what a deployment needs: uv, and its cache or a package index.
 
 import json
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from aws_cdk import aws_lambda as lambda_
 
 from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
+from smart_redriver.cdk.redriver import ENGINE, ENGINE_PLACE, ENTRY
+from smart_redriver.postgres.cdk.redriver import LOCK_FILE as POSTGRES_LOCK_FILE
 from stacks.sample_consumer import KIT
 from tests.infrastructure.app_process import ROOT, run_app
 from tests.infrastructure.cold_start import start
@@ -32,20 +36,56 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def bundled(tmp_path_factory) -> dict[str, bytes]:
     output = tmp_path_factory.mktemp("bundle")
-    bundle({"redrive": LAMBDAS / "redrive"}, output)
+    bundle({ENGINE_PLACE: ENGINE, **ENTRY}, output)
     return contents(output)
 
 
-def test_the_bundle_has_the_package_and_powertools_but_not_boto3(bundled):
+def test_the_bundle_has_the_package_powertools_and_the_boto3_of_the_lock(bundled):
     top = {name.split("/")[0] for name in bundled}
 
-    assert {"redrive", "aws_lambda_powertools", "jmespath"} <= top
-    assert not {"boto3", "botocore", "consumer"} & top
-    assert "redrive/settings.py" in bundled
+    assert {"redrive", "aws_lambda_powertools", "jmespath", "boto3", "botocore"} <= top
+    assert "consumer" not in top
+    locked = re.search(r"^botocore==(\S+)", bundling.LOCK_FILE.read_text(), re.MULTILINE)
+    assert f'__version__ = "{locked[1]}"'.encode() in bundled["botocore/__init__.py"].replace(b"'", b'"')  # fmt: skip
+    assert not [name for name in bundled if name.startswith("smart_redriver/postgres/")]
+    assert "smart_redriver/engine/config/settings.py" in bundled
+
+
+def test_the_bundle_describes_the_services_that_are_called_and_serves_no_page(bundled):
+    services = {name.split("/")[2] for name in bundled if re.match("botocore/data/[^/]+/", name)}
+
+    assert services == set(bundling._SERVICES)
+    assert not [name for name in bundled if "swagger_ui/" in name]
+    assert "botocore/data/endpoints.json" in bundled
+    assert sum(map(len, bundled.values())) < 20_000_000
+
+
+def test_every_service_that_a_function_opens_a_client_of_is_described(bundled, tmp_path):
+    """By the bundle's own botocore, in a Python that has no other."""
+    for name, content in bundled.items():
+        if not name.startswith(("smart_redriver", "redrive")):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(content)
+    opened = {
+        found[1]
+        for folder in ("smart_redriver/engine", "smart_redriver/postgres", "smart_redriver/widget", "lambdas")
+        for path in (ROOT / folder).rglob("*.py")
+        for found in re.finditer(r'client\(\s*"([a-z0-9]+)"', path.read_text())
+    }  # fmt: skip
+    assert {"sqs", "dynamodb", "cloudwatch"} <= opened
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import boto3\n" + "".join(
+        f"boto3.client({one!r}, 'eu-west-1')\n" for one in (*sorted(opened), *bundling._SERVICES)
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_bundle_holds_every_module_of_the_function(bundled):
-    sources = {str(path.relative_to(LAMBDAS)) for path in (LAMBDAS / "redrive").rglob("*.py")}
+    sources = {str(path.relative_to(ROOT)) for path in ENGINE.rglob("*.py")}
 
     assert sources <= set(bundled)
     assert "redrive/handler.py" in bundled
@@ -58,7 +98,7 @@ def test_the_bundle_for_postgres_has_psycopg_with_its_libraries_the_authorities_
     authorities.write_text("certificates")
     sources = {"redrive": LAMBDAS / "redrive", "database-ca.pem": authorities}
 
-    bundle(sources, tmp_path / "bundle", bundling.POSTGRES_LOCK_FILE)
+    bundle(sources, tmp_path / "bundle", POSTGRES_LOCK_FILE)
 
     bundled = contents(tmp_path / "bundle")
     # An ELF file names its machine in the 19th byte: 183 is AArch64.
@@ -114,31 +154,25 @@ def test_the_example_consumer_starts_from_its_bundle_with_the_kit_in_it(tmp_path
 
     loaded = {path for path in said.splitlines() if path.startswith(str(bundled))}
     ours = {Path(path).relative_to(bundled).as_posix() for path in loaded}
-    assert {"smart_redriver/consumer/powertools.py", "redrive/core/outcomes.py"} <= ours
+    assert "smart_redriver/consumer/powertools.py" in ours
     assert not [path for path in said.splitlines() if path.startswith(str(ROOT / "smart"))]
 
 
-def test_the_kit_in_a_bundle_is_the_kit_and_what_it_imports_and_no_more(tmp_path):
+def test_the_kit_in_a_bundle_is_the_kit_and_no_more(tmp_path):
     bundle({"consumer": LAMBDAS / "consumer", **KIT}, tmp_path)
 
-    ours = {name for name in contents(tmp_path) if name.startswith(("redrive/", "smart_redriver/"))}
-    kit = {
+    ours = {name for name in contents(tmp_path) if name.startswith("smart_redriver/")}
+    assert ours == {
         f"smart_redriver/consumer/{path.name}"
         for path in (ROOT / "smart_redriver" / "consumer").iterdir()
         if path.is_file()
-    }
-    assert ours == kit | {
-        "smart_redriver/__init__.py",
-        "redrive/__init__.py",
-        "redrive/core/__init__.py",
-        "redrive/core/letter.py",
-        "redrive/core/outcomes.py",
     }
 
 
 def synth_in_its_own_process(outdir: Path) -> dict[str, str]:
     """Templates and asset manifests by name, as one whole synth with bundling writes them."""
-    done = run_app(outdir, {"with_sample_consumer": "true", "dashboard_widget": "true"})
+    asked = {"with_sample_consumer": "true", "alarms": "all", "dashboard_widget": "true"}
+    done = run_app(outdir, asked)
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_text() for path in outdir.glob("SmartRedriver.*.json")}
 
@@ -207,7 +241,7 @@ def test_a_synth_that_can_not_bundle_ends_with_one_message_and_no_traceback(tmp_
 def test_two_bundles_of_one_folder_have_what_each_depends_on():
     app = cdk.App()
     stack = cdk.Stack(app, "Both")
-    for name, lock_file in (("Sqs", bundling.LOCK_FILE), ("Jobs", bundling.POSTGRES_LOCK_FILE)):
+    for name, lock_file in (("Sqs", bundling.LOCK_FILE), ("Jobs", POSTGRES_LOCK_FILE)):
         code = bundling.package_code(stack, LAMBDAS / "redrive", lock_file=lock_file)
         lambda_.Function(
             stack,

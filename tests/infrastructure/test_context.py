@@ -2,9 +2,9 @@
 
 import pytest
 
-from redrive.errors import SettingsError
-from redrive.settings import Mode, Settings
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.errors import SettingsError
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import CDK_JSON, UNBUNDLED, findings, run_app
 
@@ -131,7 +131,7 @@ def test_every_look_up_that_the_cdk_remembers_is_its_own():
 
 def test_no_setting_is_taken_for_a_slip_of_another():
     names = {*Settings.names(), *MonitoringSettings.names(), "retain"}
-    names |= {"deletion_protection", "oncall_policies"}
+    names |= {"deletion_protection", "termination_protection", "oncall_policies"}
     with pytest.raises(SettingsError) as caught:
         parse_context(dict.fromkeys(names, "no such value"))
 

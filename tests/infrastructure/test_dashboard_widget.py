@@ -1,14 +1,16 @@
-"""The dashboard's widget in the template, and its function from its own bundle: off by default, and able to read alone."""
+"""The dashboard's widget in the template, and its function from its own bundle: off by default,
+and able to read alone.
+"""
 
 import json
 
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.errors import SettingsError
 from smart_redriver.cdk.bundling import bundle
 from smart_redriver.cdk.dashboard_widget import PLACE, SHARED, WIDGET
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
+from smart_redriver.engine.errors import SettingsError
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import entry, key_arn
@@ -37,7 +39,7 @@ print(*{module.__file__ for module in sys.modules.values() if getattr(module, "_
 
 @pytest.fixture(scope="module")
 def with_widget() -> Template:
-    return synthesize(dashboard_widget="true")
+    return synthesize(alarms="all", dashboard_widget="true")
 
 
 def actions(template: Template, role: str = "Widget") -> set[str]:
@@ -52,6 +54,12 @@ def actions(template: Template, role: str = "Widget") -> set[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def template() -> Template:
+    """With all that is watched, and without the widget."""
+    return synthesize(alarms="all")
+
+
 def widgets(template: Template) -> list[dict]:
     [dashboard] = template.find_resources("AWS::CloudWatch::Dashboard").values()
     # What only a deployment knows stands for itself.
@@ -63,7 +71,7 @@ def widgets(template: Template) -> list[dict]:
 
 
 def test_off_by_default_and_the_template_is_as_without_the_setting(template):
-    assert template.to_json() == synthesize(dashboard_widget="false").to_json()
+    assert template.to_json() == synthesize(alarms="all", dashboard_widget="false").to_json()
     assert not [name for name in template.to_json()["Resources"] if "Widget" in name]
     assert [one for one in widgets(template) if one["type"] == "custom"] == []
 
@@ -93,7 +101,7 @@ def test_its_function_may_read_and_nothing_else(with_widget):
 
 
 def test_of_keys_it_may_only_have_its_own_environment_and_the_tables_items_decrypted():
-    template = synthesize(**STRICT, dashboard_widget="true")
+    template = synthesize(**STRICT, alarms="all", dashboard_widget="true")
 
     used = {
         (statement["Action"], json.dumps(statement["Condition"]))
@@ -103,11 +111,13 @@ def test_of_keys_it_may_only_have_its_own_environment_and_the_tables_items_decry
         if "kms" in str(statement["Action"])
     }
     assert {action for action, _ in used} == {"kms:Decrypt"}
-    assert sorted(service for _, via in used for service in ("lambda", "dynamodb") if service in via) == ["dynamodb", "lambda"]  # fmt: skip
+    services = [one for _, via in used for one in ("lambda", "dynamodb") if one in via]
+    assert sorted(services) == ["dynamodb", "lambda"]
 
 
 def test_adopted_queues_have_one_each():
     app = make_app(
+        alarms="all",
         dashboard_widget="true",
         queues=[entry("orders", source_key_arn=key_arn(1)), entry("refunds")],
     )
@@ -118,8 +128,9 @@ def test_adopted_queues_have_one_each():
 
 
 def test_who_looks_may_have_it_run(with_widget):
-    template = synthesize(dashboard_widget="true", oncall_policies="true").to_json()
-    [viewer] = [one for name, one in template["Resources"].items() if name.startswith("OnCallRedriveViewer")]  # fmt: skip
+    template = synthesize(alarms="all", dashboard_widget="true", oncall_policies="true").to_json()
+    resources = template["Resources"]
+    [viewer] = [resources[one] for one in resources if one.startswith("OnCallRedriveViewer")]
 
     invoked = [
         statement["Resource"]["Fn::GetAtt"][0]
@@ -165,7 +176,7 @@ def test_the_bundle_has_no_verb_and_no_console(tmp_path):
 
     rooms = {path.name for path in (tmp_path / "smart_redriver" / "oncall").iterdir()}
 
-    assert rooms == {"__init__.py", "letters", "stack", "terminal"}
+    assert rooms == {"__init__.py", "audit", "deployment", "letters", "status", "terminal"}
     assert (tmp_path / "smart_redriver" / "widget" / "page.py").exists()
 
 

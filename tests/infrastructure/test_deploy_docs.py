@@ -1,7 +1,10 @@
 """What docs/deploy.md says can be typed is what works, and its policy is the one that synth prints."""
 
+import ast
 import json
+import os
 import re
+import subprocess
 import tomllib
 
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES
@@ -56,6 +59,52 @@ def test_the_pipeline_deploys_a_stack_to_each_home(tmp_path):
     stacks = [one.name for one in templates if "nested" not in one.name]
     assert len(stacks) == 2
     assert (tmp_path / "out" / "RedriverPipeline.template.json").exists()
+
+
+#: In place of what needs a network: each makes what the real one does.
+MAKE = """#!/bin/sh
+for one in "$@"; do case $one in
+  .venv/.ready) ln -s {root}/.venv .venv ;;
+  node_modules/.ready) ln -s {root}/node_modules node_modules ;;
+  *) exit 1 ;;
+esac; done
+"""
+
+
+def test_the_pipelines_own_commands_synthesize_it_in_a_fresh_clone(tmp_path):
+    """`npx cdk synth` alone starts the Python of an environment that nobody has made."""
+    [code] = re.findall(
+        r"```python\n(import aws_cdk as cdk\nfrom aws_cdk import pipelines.*?)```", DOCS, re.DOTALL
+    )
+    clone, tools = tmp_path / "clone", tmp_path / "bin"
+    clone.mkdir()
+    tools.mkdir()
+    made_here = {".venv", "node_modules", "cdk.out", "cdk.json"}
+    for one in ROOT.iterdir():
+        if one.name not in made_here:
+            (clone / one.name).symlink_to(one)
+    (clone / "pipeline.py").write_text(code)
+    (clone / "queues.toml").write_text(block("toml"))
+    settings = json.loads((ROOT / "cdk.json").read_text())
+    settings["context"] |= UNBUNDLED | {"queues": "queues.toml"}
+    (clone / "cdk.json").write_text(json.dumps(settings))
+    (tools / "make").write_text(MAKE.format(root=ROOT))
+    (tools / "make").chmod(0o755)
+    [listed] = re.findall(r"commands=(\[.*?\n    \])", code, re.DOTALL)
+    build = ast.literal_eval(listed)
+
+    for command in build:
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=clone,
+            env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    assert (clone / "cdk.out" / "RedriverPipeline.template.json").exists()
 
 
 def test_the_list_of_many_queues_makes_two_stacks_of_which_the_first_tells(tmp_path):

@@ -6,7 +6,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.errors import SettingsError
+from smart_redriver.engine.errors import SettingsError
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import entry, fifo_entry, queue_arn, shared_entry

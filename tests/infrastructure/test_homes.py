@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.errors import SettingsError
-from redrive.settings import Mode
-from stacks.homes import make_stacks, parse_homes, read_homes
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import SettingsError
+from stacks.accounts import make_stacks, parse_homes, read_homes
 from stacks.settings import parse_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn
 from tests.infrastructure.conftest import make_app

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.databases import JobsDatabase
-from redrive.deployment import Deployment
-from redrive.errors import SettingsError
-from redrive.settings import Settings
-from redrive.targets import Origin
 from smart_redriver.cdk.adopted_queues import read_adopted_queues
-from smart_redriver.cdk.jobs_entry import JobsEntry
-from smart_redriver.oncall.stack.deployment import read_places
-from smart_redriver.oncall.stack.outputs import read_outputs
-from stacks.homes import parse_homes
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_places
+from smart_redriver.postgres.cdk.entry import JobsEntry
+from smart_redriver.postgres.engine.place import JobsDatabase
+from stacks.accounts import parse_homes
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import (
@@ -58,6 +58,8 @@ def joined(value) -> str:
         return value
     if "Ref" in value:
         return value["Ref"]
+    if "Fn::If" in value:
+        return joined(value["Fn::If"][2])
     return "".join(map(joined, value["Fn::Join"][1]))
 
 
@@ -97,7 +99,7 @@ def test_the_command_finds_it_beside_a_queue_of_sqs(template):
     jobs, orders = read_places("SmartRedriver", told)
 
     assert (jobs.queue, jobs.origin, orders.queue) == ("jobs", Origin.POSTGRES, "orders")
-    assert jobs.deployment.database.secret == secret_arn("jobs")
+    assert jobs.deployment.location.secret == secret_arn("jobs")
     assert jobs.deployment.table_name == orders.deployment.table_name
     assert jobs.alarms_known_as == ("jobs",)
     assert jobs.mode == "automatic"

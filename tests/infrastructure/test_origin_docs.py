@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from redrive.targets import SERVED, Origin, TargetKind
+from smart_redriver.engine.config.targets import SERVED, Origin, TargetKind
 from stacks.settings import parse_context
 from tests.infrastructure.app_process import ROOT
 
@@ -25,8 +25,8 @@ def test_the_list_of_the_page_is_read_and_has_an_entry_of_each_origin() -> None:
 
     queues = parse_context({"queues": tomllib.loads(block)["queues"]}).queues
 
-    assert {one.filling.origin for one in queues} == {one for one in Origin if SERVED[one]}
-    assert {one.kind for queue in queues for one in queue.filling.targets} == set(TargetKind)
+    assert {one.origin_config.origin for one in queues} == {one for one in Origin if SERVED[one]}
+    assert {one.kind for queue in queues for one in queue.origin_config.targets} == set(TargetKind)
 
 
 @pytest.mark.parametrize("origin", [Origin.SNS, Origin.LAMBDA, Origin.EVENTBRIDGE])

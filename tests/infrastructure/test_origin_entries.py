@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.errors import SettingsError
-from redrive.targets import Origin, Target
-from smart_redriver.cdk.filling import MAX_TARGETS
-from stacks.homes import parse_homes
+from smart_redriver.cdk.origin_config import MAX_TARGETS
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.errors import SettingsError
+from stacks.accounts import parse_homes
 from stacks.settings import parse_context
 from tests.infrastructure.adopted import (
     ACCOUNT,
@@ -53,8 +53,8 @@ def faults_of(*entries: dict[str, Any]) -> list[str]:
 def test_each_target_that_an_origin_serves_is_read(origin, target):
     [queue] = read(origin_entry("orders", origin, target, max_attempts=3, stack="shop"))
 
-    assert queue.filling.origin is Origin(origin)
-    assert queue.filling.targets == (Target.parse(target),)
+    assert queue.origin_config.origin is Origin(origin)
+    assert queue.origin_config.targets == (Target.parse(target),)
     assert (queue.source_arns, queue.settings.max_attempts, queue.stack) == ((), 3, "shop")
     assert (queue.account, queue.region) == (ACCOUNT, REGION)
 
@@ -77,7 +77,7 @@ def test_several_subscriptions_of_a_dlq_are_named_each_with_its_target():
     [queue] = read(origin_entry("orders", "sns", first, second))
     [fault] = faults_of(origin_entry("orders", "sns", FUNCTION, WEB))
 
-    assert [str(one) for one in queue.filling.targets] == [first, second]
+    assert [str(one) for one in queue.origin_config.targets] == [first, second]
     assert fault.endswith("SUBSCRIPTION_ARN=TARGET")
 
 
@@ -94,7 +94,7 @@ def test_keys_of_targets_are_read_as_those_of_sources_are():
 def test_a_private_host_is_let_through_where_it_is_named():
     [queue] = read(origin_entry("hooks", "sns", PRIVATE, private_hosts=["hooks.internal"]))
 
-    assert queue.filling.private_hosts == ("hooks.internal",)
+    assert queue.origin_config.private_hosts == ("hooks.internal",)
 
 
 def test_a_private_host_is_one_however_it_is_written():
@@ -104,12 +104,17 @@ def test_a_private_host_is_one_however_it_is_written():
 
     [queue] = read(made)
 
-    assert queue.filling.private_hosts == ("HOOKS.internal",)
+    assert queue.origin_config.private_hosts == ("HOOKS.internal",)
 
 
 def test_every_fault_is_told_at_once_with_its_place():
     faults = faults_of(
-        {"name": "a", "origin": "kafka", "dead_letter_arn": queue_arn("a-dlq"), "targets": [WEB]},
+        {
+            "name": "a",
+            "origin": "rabbitmq",
+            "dead_letter_arn": queue_arn("a-dlq"),
+            "targets": [WEB],
+        },
         entry("b", targets=[FUNCTION], private_hosts=["hooks.internal"], target_key_arn=key_arn(1)),
         origin_entry("c", "lambda", "orders", source_arn=queue_arn("c"), private_hosts=["x"]),
         origin_entry("d", "eventbridge", dead_letter_arn=queue_arn("d-dlq.fifo"), max_attempts=0),
@@ -133,7 +138,7 @@ def test_every_fault_is_told_at_once_with_its_place():
         "queues[4].targets",
     ]
     assert faults[0].endswith(
-        'accepted is "sqs" or "sns" or "lambda" or "eventbridge" or "scheduler" or "postgres"'
+        'accepted is "sqs" or "sns" or "lambda" or "eventbridge" or "scheduler" or "postgres" or "kafka"'
     )
 
 
@@ -298,7 +303,7 @@ def test_a_target_of_another_account_is_let_through_where_its_owner_can_allow_it
 
     [queue] = read(origin_entry("orders", "eventbridge", *far))
 
-    assert len(queue.filling.targets) == 3
+    assert len(queue.origin_config.targets) == 3
 
 
 def test_sns_reaches_queues_and_functions_of_another_region_with_a_key_from_there():
@@ -308,7 +313,7 @@ def test_sns_reaches_queues_and_functions_of_another_region_with_a_key_from_ther
 
     [queue] = read(origin_entry("orders", "sns", *named, target_key_arn=key))
 
-    assert [one.place for one in queue.filling.targets] == far
+    assert [one.place for one in queue.origin_config.targets] == far
     assert (queue.region, queue.target_key_arns) == (REGION, (key,))
 
 
@@ -354,8 +359,8 @@ def test_an_entry_is_read_or_refused_and_nothing_that_is_not_listed_gets_in(orig
         assert read_or_refused.faults
         assert all(fault.setting.startswith("queues[0]") for fault in read_or_refused.faults)
     else:
-        assert [str(one) for one in read_or_refused.filling.targets] == targets
-        assert list(read_or_refused.filling.private_hosts) == hosts
+        assert [str(one) for one in read_or_refused.origin_config.targets] == targets
+        assert list(read_or_refused.origin_config.private_hosts) == hosts
 
 
 def outcome_of(made: dict[str, Any]):

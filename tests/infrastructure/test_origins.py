@@ -9,11 +9,11 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
-from redrive.deployment import Deployment
-from redrive.errors import SettingsError
-from redrive.targets import Origin, Target
-from smart_redriver.cdk import SmartRedriver
-from smart_redriver.oncall.stack.deployment import read_places
+from smart_redriver.cdk import SmartRedriver, Targets
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.oncall.deployment.places import read_places
 from tests.infrastructure.adopted import (
     ACCOUNT,
     REGION,
@@ -176,16 +176,17 @@ def test_owners_of_target_queues_and_topics_are_told_what_to_add():
     assert (said[far]["Action"], said[far]["Resource"]) == (sorted(SEND), far)
 
 
-def alarms_of(*entries: dict, **context: object) -> dict[str, Any]:
-    """The alarms by name."""
-    stack = adopt(*entries, **context)
+def alarms_of(*entries: dict) -> dict[str, Any]:
+    """Every alarm by its name without its place: queue and kind."""
+    stack = adopt(*entries, alarms="all")
     nested = [one for one in stack.node.find_all() if isinstance(one, cdk.NestedStack)]
     alarms: dict[str, Any] = {}
     for one in nested:
         for kind in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
             for resource in Template.from_stack(one).find_resources(kind).values():
                 known = resource["Properties"]
-                alarms[known["AlarmName"]] = known
+                says, _, _place = known["AlarmName"].rpartition(" ")
+                alarms[says] = known
     return alarms
 
 
@@ -212,7 +213,7 @@ def test_functions_whose_invocations_fail_are_measured_by_lambda():
 
 def test_the_dashboard_shows_no_source_queue_and_the_functions_of_a_lambda_dlq():
     def dashboard(made: dict) -> str:
-        stack = adopt(made)
+        stack = adopt(made, alarms="all")
         [nested] = [one for one in stack.node.find_all() if isinstance(one, cdk.NestedStack)]
         [found] = Template.from_stack(nested).find_resources("AWS::CloudWatch::Dashboard").values()
         return json.dumps(found["Properties"]["DashboardBody"])
@@ -236,7 +237,7 @@ EVERY = [
 
 @pytest.mark.parametrize(
     "context",
-    [{}, STRICT | {"dashboard_widget": "true", "oncall_policies": "true"}],
+    [{}, STRICT | {"alarms": "all", "dashboard_widget": "true", "oncall_policies": "true"}],
     ids=["plain", "strict"],
 )
 def test_a_stack_of_every_origin_passes_the_checks(tmp_path, context):
@@ -288,7 +289,7 @@ def test_whoever_looks_may_ask_and_whoever_changes_may_deliver():
 def test_people_may_not_read_a_target_functions_environment():
     found = policies_of(origin_entry("jobs", "lambda", FUNCTION))
 
-    actions = {one for places in found.values() for one in places[FUNCTION]}
+    actions = {one for places in found.values() for one in places.get(FUNCTION, ())}
     assert actions == {"lambda:InvokeFunction", "lambda:GetFunctionEventInvokeConfig"}
 
 
@@ -331,8 +332,8 @@ def test_an_app_gives_origin_targets_and_their_keys_as_properties(stack):
     own = sqs.Queue(stack, "DeadLetters")
     key = kms.Key(stack, "Key")
     redriver = SmartRedriver(
-        stack, "Redriver", dead_letter_queue=own, origin=Origin.SNS,
-        targets=[queue_arn("orders")], target_keys=[key],
+        stack, "Redriver", dead_letter_queue=own,
+        targets=Targets(origin=Origin.SNS, to=[queue_arn("orders")], keys=[key]),
     )  # fmt: skip
 
     template = Template.from_stack(stack)
@@ -355,25 +356,28 @@ def test_an_app_gives_origin_targets_and_their_keys_as_properties(stack):
 @pytest.mark.parametrize(
     ("given", "roles"),
     [
-        ({}, {"source_queue"}),
-        ({"targets": [FUNCTION], "private_hosts": ["a"]},
-         {"source_queue", "targets", "private_hosts"}),
-        ({"target_keys": [None]}, {"source_queue", "target_keys"}),
-        ({"origin": "kafka", "targets": [FUNCTION]}, {"origin"}),
-        ({"origin": "postgres", "targets": [FUNCTION]}, {"origin"}),
-        ({"origin": "lambda", "targets": FUNCTION}, {"targets"}),
-        ({"origin": "lambda", "targets": [None]}, {"targets"}),
-        ({"origin": "sns", "targets": [WEB], "private_hosts": "a"}, {"private_hosts"}),
-        ({"origin": Origin.SNS}, {"targets"}),
-        ({"origin": Origin.LAMBDA, "targets": [WEB]}, {"targets"}),
-        ({"origin": Origin.SNS, "targets": [queue_arn("events-dlq")]}, {"targets"}),
-        ({"origin": Origin.LAMBDA, "targets": ["${Token[TOKEN.7]}"]}, {"targets"}),
-        ({"origin": Origin.LAMBDA, "targets": [FUNCTION.replace(REGION, "us-east-1")]},
+        ({"origin": "kafka", "to": [FUNCTION]}, {"targets.origin"}),
+        ({"origin": "postgres", "to": [FUNCTION]}, {"targets.origin"}),
+        ({"origin": "sqs", "to": [FUNCTION]}, {"targets.origin"}),
+        ({"origin": "lambda", "to": FUNCTION}, {"targets.to"}),
+        ({"origin": "lambda", "to": [None]}, {"targets.to"}),
+        ({"origin": "lambda", "to": [FUNCTION], "keys": "a"}, {"targets.keys"}),
+        ({"origin": "lambda", "to": [FUNCTION], "keys": ["a"]}, {"targets.keys[0]"}),
+        ({"origin": "sns", "to": [WEB], "private_hosts": "a"}, {"targets.private_hosts"}),
+        ({"origin": Origin.SNS, "to": []}, {"targets"}),
+        ({"origin": Origin.LAMBDA, "to": [WEB]}, {"targets"}),
+        ({"origin": Origin.SNS, "to": [queue_arn("events-dlq")]}, {"targets"}),
+        ({"origin": Origin.LAMBDA, "to": ["${Token[TOKEN.7]}"]}, {"targets.to"}),
+        ({"origin": Origin.LAMBDA, "to": [FUNCTION.replace(REGION, "us-east-1")]},
          {"targets"}),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_at_synth(stack, given, roles):
-    assert faults_of(stack, **given).keys() == roles
+    assert roles <= faults_of(stack, targets=Targets(**given)).keys() <= roles | {"targets"}
+
+
+def test_without_targets_there_is_a_source_queue(stack):
+    assert list(faults_of(stack)) == ["source_queue"]
 
 
 def test_a_source_queue_and_a_fifo_dlq_have_no_place_beside_another_origin(stack):
@@ -381,20 +385,24 @@ def test_a_source_queue_and_a_fifo_dlq_have_no_place_beside_another_origin(stack
         stack,
         dead_letter_queue=imported(stack, "events-dlq.fifo"),
         source_queue=imported(stack, "orders.fifo"),
-        origin=Origin.EVENTBRIDGE,
-        targets=[FUNCTION],
+        targets=Targets(origin=Origin.EVENTBRIDGE, to=[FUNCTION]),
     )
 
     assert faults["source_queue"].startswith("nothing with origin eventbridge")
     assert faults["dead_letter_queue"].startswith("a standard queue")
 
 
-def test_a_queue_in_the_place_of_its_arn_is_refused(stack):
+def test_an_imported_queue_is_its_arn(stack):
     queue = sqs.Queue.from_queue_arn(stack, "Orders", queue_arn("orders"))
 
-    faults = faults_of(stack, origin="sns", targets=[queue])
+    redriver = SmartRedriver(
+        stack,
+        "Redriver",
+        dead_letter_queue=imported(stack),
+        targets=Targets(origin="sns", to=[queue]),
+    )
 
-    assert faults["targets"].startswith("a text that is known at synth")
+    assert [str(one) for one in redriver.origin_config.targets] == [queue_arn("orders")]
 
 
 @pytest.mark.parametrize(
@@ -407,7 +415,7 @@ def test_a_queue_in_the_place_of_its_arn_is_refused(stack):
 def test_keys_that_do_not_fit_their_targets_are_refused(stack, keys, accepted):
     given = [kms.Key.from_key_arn(stack, f"Key{number}", arn) for number, arn in enumerate(keys)]
 
-    faults = faults_of(stack, origin="sns", targets=[queue_arn("orders")], target_keys=given)
+    faults = faults_of(stack, targets=Targets(origin="sns", to=[queue_arn("orders")], keys=given))
 
     assert accepted in faults["target_keys"]
 
@@ -415,7 +423,7 @@ def test_keys_that_do_not_fit_their_targets_are_refused(stack, keys, accepted):
 def test_a_key_that_no_target_uses_is_refused(stack):
     key = kms.Key.from_key_arn(stack, "Key", key_arn(1))
 
-    faults = faults_of(stack, origin="lambda", targets=[FUNCTION], target_keys=[key])
+    faults = faults_of(stack, targets=Targets(origin="lambda", to=[FUNCTION], keys=[key]))
 
     assert faults["target_keys"] == "nothing without a queue or a topic among the targets"
 
@@ -423,9 +431,11 @@ def test_a_key_that_no_target_uses_is_refused(stack):
 def test_an_origin_may_be_a_text(stack):
     dlq = sqs.Queue.from_queue_arn(stack, "Dlq", DLQ)
 
-    made = SmartRedriver(stack, "Made", dead_letter_queue=dlq, origin="lambda", targets=[FUNCTION])
+    made = SmartRedriver(
+        stack, "Made", dead_letter_queue=dlq, targets=Targets(origin="lambda", to=[FUNCTION])
+    )
 
-    assert made.filling.origin is Origin.LAMBDA
+    assert made.origin_config.origin is Origin.LAMBDA
 
 
 def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
@@ -434,12 +444,21 @@ def test_a_dlq_and_a_target_are_of_one_construct_in_an_app(stack):
         sqs.Queue.from_queue_arn(stack, f"Dlq{number}", arn)
         for number, arn in enumerate((DLQ, DLQ, other))
     ]
-    SmartRedriver(stack, "One", dead_letter_queue=queues[0], origin="lambda", targets=[FUNCTION])
+    SmartRedriver(
+        stack, "One", dead_letter_queue=queues[0], targets=Targets(origin="lambda", to=[FUNCTION])
+    )
 
     with pytest.raises(SettingsError) as same_dlq:
-        SmartRedriver(stack, "Two", dead_letter_queue=queues[1], origin="sns", targets=[WEB])
+        SmartRedriver(
+            stack, "Two", dead_letter_queue=queues[1], targets=Targets(origin="sns", to=[WEB])
+        )
     with pytest.raises(SettingsError) as same_target:
-        SmartRedriver(stack, "Three", dead_letter_queue=queues[2], origin="sns", targets=[FUNCTION])
+        SmartRedriver(
+            stack,
+            "Three",
+            dead_letter_queue=queues[2],
+            targets=Targets(origin="sns", to=[FUNCTION]),
+        )
 
     [dlq], [target] = same_dlq.value.faults, same_target.value.faults
     assert (dlq.setting, "/One does not have" in dlq.accepted) == ("dead_letter_queue", True)

@@ -12,11 +12,12 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 from constructs import Construct
 
-from redrive.errors import SettingsError
-from smart_redriver.cdk import Settings, SmartRedriver
-from tests.infrastructure.adopted import queue_arn
+from smart_redriver.cdk import Naming, Safeguards, Settings, SmartRedriver
+from smart_redriver.engine.errors import SettingsError
+from tests.infrastructure.adopted import in_role, key_arn, queue_arn
 from tests.infrastructure.app_process import ROOT, UNBUNDLED
 
+FUNCTION = "arn:aws:lambda:eu-west-1:111122223333:function:billing"
 EXAMPLE = ROOT / "examples" / "own_app.py"
 
 
@@ -37,7 +38,8 @@ def test_the_example_synthesizes_from_anywhere_with_nothing_but_the_path_to_this
     assert kinds.count("AWS::Scheduler::Schedule") == 1
     assert kinds.count("AWS::SQS::Queue") == 2  # parking lot and outcome queue
     assert kinds.count("AWS::DynamoDB::GlobalTable") == 1
-    assert kinds.count("AWS::CloudWatch::Dashboard") == 1
+    assert kinds.count("AWS::CloudWatch::CompositeAlarm") == 2
+    assert kinds.count("AWS::CloudWatch::Dashboard") == 0  # that is with Alarms.ALL
     [function] = [r for r in template["Resources"].values() if r["Type"] == "AWS::Lambda::Function"]
     variables = function["Properties"]["Environment"]["Variables"]
     assert (variables["MODE"], variables["MAX_ATTEMPTS"]) == ("dry_run", "3")
@@ -58,7 +60,8 @@ def stack() -> cdk.Stack:
 
 def redriver(stack: cdk.Stack, name: str, key: kms.IKey | None = None) -> SmartRedriver:
     dead_letters = sqs.Queue(stack, f"{name}DeadLetters", encryption_master_key=key)
-    source = sqs.Queue(stack, name, encryption_master_key=key)
+    fails_to = sqs.DeadLetterQueue(queue=dead_letters, max_receive_count=5)
+    source = sqs.Queue(stack, name, encryption_master_key=key, dead_letter_queue=fails_to)
     return SmartRedriver(
         stack, f"{name}Redriver", source_queue=source, dead_letter_queue=dead_letters
     )
@@ -131,7 +134,7 @@ def test_settings_that_the_function_would_refuse_are_refused_at_synth(stack):
     ],
 )
 def test_a_queue_has_one_role(stack, role, name, other):
-    assert faults_of(stack, **{role: imported(stack, name)}) == {
+    assert faults_of(stack, **in_role(role, imported(stack, name))) == {
         role: f"another queue than {other}"
     }
 
@@ -141,7 +144,7 @@ def test_a_queue_of_the_apps_own_has_one_role_too(stack):
 
     faults = faults_of(stack, source_queue=queue, dead_letter_queue=queue)
 
-    assert faults == {"dead_letter_queue": "another queue than source_queue"}
+    assert faults["dead_letter_queue"] == "another queue than source_queue"
 
 
 def test_a_further_source_is_another_one(stack):
@@ -155,17 +158,25 @@ def test_a_further_source_is_another_one(stack):
     [
         ("source_queue", "arn:aws:sqs:eu-west-1:111122223333:orders", "a queue: `sqs.Queue"),
         ("dead_letter_queue", None, "a queue: `sqs.Queue"),
-        ("table", "redriver-state", "a table: `dynamodb.TableV2"),
+        ("table", "redriver-state", "a table: a `dynamodb.TableV2`"),
         ("parking_lot_key", "arn:aws:kms:eu-west-1:111122223333:key/1", "a key: `kms.Key"),
         ("further_sources", "arn:aws:sqs:eu-west-1:111122223333:mails", "a list"),
-        ("target_keys", 3, "a list"),
+        ("targets", FUNCTION, "a Targets"),
+        ("resources", "table", "a Resources"),
+        ("naming", "orders", "a Naming"),
     ],
 )
 def test_an_argument_of_another_type_is_refused_by_name(stack, argument, given, expected):
-    faults = faults_of(stack, **{argument: given})
+    faults = faults_of(stack, **in_role(argument, given))
 
     assert list(faults) == [argument]
     assert faults[argument].startswith(expected)
+
+
+def test_a_key_in_a_stack_that_may_be_deployed_anywhere_is_refused_with_a_sentence(stack):
+    faults = faults_of(stack, safeguards=Safeguards(encryption_key_arn=key_arn(1)))
+
+    assert faults["encryption_key_arn"].endswith("give the stack an `env`")
 
 
 def test_a_queue_is_no_list_of_sources(stack):
@@ -181,10 +192,10 @@ def test_two_redrivers_have_no_scope_of_monitoring_in_common(stack):
         "Mails",
         source_queue=imported(stack, "mails"),
         dead_letter_queue=imported(stack, "mails-dlq"),
-        monitoring_scope=alarms,
+        naming=Naming(monitoring_scope=alarms),
     )
 
-    assert list(faults_of(stack, monitoring_scope=alarms)) == ["monitoring_scope"]
+    assert list(faults_of(stack, naming=Naming(monitoring_scope=alarms))) == ["monitoring_scope"]
 
 
 LIKE_A_FIFO_SOURCE = "a FIFO queue, as source_queue is (order is kept from end to end)"
@@ -197,7 +208,8 @@ def test_a_standard_queue_beside_fifo_ones_is_refused(stack, role, name):
         "dead_letter_queue": imported(stack, "dlq.fifo"),
     }
 
-    assert faults_of(stack, **{**fifo, role: imported(stack, name)}) == {role: LIKE_A_FIFO_SOURCE}
+    given = {**fifo, **in_role(role, imported(stack, name))}
+    assert faults_of(stack, **given) == {role: LIKE_A_FIFO_SOURCE}
 
 
 def test_a_fifo_queue_beside_standard_ones_is_refused(stack):

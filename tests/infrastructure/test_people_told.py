@@ -9,8 +9,8 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
-from redrive.errors import SettingsError
-from smart_redriver.cdk import Alarms, MonitoringSettings, SmartRedriver, Topics
+from smart_redriver.cdk import Alarms, MonitoringSettings, Resources, SmartRedriver, Topics
+from smart_redriver.engine.errors import SettingsError
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context
 from tests.infrastructure.adopted import queue_arn
@@ -84,8 +84,10 @@ def test_people_who_come_after_the_topics_were_made_are_refused(stack):
 def test_people_whom_the_topics_given_do_not_tell_are_refused(stack):
     topics = Topics(stack, "Topics", monitoring=ANN)
 
-    assert list(refused(stack, topics=topics, monitoring=BOB)) == ["monitoring"]
-    redriver(stack, "mails", topics=topics, monitoring=ANN)
+    assert list(refused(stack, resources=Resources(topics=topics), monitoring=BOB)) == [
+        "monitoring"
+    ]
+    redriver(stack, "mails", resources=Resources(topics=topics), monitoring=ANN)
 
 
 def test_an_address_in_a_text_is_not_taken_for_a_list_of_letters(stack):
@@ -117,7 +119,7 @@ def test_few_alarms_are_few_however_they_are_asked_for(stack, alarms):
 
 def test_a_stack_may_have_topics_of_several_teams(stack):
     redriver(stack, monitoring=ANN)
-    redriver(stack, "mails", topics=Topics(stack, "Team", monitoring=BOB))
+    redriver(stack, "mails", resources=Resources(topics=Topics(stack, "Team", monitoring=BOB)))
 
     template = Template.from_stack(stack)
     assert mailed(stack) == ["ann@example.com", "bob@example.com"]

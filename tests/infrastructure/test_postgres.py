@@ -5,18 +5,18 @@ from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Match, Template
 
-from redrive.databases import JobsDatabase
-from redrive.deployment import Deployment
-from redrive.errors import SettingsError
-from redrive.postgres.growth import DEAD_LETTERS_ADDED
-from redrive.settings import Settings
 from smart_redriver.cdk import PostgresRedriver, Safeguards
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
-from smart_redriver.cdk.postgres_alarms import ADDED
-from smart_redriver.oncall.stack.deployment import read_places
-from smart_redriver.oncall.stack.outputs import read_outputs
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_places
+from smart_redriver.postgres.cdk.monitoring import ADDED
+from smart_redriver.postgres.engine.connection import DEAD_LETTERS_ADDED
+from smart_redriver.postgres.engine.place import JobsDatabase
 
 ROOT = Path(__file__).parents[2]
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
@@ -43,6 +43,13 @@ def synthesized(**given) -> Template:
 @pytest.fixture(scope="module")
 def template() -> Template:
     return synthesized()
+
+
+def test_a_librarys_table_is_deployed_by_its_profile():
+    told = synthesized(database=database(profile="river", jobs="app.river_job"))
+
+    place = JobsDatabase.parse(function(told)["Environment"]["Variables"]["DATABASE"])
+    assert (place.profile, place.jobs, place.parked) == ("river", "app.river_job", "jobs_parked")
 
 
 def function(template: Template) -> dict:
@@ -94,7 +101,7 @@ def test_it_is_in_the_databases_network_and_reads_what_synth_wrote(template):
         "SubnetIds": ["subnet-12345678"],
         "SecurityGroupIds": ["sg-12345678"],
     }
-    assert Deployment.from_env(env).database == database()
+    assert Deployment.from_env(env).location == database()
     assert Settings.from_env(env) == Settings()
 
 
@@ -103,7 +110,7 @@ def test_its_alarms_are_on_growth_and_on_the_metric_that_a_pass_emits(template):
     template.has_resource_properties(
         "AWS::CloudWatch::Alarm",
         {
-            "AlarmName": "orders DeadLettersGrow",
+            "AlarmName": Match.string_like_regexp("^orders DeadLettersGrow "),
             "MetricName": ADDED,
             "Threshold": 200,
             "Period": 300,
@@ -206,7 +213,8 @@ def test_two_constructs_of_an_app_share_no_table():
 
 
 def test_its_dashboard_draws_what_passes_write_and_alarms_alone_have_none(template):
-    (dashboard,) = template.find_resources("AWS::CloudWatch::Dashboard").values()
+    watched = synthesized(monitoring=MonitoringSettings(alarms=Alarms.ALL))
+    (dashboard,) = watched.find_resources("AWS::CloudWatch::Dashboard").values()
     drawn = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
 
     for one in (
@@ -218,8 +226,7 @@ def test_its_dashboard_draws_what_passes_write_and_alarms_alone_have_none(templa
         "LettersFailed",
     ):
         assert f'"{one}"' in drawn
-    paging = synthesized(monitoring=MonitoringSettings(alarms=Alarms.PAGING))
-    paging.resource_count_is("AWS::CloudWatch::Dashboard", 0)
+    template.resource_count_is("AWS::CloudWatch::Dashboard", 0)
 
 
 def test_its_output_tells_the_command_where_all_of_it_is(template):
@@ -229,7 +236,7 @@ def test_its_output_tells_the_command_where_all_of_it_is(template):
 
     (place,) = read_places("Jobs", read_outputs({"OrdersRedriver": told}))
 
-    assert (place.queue, place.deployment.database, place.mode) == (
+    assert (place.queue, place.deployment.location, place.mode) == (
         "orders",
         database(),
         "automatic",

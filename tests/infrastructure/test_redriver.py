@@ -5,8 +5,12 @@ import json
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.deployment import Deployment
-from redrive.settings import Mode, Settings
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, FOR_SYNTH, Mode, Settings
+from stacks.redriver_stack import make_stack
+from stacks.settings import read_context
+from tests.infrastructure.adopted import entry
+from tests.infrastructure.conftest import make_app
 from tests.infrastructure.privilege_docs import documented
 
 SOURCE = "QueuesSource074CB5B2"
@@ -59,6 +63,7 @@ def test_the_function_may_do_exactly_what_a_pass_does(template):
             "sqs:GetQueueAttributes",
             "sqs:ReceiveMessage",
             "sqs:DeleteMessage",
+            "sqs:ChangeMessageVisibility",
         },
         OUTCOMES: {
             "sqs:ReceiveMessage",
@@ -102,6 +107,12 @@ def test_no_role_has_a_managed_or_inline_policy(sample_template):
 
 def test_the_function_has_the_memory_that_its_setting_says(synth):
     assert properties(synth(memory_mib="1769"), FUNCTION)["MemorySize"] == 1769
+
+
+@pytest.fixture
+def adopted_stack():
+    app = make_app(queues=[entry("orders"), entry("refunds")])
+    return make_stack(app, read_context(app.node))
 
 
 def test_the_function_runs_as_designed(template):
@@ -168,7 +179,7 @@ def test_the_schedule_may_invoke_this_function_only(template):
         {
             "Effect": "Allow",
             "Action": "lambda:InvokeFunction",
-            "Resource": [arn, {"Fn::Join": ["", [arn, ":*"]]}],
+            "Resource": arn,
         }
     ]
 
@@ -191,6 +202,8 @@ def test_the_function_reads_changed_settings_from_its_environment(synth):
         "initial_window": "2",
         "max_window": "20",
         "max_rate": "0.5",
+        "recovery_alarms": "arn:aws:cloudwatch:eu-west-1:111122223333:alarm:orders",
+        "downstream": "payments",
         "failure_threshold": "4",
         "success_threshold": "5",
         "failure_rate": "0.25",
@@ -201,6 +214,7 @@ def test_the_function_reads_changed_settings_from_its_environment(synth):
         "last_chance_seconds": "7200",
         "give_up_seconds": "7200",
         "fifo_poison": "block",
+        "failure_details_days": "3",
         "memory_mib": "256",
         "source_visibility_timeout_seconds": "120",
         "max_receive_count": "8",
@@ -210,10 +224,50 @@ def test_the_function_reads_changed_settings_from_its_environment(synth):
 
     variables = environment(synth(**changed))
 
+    in_no_function = dict.fromkeys((*FOR_MADE_QUEUES, *FOR_SYNTH))
+    variables["MODE"] = variables["MODE"]["Fn::If"][2]
     read = Settings.from_env(text_only(variables))
-    assert read == Settings.parse(changed)
+    wanted = Settings.parse({k: v for k, v in changed.items() if k not in in_no_function})
+    assert read == wanted
     assert read.mode is Mode.PAUSED
-    assert all(getattr(read, name) != getattr(Settings(), name) for name in Settings.names())
+    for name in changed.keys() - in_no_function.keys():
+        assert getattr(read, name) != getattr(Settings(), name)
+
+
+def test_one_parameter_pauses_all_queues_of_a_stack_and_status_sees_it(adopted_stack):
+    template = Template.from_stack(adopted_stack).to_json()
+
+    [switch] = [one for name, one in template["Parameters"].items() if name == "PauseAll"]
+    modes = [
+        one["Properties"]["Environment"]["Variables"]["MODE"]
+        for one in template["Resources"].values()
+        if one["Type"] == "AWS::Lambda::Function"
+    ]
+    told = [
+        json.dumps(one["Value"])
+        for name, one in template["Outputs"].items()
+        if name.endswith("Redriver")
+    ]
+
+    assert (switch["Default"], switch["AllowedValues"]) == ("no", ["no", "yes"])
+    assert template["Conditions"]["AllArePaused"] == {"Fn::Equals": [{"Ref": "PauseAll"}, "yes"]}
+    assert modes == [{"Fn::If": ["AllArePaused", "paused", "automatic"]}] * 2
+    assert all(json.dumps(modes[0]) in one for one in told)
+    assert len(told) == 2
+
+
+def test_a_stack_is_protected_from_termination_where_that_is_asked_for():
+    """Not by default: a first deployment that failed is deleted before it is tried again."""
+    stacks = {
+        asked: make_stack(app, read_context(app.node))
+        for asked in ("true", "false")
+        for app in [make_app(termination_protection=asked)]
+    }
+
+    assert {one: stack.termination_protection for one, stack in stacks.items()} == {
+        "true": True,
+        "false": False,
+    }
 
 
 def test_the_function_reads_where_its_queues_and_table_are(template):

@@ -1,17 +1,19 @@
-"""An upgrade replaces nothing that holds letters, state or history: not from the first edition, not by any setting.
+"""An upgrade replaces nothing that holds letters, state or history, and asks for no name that is taken meanwhile.
 
-CloudFormation replaces a resource that has another logical id, or another value of a property that it can't change. Which
-those are its own schemas say; `first_edition.json` is what the first edition's templates had of them (841e543).
+CloudFormation replaces a resource that has another logical id, or another value of a property that it can't change.
+Which those are its own schemas say; `first_edition.json` is what the first edition's templates had of them (841e543).
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
+from stacks.accounts import make_stacks, read_homes
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, key_arn, shared_entry
@@ -62,3 +64,65 @@ def test_the_schemas_know_what_replaces_a_queue_a_table_and_a_log():
     replacing = {kind: list(fixed(kind, properties)) for kind in STATEFUL}
 
     assert list(replacing.values()) == [["QueueName"], ["TableName"], ["LogGroupName"]]
+
+
+NAMES = ("AlarmName", "QueueName", "FunctionName", "TableName", "LogGroupName", "DashboardName")
+
+
+def named(**context: Any) -> dict[tuple[str, str], str]:
+    """The names that the app's stacks give to resources, by stack and logical id."""
+    app = make_app(**context)
+    found = {}
+    for home in make_stacks(app, read_homes(app.node)):
+        stacks = [one for one in home.node.find_all() if isinstance(one, cdk.Stack)]
+        for stack in stacks:
+            resources = Template.from_stack(stack).to_json()["Resources"]
+            # The logical id of a nested stack is its place in the stack above it.
+            place = stack.node.path.replace(home.node.path, home.stack_name, 1)
+            for logical_id, one in resources.items():
+                for name in NAMES:
+                    value = one.get("Properties", {}).get(name)
+                    if isinstance(value, str) or "Fn::Join" in (value or ()):
+                        found[place, logical_id] = json.dumps(value)
+    return found
+
+
+SHARED = {"queues": [shared_entry("shop", "orders", "refunds", "returns")]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            {"queues": [entry("orders")]},
+            {"queues": [{**entry("orders"), "name": "renamed"}]},
+        ),
+        (
+            {"queues": [entry("orders"), entry("refunds")]},
+            {"queues": [entry("orders"), {**entry("refunds"), "stack": "b"}]},
+        ),
+        (
+            {"queues": [entry("orders"), entry("refunds")]},
+            {
+                "queues": [
+                    {**entry("refunds"), "name": "orders"},
+                    {**entry("orders"), "name": "refunds"},
+                ]
+            },
+        ),
+        (SHARED, {"queues": [shared_entry("shop", "orders", "returns")]}),
+        (SHARED, {"queues": [shared_entry("shop", "refunds", "orders", "returns")]}),
+    ],
+    ids=["renamed", "moved", "swapped", "one source less", "another source first"],
+)
+def test_nothing_is_made_under_a_name_that_is_taken(before, after):
+    """CloudFormation creates what is new before it deletes what is gone: a name of both is refused,
+    and all is rolled back.
+    """
+    old, new = named(**before, alarms="all"), named(**after, alarms="all")
+
+    created = [name for place, name in new.items() if old.get(place) != name]
+
+    assert created
+    assert set(created) & set(old.values()) == set()
+    assert len(set(new.values())) == len(new)

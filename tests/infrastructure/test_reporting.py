@@ -49,11 +49,13 @@ def stack() -> cdk.Stack:
 
 
 def redriver(stack: cdk.Stack, key: kms.IKey | None = None) -> SmartRedriver:
+    dead = sqs.Queue(stack, "DeadLetters", encryption_master_key=key)
+    fails_to = sqs.DeadLetterQueue(queue=dead, max_receive_count=5)
     return SmartRedriver(
         stack,
         "Redriver",
-        source_queue=sqs.Queue(stack, "Source"),
-        dead_letter_queue=sqs.Queue(stack, "DeadLetters", encryption_master_key=key),
+        source_queue=sqs.Queue(stack, "Source", dead_letter_queue=fails_to),
+        dead_letter_queue=dead,
     )
 
 

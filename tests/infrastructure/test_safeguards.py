@@ -7,8 +7,8 @@ import pytest
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
-from redrive.errors import SettingsError
 from smart_redriver.cdk import Safeguards, SmartRedriver
+from smart_redriver.engine.errors import SettingsError
 from stacks.redriver_stack import make_stack
 from stacks.settings import parse_context, read_context
 from tests.infrastructure.adopted import ACCOUNT, entry, key_arn, queue_arn
@@ -189,6 +189,19 @@ def test_logs_are_kept_and_invocations_reserved_as_the_settings_say(strict):
     assert reserved == dict.fromkeys(FUNCTIONS, None) | {"RedriverFunctionDAE1334E": 2}
 
 
+def test_what_is_reserved_for_passes_does_not_limit_who_looks_at_the_dashboard():
+    app = make_app(**STRICT, alarms="all", dashboard_widget="true")
+    resources = Template.from_stack(make_stack(app, read_context(app.node))).to_json()["Resources"]
+
+    reserved = {
+        one["Handler"]: one.get("ReservedConcurrentExecutions")
+        for one in of_kind(resources, "AWS::Lambda::Function").values()
+    }
+
+    assert reserved["redrive.handler.lambda_handler"] == 2
+    assert reserved["smart_redriver.widget.handler.lambda_handler"] is None
+
+
 def test_the_stack_is_tied_to_the_region_of_its_key(stack):
     assert stack.region == "eu-west-1"
 
@@ -247,6 +260,7 @@ def faults_of(**values: object) -> dict[str, str]:
         ("log_retention_days", "31"),
         ("log_retention_days", "forever"),
         ("reserved_concurrency", "-1"),
+        ("reserved_concurrency", "1"),
         ("reserved_concurrency", "101"),
     ],
 )
@@ -334,7 +348,7 @@ def test_each_vpc_of_a_stack_has_its_security_group():
 
 @pytest.mark.parametrize("first", ["", key_arn(1)])
 def test_a_key_that_the_table_shared_by_a_stack_does_not_have_is_refused(first):
-    stack = cdk.Stack(make_app(), "Shop")
+    stack = cdk.Stack(make_app(), "Shop", env=cdk.Environment(region="eu-west-1"))
 
     def redriver(name: str, key: str) -> None:
         SmartRedriver(

@@ -3,7 +3,8 @@
 import pytest
 from aws_cdk.assertions import Template
 
-from redrive.settings import Settings
+from smart_redriver.engine.aws.metrics import KEPT_VARIABLE
+from smart_redriver.engine.config.settings import Settings
 
 #: All that functions are told beside settings: nothing that would have to be kept secret.
 PLACES = {
@@ -217,4 +218,4 @@ def test_no_function_is_told_anything_but_places_and_settings(sample_template):
         for name in function["Properties"].get("Environment", {}).get("Variables", {})
     }
 
-    assert told - {name.upper() for name in Settings.names()} == PLACES
+    assert told - {name.upper() for name in Settings.names()} == PLACES | {KEPT_VARIABLE}

@@ -30,9 +30,24 @@ def test_stateful_resources_keep_their_logical_ids(template):
 
 @pytest.mark.parametrize("logical_id", [SOURCE, DEAD_LETTER, PARKING_LOT, OUTCOMES, TABLE])
 def test_stateful_resources_outlive_the_stack_and_their_own_replacement(template, logical_id):
+    """Not so what a first deployment made that failed. A protected table nobody can delete, so it stays even then."""
     found = resource(template, logical_id)
 
-    assert (found["DeletionPolicy"], found["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    kept = "Retain" if logical_id == TABLE else "RetainExceptOnCreate"
+    assert (found["DeletionPolicy"], found["UpdateReplacePolicy"]) == (kept, "Retain")
+
+
+def test_nothing_but_the_protected_table_outlives_a_first_deployment_that_failed(synth):
+    kept = {
+        protection: [
+            one["Type"]
+            for one in synth(deletion_protection=protection).to_json()["Resources"].values()
+            if one.get("DeletionPolicy") == "Retain"
+        ]
+        for protection in ("true", "false")
+    }
+
+    assert kept == {"true": ["AWS::DynamoDB::GlobalTable"], "false": []}
 
 
 def test_retain_false_destroys_all(synth):
@@ -55,7 +70,7 @@ def test_the_table_is_protected_from_deletion_as_the_setting_says(
 
     [replica] = properties(template, TABLE)["Replicas"]
     assert replica["DeletionProtectionEnabled"] is protected
-    policy = "Retain" if retain == "true" else "Delete"
+    policy = "RetainExceptOnCreate" if retain == "true" else "Delete"
     assert resource(template, TABLE)["DeletionPolicy"] == policy
 
 

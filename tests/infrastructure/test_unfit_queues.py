@@ -11,9 +11,9 @@ from aws_cdk import aws_lambda_event_sources as event_sources
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Annotations, Match, Template
 
-from redrive.errors import SettingsError
-from smart_redriver.cdk import SmartRedriver
-from tests.infrastructure.adopted import ACCOUNT, queue_arn
+from smart_redriver.cdk import Resources, SmartRedriver
+from smart_redriver.engine.errors import SettingsError
+from tests.infrastructure.adopted import ACCOUNT, in_role, queue_arn
 from tests.infrastructure.app_process import UNBUNDLED
 from tests.infrastructure.conftest import FLAGS, check_by_the_cdk
 
@@ -77,7 +77,9 @@ def test_a_parking_lot_that_forgets_first_or_lets_letters_go_is_refused(stack):
     source = a_queue(stack, "Source", **failing_to(dead))
     lot = a_queue(stack, "Lot", **failing_to(a_queue(stack, "Deader")))
 
-    faults = refused(stack, source_queue=source, dead_letter_queue=dead, parking_lot=lot)
+    faults = refused(
+        stack, source_queue=source, dead_letter_queue=dead, resources=Resources(parking_lot=lot)
+    )
 
     assert set(faults) == {"parking_lot.retention_period", "parking_lot"}
 
@@ -92,7 +94,8 @@ def test_a_pair_of_which_one_is_fifo_is_refused(stack, fifo):
     faults = refused(stack, source_queue=queues["source"], dead_letter_queue=queues["dead"])
 
     kind = "FIFO" if fifo == "source" else "standard"
-    assert list(faults) == ["dead_letter_queue"]
+    # The CDK itself makes no such pair, so that the source fails to nothing.
+    assert set(faults) == {"source_queue", "dead_letter_queue"}
     assert faults["dead_letter_queue"].startswith(f"a {kind} queue, as source_queue is")
 
 
@@ -141,7 +144,7 @@ def test_of_queues_that_exist_nothing_is_presumed(stack):
 def test_an_arn_is_no_queue(stack, role):
     queues = {"source_queue": a_queue(stack, "A"), "dead_letter_queue": a_queue(stack, "B")}
 
-    assert refused(stack, **queues | {role: queue_arn("orders")}) == {
+    assert refused(stack, **queues | in_role(role, queue_arn("orders"))) == {
         role: "a queue: `sqs.Queue.from_queue_arn` makes one of an ARN"
     }
 
@@ -159,7 +162,7 @@ def test_what_is_of_another_type_is_refused_by_its_name(stack, setting, given, a
     dead = a_queue(stack, "Dead", retention_period=FOURTEEN)
     source = a_queue(stack, "Source", **failing_to(dead))
 
-    told = refused(stack, source_queue=source, dead_letter_queue=dead, **{setting: given})
+    told = refused(stack, source_queue=source, dead_letter_queue=dead, **in_role(setting, given))
 
     assert told == {setting: accepted}
 

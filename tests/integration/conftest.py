@@ -21,16 +21,16 @@ import time_machine
 from moto import mock_aws
 from moto.sqs.models import Queue
 
-from redrive.aws import clients
-from redrive.aws.state_table import StateStore
-from redrive.core.circuit import Circuit
-from redrive.core.ledger import Entry
-from redrive.core.report import Report
-from redrive.core.verdict import LIVE_PATIENCE
-from redrive.deployment import Deployment
-from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Settings
-from redrive.wiring import make_tools
+from smart_redriver.engine.aws import clients
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.verdict import LIVE_PATIENCE
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.engine.wiring import Queues, make_tools
 from tests.contract.moto_dlq import dead_letter_source_arns
 from tests.integration.books import SourceMetrics
 
@@ -149,10 +149,9 @@ class Account:
 
     def run_pass(self, **settings: Any) -> Report:
         tools = make_tools(
+            Queues(self.deployment, sqs=self.sqs, cloudwatch=self.cloudwatch),
             self.deployment,
-            sqs=self.sqs,
             dynamodb=self.dynamodb,
-            cloudwatch=self.cloudwatch,
             journal=lambda event, /, **fields: self.events.append((event, fields)),
             clock=self.now,
             rng=Random(0),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
 
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "payload": {"DataType": "String.json", "StringValue": '{"a": 1}'},

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import Consumer, DeliveryOutcome, Result
+from smart_redriver.consumer import Consumer
 from smart_redriver.consumer.report import reports
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result, report_fields
 from tests.integration.conftest import QUEUE, Account, Message
 
 AUTHOR = Consumer(name="orders-consumer", version="1", log_group="/aws/lambda/orders-consumer")
@@ -55,7 +56,7 @@ def outcome_of(message: Message, **says: Any) -> DeliveryOutcome:
 
 def report(account: Account, *outcomes: DeliveryOutcome) -> None:
     """Send outcomes to the outcome queue as the kit does."""
-    for body in reports(AUTHOR, outcomes):
+    for body in reports(AUTHOR, map(report_fields, outcomes)):
         send_report(account, body)
 
 

@@ -9,11 +9,11 @@ from unittest.mock import patch
 import pytest
 from botocore.client import BaseClient
 
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import Circuit, State
-from redrive.core.report import Outcome
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.report import Outcome
 from tests.integration.conftest import Account
 
 IDLE = {"GetItem": 1, "GetQueueAttributes": 2}
@@ -62,7 +62,7 @@ def test_an_idle_pass_makes_three_calls(account: Account, calls: Counter[str], m
     assert report.outcome is not Outcome.FAILED
 
 
-def test_a_pass_that_waits_for_a_cool_down_asks_the_books_and_the_sources_facts_besides(
+def test_a_pass_that_waits_for_a_cool_down_asks_also_the_books_the_source_and_for_a_hint(
     account: Account, calls: Counter[str]
 ) -> None:
     account.dead_letters("a")
@@ -76,7 +76,7 @@ def test_a_pass_that_waits_for_a_cool_down_asks_the_books_and_the_sources_facts_
     report = account.run_pass()
 
     assert report.outcome is Outcome.WAITING
-    assert without_circuit(calls) == {"GetItem": 1, "GetQueueAttributes": 3, "GetMetricData": 1}
+    assert without_circuit(calls) == {"GetItem": 2, "GetQueueAttributes": 3, "GetMetricData": 1}
 
 
 def test_a_pass_that_sends_nothing_writes_the_circuit_once(

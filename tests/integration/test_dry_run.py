@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from redrive.core.report import Outcome
-from redrive.passes.reporting import DECISIONS_LISTED
+from smart_redriver.engine.aws.metrics import LETTERS_PARKED, LETTERS_REDRIVEN, values
+from smart_redriver.engine.passes.reporting import DECISIONS_LISTED
+from smart_redriver.engine.report import Outcome
 from tests.integration.conftest import FORTNIGHT, Account
 
 READS = {"GetItem", "BatchGetItem", "GetQueueAttributes"}
@@ -137,6 +138,41 @@ def test_it_tells_of_verdicts_and_of_the_circuit_after_them(account: Account) ->
     assert [verdict["verdict"] for verdict in report.verdicts] == ["FAILURE"]
     assert (report.circuit_before, report.circuit_after) == ("CLOSED", "OPEN")
     assert items(account) == before
+
+
+def test_its_report_and_metrics_tell_of_nothing_done(account: Account) -> None:
+    account.dead_letters("a", "b")
+
+    report = account.run_pass(mode="dry_run")
+
+    told = report.to_json()
+    assert (told["redriven"], told["parked"]) == (0, {})
+    assert told["would"] == {"redriven": 2, "discarded": 0, "renewed": 0, "parked": {}}
+    assert LETTERS_REDRIVEN not in values(report)["orders"]
+    assert "would" not in account.run_pass().to_json()
+
+
+def test_letters_that_it_would_park_ring_no_alarm(account: Account) -> None:
+    account.dead_letters("old")
+    account.advance(seconds=int(FORTNIGHT) - timedelta(minutes=30).total_seconds())
+
+    report = account.run_pass(mode="dry_run", initial_window=1, canary_size=1)
+
+    assert report.parked or report.redriven
+    assert values(report)["orders"][LETTERS_PARKED] == [0]
+
+
+@pytest.mark.parametrize("schedule_minutes", [5, 15])
+def test_it_looks_no_oftener_than_its_schedule_says(
+    account: Account, schedule_minutes: int
+) -> None:
+    """Each look counts as a receive, and SQS leaves a letter out of its age metric from the third on."""
+    account.dead_letters("a", "b", "c", "d", "e", "f")
+
+    report = account.run_pass(mode="dry_run", initial_window=1, schedule_minutes=schedule_minutes)
+
+    assert report.held["NO_PERMIT"] or report.redriven
+    assert report.look_again_seconds == 60 * schedule_minutes
 
 
 def items(account: Account) -> list[dict[str, Any]]:

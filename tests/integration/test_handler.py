@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from redrive.aws.state_table import StateStore
-from redrive.core.lease import Lease
-from redrive.core.report import Report
-from redrive.errors import SettingsError
-from redrive.settings import Settings
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.report import Report
 from tests.integration.conftest import FORTNIGHT, Account
 
 #: What the schedule's rule sends.
@@ -103,6 +106,56 @@ def test_whoever_invokes_it_gets_a_pass_as_often_as_they_like(
     reports = [function.invoke(event) for _ in range(2)]
 
     assert [(one["queue"], one["outcome"]) for one in reports] == [("orders", "IDLE")] * 2
+
+
+# Somebody says that the consumer is well.
+
+RECOVERY = {
+    "source": "smart-redriver",
+    "detail-type": "Recovery",
+    "detail": {"recovered": ["payments"], "by": "refunds"},
+}
+
+
+def test_word_of_a_recovery_sends_a_canary_while_the_circuit_is_open_and_else_is_no_pass(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    account.dead_letters("hello")
+    function = Function(account, environment, DOWNSTREAM="payments")
+
+    assert function.invoke(RECOVERY) == {"outcome": "NOT_DUE"}
+    assert account.circuit is None
+    circuit = new_circuit("orders", Settings(), account.now())
+    account.store.save_circuit(force(circuit, State.OPEN, "by hand", account.now()))
+    assert function.invoke({})["redriven"] == 0
+    account.advance(seconds=5)
+    report = function.invoke(RECOVERY)
+
+    assert (report["redriven"], report["circuit_after"]) == (1, "HALF_OPEN")
+    assert "recovery.heard" in [line["message"] for line in function.log]
+
+
+def test_a_circuit_that_closes_is_told_to_those_who_share_the_downstream(
+    account: Account, environment: pytest.MonkeyPatch
+) -> None:
+    function = Function(account, environment, DOWNSTREAM="payments")
+    told: list[tuple[str, str]] = []
+
+    class Neighbours:
+        def tell(self, downstream: str, *, by: str) -> None:
+            told.append((downstream, by))
+
+    environment.setattr(sys.modules["redrive.handler"], "neighbours", Neighbours())
+    report = Report(queue="orders", mode="automatic", look_again_seconds=60)
+    states = {"before": "HALF_OPEN", "after": "CLOSED", "states": ["HALF_OPEN", "CLOSED"]}
+    report.circuits = [{"queue": "orders", "window": 5, "awaiting_verdict": 0, **states}]
+    environment.setattr(
+        sys.modules["redrive.handler"], "run_visit", lambda *_, **__: iter([report])
+    )
+
+    function.invoke({})
+
+    assert told == [("payments", "orders, which shares payments,")]
 
 
 # The schedule's ticks, one a minute.

@@ -6,10 +6,10 @@ The contract is in docs/monitoring.md, "What the function has to say". A level t
 from dataclasses import replace
 
 from fakes.faults import Wire, nth, refuse
-from redrive.core.circuit import Orders, State
-from redrive.core.report import Report
-from redrive.settings import Mode, Settings
 from simulator.world import hours, minutes
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.engine.report import Report
 from tests.faults.errors import refusal
 from tests.faults.scenes import (
     EARLIER_BATCH,

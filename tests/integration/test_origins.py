@@ -15,14 +15,14 @@ from fakes.cloudwatch import FakeCloudWatch
 from fakes.functions import FakeLambda
 from fakes.sqs import FakeSqs
 from fakes.targets import FakeFirehose, FakeSns, FakeStates
-from redrive.aws.dead_letters import DeadLetters
-from redrive.aws.function_books import FunctionBooks
-from redrive.aws.sqs import SqsQueue
-from redrive.aws.targets import Reach, TargetSource, target_source
-from redrive.core.letter import Letter, Trail
-from redrive.core.origins import recognise
-from redrive.core.outgoing import Outgoing, Sent
-from redrive.targets import Origin, Target
+from smart_redriver.engine.aws.queues import DeadLetters
+from smart_redriver.engine.aws.sqs import SqsQueue
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.origins import recognise
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.targets.functions import FunctionBooks
+from smart_redriver.engine.targets.targets import Reach, TargetSource, target_source
 
 PLACE = "eu-west-1:123456789012"
 FUNCTION = Target.parse(f"arn:aws:lambda:{PLACE}:function:orders")

@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from redrive.core.ledger import Status
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.report import Outcome
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.report import Outcome
+from smart_redriver.engine.triage.ledger import Status
 from tests.integration.conftest import Account
 from tests.integration.letters import ATTRIBUTES, trail_of, without_trail
 from tests.integration.wires import DeliversTwice

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from redrive.core.report import Outcome
-from redrive.passes.reporting import BUSY_SECONDS
+from smart_redriver.engine.passes.reporting import BUSY_SECONDS
+from smart_redriver.engine.report import Outcome
 from tests.integration.conftest import Account
 from tests.integration.wires import Client, Refuses
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import Wire, on, refuse
-from redrive.core.circuit import State
-from redrive.core.ledger import Status
-from redrive.core.outcomes import Result
-from redrive.core.report import Outcome
+from smart_redriver.engine.aws.items import failure_key
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.report import Outcome
+from smart_redriver.engine.reports.outcomes import Result
+from smart_redriver.engine.triage.ledger import Status
 from tests.integration.conftest import Account, Message
 from tests.integration.reporting import (
     consumer_reports,
@@ -22,6 +24,7 @@ from tests.integration.reporting import (
     give_outcome_queue,
     outcome_of,
     report,
+    succeeds,
     unread,
 )
 
@@ -332,3 +335,48 @@ def test_letters_that_fail_for_one_cause_while_others_succeed_wait_for_its_canar
     healed = reporting.run_pass()
     assert healed.redriven == 3
     assert not any(one.is_held for one in reporting.circuit.causes)  # type: ignore[union-attr]
+
+
+def test_a_letter_whose_error_named_a_time_waits_until_then_and_has_no_strike(
+    reporting: Account,
+) -> None:
+    """Others of its batch succeed, so that it would have one."""
+    ids = redriven(reporting, *FIVE)
+
+    def too_many(message: Message) -> dict[str, Any]:
+        return (
+            declines(message) | {"retry_after": 7200}
+            if message["Body"] == "one"
+            else succeeds(message)
+        )
+
+    fails_and_reports(reporting, too_many)
+    reporting.run_pass()
+    reporting.advance(minutes=90)
+    early = reporting.run_pass()
+    entry = reporting.entry(ids[0])
+
+    assert entry is not None
+    assert (entry.strikes, entry.redrive_count) == (0, 1)
+    assert early.redriven == 0
+    reporting.advance(minutes=31)
+    assert reporting.run_pass().redriven == 1
+
+
+@pytest.mark.parametrize("days", [7, 0])
+def test_how_a_letter_failed_is_kept_for_as_long_as_the_team_says(
+    reporting: Account, days: int
+) -> None:
+    (letter,) = redriven(reporting, "hello")
+    fails_and_reports(reporting)
+
+    before = reporting.now() - timedelta(seconds=1)
+    reporting.run_pass(failure_details_days=days)
+
+    item = reporting.dynamodb.get_item(
+        TableName=reporting.deployment.table_name, Key=failure_key(letter)
+    ).get("Item")
+    assert (item is not None) == (days > 0)
+    if item:
+        until = datetime.fromtimestamp(int(item["TTL"]["N"]), UTC)
+        assert before <= until - timedelta(days=days) <= reporting.now()

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import order
-from redrive.core.circuit import Orders
-from redrive.core.lease import Lease
-from redrive.core.report import Outcome
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import order
+from smart_redriver.engine.model.circuit import Orders
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.report import Outcome
 from tests.integration.conftest import Account
 from tests.integration.wires import Client
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import State
-from redrive.core.ledger import Status
-from redrive.core.report import Outcome
-from redrive.core.triage import TRIES_BEFORE_LAST_CHANCE
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.report import Outcome
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.engine.triage.triage import TRIES_BEFORE_LAST_CHANCE
 from tests.integration.conftest import Account
 from tests.integration.letters import ATTRIBUTES, trail_of, without_trail
 from tests.integration.wires import Client

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from redrive.core.report import Report
-from redrive.passes.redrive_pass import run_visit
-from redrive.passes.reporting import LISTENING_SECONDS
-from redrive.settings import Settings
-from redrive.wiring import make_tools
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.passes.redrive_pass import run_visit
+from smart_redriver.engine.passes.reporting import LISTENING_SECONDS
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.wiring import Queues, make_tools
 from tests.integration.conftest import PASS_TIME, Account
 
 TICK = timedelta(minutes=1)
@@ -28,12 +28,11 @@ def test_a_visit_that_could_go_on_ends_just_before_a_tick(
         looks.append(account.now())
         return Report(queue="first", mode="automatic", look_again_seconds=LISTENING_SECONDS)
 
-    monkeypatch.setattr("redrive.passes.redrive_pass.run_pass", look)
+    monkeypatch.setattr("smart_redriver.engine.passes.redrive_pass.run_pass", look)
     tools = make_tools(
+        Queues(account.deployment, sqs=account.sqs, cloudwatch=account.cloudwatch),
         account.deployment,
-        sqs=account.sqs,
         dynamodb=account.dynamodb,
-        cloudwatch=account.cloudwatch,
         journal=lambda _event, /, **_fields: None,
         clock=account.now,
         rng=Random(0),

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from fakes.faults import Wire
-from redrive.core.by_hand import order
-from redrive.core.circuit import Orders
-from redrive.core.report import Outcome, Report
-from redrive.passes.redrive_pass import STOPPING_TIME, run_visit
-from redrive.passes.reporting import LISTENING_SECONDS
-from redrive.settings import Settings
-from redrive.wiring import make_tools
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.by_hand import order
+from smart_redriver.engine.model.circuit import Orders
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_visit
+from smart_redriver.engine.passes.reporting import LISTENING_SECONDS
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.wiring import Queues, make_tools
 from tests.integration.conftest import PASS_TIME, Account
 from tests.integration.reporting import consumer_reports, give_outcome_queue, send_report, unread
 from tests.integration.test_handler import Function
+from tests.integration.wires import Client
 
 LETTERS = 40
 SETTINGS = Settings(initial_window=5)
@@ -55,10 +58,9 @@ class Visit:
         self.table, self.pauses = Wire(), 0
         deadline = account.now() + time
         tools = make_tools(
+            Queues(account.deployment, sqs=account.sqs, cloudwatch=account.cloudwatch),
             account.deployment,
-            sqs=account.sqs,
             dynamodb=self.table.to(account.dynamodb),
-            cloudwatch=account.cloudwatch,
             journal=lambda event, /, **fields: account.events.append((event, fields)),
             clock=account.now,
             rng=Random(0),
@@ -98,6 +100,23 @@ def test_the_lease_is_taken_once_and_given_back_at_the_end(reporting: Account) -
     assert len(visit.reports) > 1
     assert (len(visit.calls("PutItem")), len(visit.calls("DeleteItem"))) == (1, 1)
     assert reporting.run_pass().outcome is not Outcome.LEASE_HELD
+
+
+def test_a_lease_that_cannot_be_given_back_is_in_the_last_report(reporting: Account) -> None:
+    """The next passes find it taken for minutes, and say that by then no pass may be at work."""
+
+    class KeepsTheLease(Client):
+        def delete_item(self, **_: Any) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteItem")
+
+    visit = Visit(replace(reporting, dynamodb=KeepsTheLease(reporting.dynamodb)))
+    reporting.sqs.send_message(QueueUrl=reporting.deployment.dlq_url, MessageBody="b")
+    held = reporting.run_pass()
+
+    assert [one.faults for one in visit.reports[:-1]] == [Counter()] * (len(visit.reports) - 1)
+    assert visit.reports[-1].faults == {"DeleteItem:AccessDenied": 1}
+    assert held.outcome is Outcome.LEASE_HELD
+    assert "or ended without giving its lease back" in held.reason
 
 
 def test_nobody_else_gets_the_lease_between_its_passes(reporting: Account) -> None:

@@ -13,10 +13,13 @@ Synthesize = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def synth() -> Synthesize:
-    """The template for some context keys, as `cdk synth -c name=value` makes it."""
+    """The template for some context keys, as `cdk synth -c name=value` makes it,
+    with all alarms unless said otherwise.
+    """
     made: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
 
     def once(**context: str) -> dict[str, Any]:
+        context = {"alarms": "all", **context}
         key = tuple(sorted(context.items()))
         if key not in made:
             made[key] = synthesize(**context)

@@ -7,8 +7,8 @@ from typing import Any
 from bench.alarm_states import Alarms
 from bench.metric_record import FUNCTION, MetricId, MetricRecord, emitted_by
 from emulator.alarm_evaluation import ALARM
-from redrive.core.report import Outcome, Report
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.report import Outcome, Report
 
 #: Midnight, so that every period of an alarm begins here.
 MIDNIGHT = 1_799_971_200

@@ -9,8 +9,10 @@ import pytest
 from bench import prices
 from bench.synthesized import CDK_JSON
 from emulator.alarm_evaluation import queries_of
-from redrive.aws import metrics
-from redrive.settings import Settings
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES
+from smart_redriver.engine.aws import metrics
+from smart_redriver.engine.config.settings import Settings
+from tests.monitoring import reach
 
 DEPLOY_DOCS = (CDK_JSON.parent / "docs" / "deploy.md").read_text()
 DOCS = (CDK_JSON.parent / "docs" / "monitoring.md").read_text()
@@ -66,6 +68,42 @@ def test_the_table_of_costs_is_what_the_templates_make(
     assert {name: documented[name][column] for name in PRICES} == found
     total = sum(PRICES[name] * number for name, number in found.items())
     assert documented["together, dollars a month"][column] == pytest.approx(total, abs=0.005)
+
+
+def test_a_queue_of_a_large_fleet_costs_what_the_docs_say() -> None:
+    """Composites and key are the stack's, which has as many queues as fit into one."""
+    queues = MAX_QUEUES
+    listed = [
+        {
+            "name": f"q{n}",
+            "source_arn": f"arn:aws:sqs:{reach.REGION}:{reach.ACCOUNT}:q{n}",
+            "dead_letter_arn": f"arn:aws:sqs:{reach.REGION}:{reach.ACCOUNT}:q{n}-dead",
+        }
+        for n in range(queues)
+    ]
+    resources = reach.synthesize(queues=listed)
+    alarms = reach.alarms(resources).values()
+    composites = sum("AlarmRule" in one for one in alarms)
+    metrics_in_alarms = sum(
+        sum("MetricStat" in query for query in queries_of(one))
+        for one in alarms
+        if "AlarmRule" not in one
+    )
+    [kept] = {
+        one["Properties"]["Environment"]["Variables"][metrics.KEPT_VARIABLE]
+        for one in resources.values()
+        if one["Type"] == "AWS::Lambda::Function"
+    }
+    always = sum(one.always and one.name in kept.split(",") for one in metrics.ALL)
+
+    each = PRICES["custom metrics"] * always
+    each += PRICES["metrics in alarms"] * metrics_in_alarms / queues
+    each += PRICES["composite alarms"] * composites / queues
+
+    each += PRICES["keys"] / queues
+
+    assert each < 2.50
+    assert f"a queue costs ${each:.2f} a month" in DOCS
 
 
 def _table() -> dict[str, list[float]]:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from redrive.core.report import Outcome
 from simulator.world import SOURCE
+from smart_redriver.engine.report import Outcome
 from tests.monitoring.given import Given
 
 HOUR = 60
@@ -170,16 +170,19 @@ def test_suspects_that_wait_for_their_last_chance_warn_and_wake_nobody(given, ev
     assert alarms.pages == []
 
 
-@pytest.mark.parametrize(("hours", "fires"), [(47, True), (49, False)])
-def test_less_than_two_days_to_expiry_page(given, hours, fires) -> None:
-    given.one_pass(30, depth=3, least_seconds_to_expiry=hours * 3600)
+@pytest.mark.parametrize(("percent", "fires"), [(13.9, True), (14.1, False)])
+def test_less_than_a_share_of_what_the_dlq_keeps_to_the_first_expiry_pages(
+    given, percent, fires
+) -> None:
+    """Two days of a fortnight, half a day of SQS's default of four days: there two days are half of a letter's life."""
+    given.one_pass(30, depth=3, least_percent_left=percent)
     given.until(3 * HOUR)
 
     assert given.alarms().fired("LettersNearExpiry") is fires
 
 
 def test_a_near_expiry_that_was_seen_once_is_remembered_for_a_day(given) -> None:
-    given.one_pass(30, depth=3, least_seconds_to_expiry=3600)
+    given.one_pass(30, depth=3, least_percent_left=0.3)
     given.until(30 * HOUR)
 
     minutes = given.alarms().minutes_in_alarm("LettersNearExpiry")
@@ -328,14 +331,14 @@ def test_thresholds_are_settings(given_with: Callable[..., Given]) -> None:
         alarm_success_verdicts="13",
         alarm_failures_percent="50",
         alarm_source_age_seconds="5000",
-        alarm_expiry_hours="10",
+        alarm_expiry_percent="10",
     )
     given.dead_letters(visible=[0] * 15 + [900] * 45, hidden=[0] * 60, age=[80_000] * 60)
     given.source(visible=[9] * 60, delayed=[0] * 60, age=[4_000] * 60, received=[200] * 60)
     given.parking_lot(visible=[20] * 60)
     given.passes(*verdicts(good=2, bad=10))
     waiting = {"oldest_waiting_seconds": 80_000, "suspects_waiting": 30}
-    given.one_pass(70, least_seconds_to_expiry=11 * 3600, **waiting)
+    given.one_pass(70, least_percent_left=11.0, **waiting)
 
     assert not given.alarms().all_that_fired()
 

@@ -12,12 +12,12 @@ from bench.metric_record import FUNCTION, Emitted, MetricId, emitted_by
 from bench.synthesized import OUTCOMES, of_cloudwatch
 from emulator.alarm_evaluation import queries_of
 from fakes.faults import Wire, fail_entries, on
-from redrive.aws import metrics
-from redrive.core.decision import ParkReason
-from redrive.core.report import Outcome, Report
 from simulator import scenarios
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.aws import metrics
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.triage.decision import ParkReason
 from tests.monitoring.given import circuit
 
 #: What AWS reports by itself. Sources: SQS Developer Guide, "Available CloudWatch metrics"; Lambda

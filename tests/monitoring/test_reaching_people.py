@@ -1,13 +1,14 @@
 """From alarm to action to topic to policy to key to subscription: what fires must arrive."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from bench import synthesized
-from redrive.errors import SettingsError
+from smart_redriver.engine.errors import SettingsError
 from tests.monitoring import reach
 from tests.monitoring.reach import ADOPTED, synthesize
 
@@ -43,7 +44,7 @@ def test_every_alarm_tells_somebody_or_is_part_of_one_that_does(resources) -> No
     rules = " ".join(alarm.get("AlarmRule", "") for alarm in alarms.values())
 
     for name in alarms.keys() - telling:
-        assert name.rpartition("/")[2] in rules
+        assert f'ALARM("{alarms[name]["AlarmName"]}")' in rules
 
 
 def test_who_is_told_of_a_fault_is_told_of_its_end(resources) -> None:
@@ -57,12 +58,14 @@ def test_an_alarm_has_a_name_for_people_that_it_shares_with_no_other(resources) 
 
     assert len(set(names)) == len(names)
     begin = {name.partition(" ")[0] for name in names}
-    assert begin in ({"SmartRedriver"}, known_as)
-    assert {f"{one} LettersPileUp" for one in begin} <= set(names)
+    assert begin in ({"SmartRedriver"}, {"SmartRedriver", *known_as})
+    for one in begin - {"SmartRedriver"}:
+        assert [name for name in names if name.startswith(f"{one} CircuitOpen SmartRedriver-")]
+    assert [name for name in names if name.startswith("SmartRedriver LettersPileUp SmartRedriver-")]
 
 
 def test_what_pages_and_what_warns_is_as_the_table_says() -> None:
-    resources = synthesize()
+    resources = synthesize(alarms="all")
     rows = {"Paging": set(), "Warning": set()}
     for name, alarm in reach.alarms(resources).items():
         for topic in alarm.get("AlarmActions", ()):
@@ -94,10 +97,61 @@ def test_what_pages_and_what_warns_is_as_the_table_says() -> None:
     ],
 )
 def test_alarms_of_one_incident_page_together(composite, children) -> None:
-    alarms = reach.alarms(synthesize())
+    alarms = reach.alarms(synthesize(alarms="all"))
     [rule] = [a["AlarmRule"] for name, a in alarms.items() if _construct_id(name) == composite]
 
-    assert {_construct_id(name) for name in alarms if f'"{name}"' in rule} == children
+    ringing = {name for name, one in alarms.items() if f'"{one["AlarmName"]}"' in rule}
+    assert {_construct_id(name) for name in ringing} == children
+
+
+def test_an_outage_that_all_queues_of_a_stack_share_pages_once() -> None:
+    queues = [
+        {
+            "name": f"queue-{n}",
+            "source_arn": f"arn:aws:sqs:{reach.REGION}:{reach.ACCOUNT}:queue-{n}",
+            "dead_letter_arn": f"arn:aws:sqs:{reach.REGION}:{reach.ACCOUNT}:queue-{n}-dead",
+        }
+        for n in range(30)
+    ]
+    alarms = reach.alarms(synthesize(queues=queues))
+
+    rules = [one["AlarmRule"] for one in alarms.values() if "AlarmRule" in one]
+    ringing = [name for rule in rules for name in re.findall(r'ALARM\("([^"]+)"\)', rule)]
+
+    assert len(rules) == 4  # two pages, each in two parts: a composite takes a hundred alarms
+    assert len(ringing) == len(set(ringing)) == 30 * 8
+    assert all(len(rule) <= 10_240 and rule.count("ALARM(") <= 100 for rule in rules)
+    assert set(ringing) <= {one["AlarmName"] for one in alarms.values()}
+
+
+def test_a_queue_with_thresholds_and_people_of_its_own_pages_them_apart() -> None:
+    theirs = {
+        **ADOPTED[0],
+        "alarm_dead_letters_paging": 7,
+        "paging_emails": ["team@example.com"],
+    }
+    resources = synthesize(queues=[theirs, ADOPTED[1]], paging_emails="ops@example.com")
+    alarms = reach.alarms(resources)
+
+    many = {
+        one["AlarmName"].partition(" ")[0]: one["Threshold"]
+        for one in alarms.values()
+        if " DeadLettersMany " in one["AlarmName"]
+    }
+    pages = {
+        queue: one["AlarmActions"]
+        for one in alarms.values()
+        for queue in ("orders", "refunds")
+        if f'"{queue} DeadLettersMany' in one.get("AlarmRule", "")
+    }
+    told = dict(_subscriptions(resources, "email"))
+
+    assert many == {"orders": 7, "refunds": 100}
+    assert {queue: told[topic] for queue, [topic] in pages.items()} == {
+        "orders": "team@example.com",
+        "refunds": "ops@example.com",
+    }
+    assert list(reach.faults(resources)) == []
 
 
 def test_every_alarm_says_what_missing_data_means(resources) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from redrive.core.report import Outcome
+from smart_redriver.engine.report import Outcome
 from tests.monitoring.given import circuit
 
 HOUR = 60
@@ -90,14 +90,15 @@ def test_an_outage_pages_as_soon_on_every_schedule(given_with, schedule) -> None
 # -- errors --------------------------------------------------------------------------------------
 
 
-def test_one_crash_pages_at_once(given) -> None:
-    given.passes(*[{}] * 6)
-    given.invocation(30, errors=1)
-    given.passes(*[{}] * 12, since=35)
+@pytest.mark.parametrize(("crashed", "fires"), [((30,), False), ((30, 40), True)])
+def test_two_crashes_in_a_quarter_of_an_hour_page_and_one_does_not(given, crashed, fires) -> None:
+    """After one the runbook has nothing to do: the next tick looks again."""
+    for minute in range(90):
+        given.invocation(minute, errors=int(minute in crashed))
 
     alarms = given.alarms()
 
-    assert min(alarms.minutes_in_alarm("RedriverErrors")) == 31
+    assert alarms.fired("RedriverErrors") is fires
     assert not alarms.is_in_alarm("RedriverErrors")
 
 
@@ -187,11 +188,11 @@ def test_a_re_driver_that_ran_for_a_day_and_stopped_pages_once_until_it_runs_aga
     assert given.alarms().pages == [("RedriverUnwell", "ALARM"), ("RedriverUnwell", "OK")]
 
 
-def test_a_first_pass_that_crashes_pages_at_once(given) -> None:
+def test_a_first_pass_that_crashes_pages_with_the_second(given) -> None:
     for tick in range(60):
         given.invocation(tick, errors=1)
 
-    assert given.alarms().told[0] == (1, "RedriverUnwell", "ALARM")
+    assert given.alarms().told[0] == (2, "RedriverUnwell", "ALARM")
 
 
 def test_a_first_deployment_that_is_throttled_pages_before_its_silence_does(given) -> None:

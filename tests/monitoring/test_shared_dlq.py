@@ -6,9 +6,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sqs as sqs
 
-from redrive.settings import Settings
 from simulator.world import DLQ, SOURCE
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.redriver import SmartRedriver
+from smart_redriver.engine.config.settings import Settings
 from tests.monitoring import reach
 from tests.monitoring.given import Given, circuit
 
@@ -32,12 +33,13 @@ def resources() -> dict[str, Any]:
         further_sources=[queue(REFUNDS)],
         dead_letter_queue=queue(DLQ),
         settings=Settings(),
+        monitoring=MonitoringSettings(alarms=Alarms.ALL),
     )
     return reach.all_resources(stack)
 
 
 def test_an_alarm_about_a_queue_has_its_name(resources) -> None:
-    names = {one["AlarmName"] for one in reach.alarms(resources).values()}
+    names = {one["AlarmName"].rpartition(" ")[0] for one in reach.alarms(resources).values()}
 
     assert {f"{SOURCE} CircuitOpen", f"{REFUNDS} CircuitOpen", f"{SOURCE} PoisonParked"} <= names
     assert not [name for name in names if name[-1].isdigit()]

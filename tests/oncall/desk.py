@@ -12,23 +12,22 @@ import typer
 
 from fakes.faults import Script, Wire, nothing
 from fakes.sqs import Message, Rest
-from redrive.aws.sources import owner_of
-from redrive.aws.state_table import StateStore
-from redrive.core.case import Case
-from redrive.core.decision import Park, ParkReason
-from redrive.core.ledger import Entry, Status
-from redrive.deployment import Deployment
-from redrive.passes.park import Parking
-from redrive.passes.read import read_letters
-from redrive.settings import Settings
-from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
 from simulator.consumers import Consumer
 from simulator.sources import Source
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, Conditions, World
-from smart_redriver.oncall.cli import app
-from smart_redriver.oncall.commands.command import Asked
-from smart_redriver.oncall.stack.aws import Aws
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.aws.queues import owner_of
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.passes.apply import Parking
+from smart_redriver.engine.passes.read import read_letters
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Park, ParkReason
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.engine.wiring import dead_letters_of, parking_lot_of, sources_of
+from smart_redriver.oncall.cli import Asked, app
+from smart_redriver.oncall.deployment.aws import Aws
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.scenes import WatchedRedriver
 from tests.oncall.fakes import (

@@ -6,16 +6,16 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from redrive.deployment import Deployment
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE
+from smart_redriver.engine.config.deployment import Deployment
 
 STACK = "SmartRedriver"
 FUNCTION = "redriver-function"
@@ -132,7 +132,9 @@ class FakeFunction:
 
 @dataclass
 class FakeLogs:
-    """CloudWatch Logs: of the function the reports of the passes that were invoked, and what a test puts into others."""
+    """CloudWatch Logs: of the function the reports of the passes that were invoked,
+    and what a test puts into others.
+    """
 
     clock: Any
     #: By log group; a stream is told with each.
@@ -187,6 +189,9 @@ class FakeAlarms:
     cloudwatch: Any
     in_alarm: list[str] = field(default_factory=list)
     silenced: list[str] = field(default_factory=list)
+    #: What composites ring for, by their names.
+    rules: dict[str, str] = field(default_factory=dict)
+    has_none: bool = False
     #: By name.
     descriptions: dict[str, str] = field(default_factory=dict)
 
@@ -200,19 +205,26 @@ class FakeAlarms:
         StateValue: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        quiet = [] if StateValue else [f"{STACK} Quiet"]
-        found = [name for name in (*self.in_alarm, *quiet) if name.startswith(AlarmNamePrefix)]
+        quiet = [] if StateValue or self.has_none else [f"{STACK} Quiet"]
         return {
-            "MetricAlarms": [
-                {
-                    "AlarmName": name,
-                    "AlarmDescription": self.descriptions.get(name, ""),
-                    "AlarmActions": [TOPIC],
-                    "ActionsEnabled": name not in self.silenced,
-                }
-                for name in found
-            ]
+            "MetricAlarms": self._described((*self.in_alarm, *quiet), AlarmNamePrefix),
+            "CompositeAlarms": [
+                one | {"AlarmRule": self.rules[one["AlarmName"]]}
+                for one in self._described(() if StateValue else self.rules, AlarmNamePrefix)
+            ],
         }
+
+    def _described(self, names: Iterable[str], prefix: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "AlarmName": name,
+                "AlarmDescription": self.descriptions.get(name, ""),
+                "AlarmActions": [TOPIC],
+                "ActionsEnabled": name not in self.silenced,
+            }
+            for name in names
+            if name.startswith(prefix)
+        ]
 
 
 @dataclass

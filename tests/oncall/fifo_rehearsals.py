@@ -7,12 +7,11 @@ from pathlib import Path
 
 from simulator.world import DLQ
 from smart_redriver.oncall.letters.choice import Choice, Filter
-from smart_redriver.oncall.letters.editor import own_editor
+from smart_redriver.oncall.letters.edit_form import own_editor
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
-from smart_redriver.oncall.verbs.edit import EditRequest, edit
+from smart_redriver.oncall.verbs.edit import EditRequest, RewriteRequest, edit, rewrite
 from smart_redriver.oncall.verbs.park import ParkRequest, park
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
-from smart_redriver.oncall.verbs.rewrite import RewriteRequest, rewrite
 from smart_redriver.oncall.verbs.undo import UndoRequest, undo
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
@@ -30,7 +29,9 @@ def a_replay_of_groups(_: Path) -> Rehearsal:
 
 
 def groups_whose_copies_came_back(what: str = "") -> Desk:
-    """Two passes have redriven what is first in each group, and it failed again: it is at its place, its copy behind."""
+    """Two passes have redriven what is first in each group, and it failed again: it is at its place,
+    its copy behind.
+    """
     desk = Desk(fifo=True)
     desk.dead_letters(*(f"{one}{what}" for one in ("a-1", "a-2", "b-1")), MessageAttributes=SOME)
     for _ in range(2):

@@ -12,19 +12,18 @@ from functools import partial
 from pathlib import Path
 
 from fakes.faults import Crash, Script, Wire, nothing
-from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, Filter
-from smart_redriver.oncall.letters.editor import own_editor
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.letters.edit_form import own_editor
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
-from smart_redriver.oncall.verbs.edit import EditRequest, edit
+from smart_redriver.oncall.verbs.edit import EditRequest, RewriteRequest, edit, rewrite
 from smart_redriver.oncall.verbs.import_letters import ImportRequest, import_letters
 from smart_redriver.oncall.verbs.park import ParkRequest, park
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
-from smart_redriver.oncall.verbs.rewrite import RewriteRequest, rewrite
 from smart_redriver.oncall.verbs.undo import UndoRequest, undo
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk
@@ -85,7 +84,8 @@ class Rehearsal:
             stop=lambda: world.is_drained,
         )
         witness = self.desk.redriver.witness
-        # The witness knows letters by their bodies and queues: a mended one is new to it, and one from a file comes from nowhere.
+        # The witness knows letters by their bodies and queues: a mended one is new to it, and one from a file comes
+        # from nowhere.
         recorded = set(witness.recorded_repeats) - self.done - self.restored
         recorded -= set(self.edited.values())
         told = [

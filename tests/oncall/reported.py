@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from redrive.core.breaker import new_circuit
-from redrive.core.causes import CauseCircuit
-from redrive.core.hearing import Told, hear
-from redrive.core.outcomes import Consumer, DeliveryOutcome, Result
 from simulator.world import SOURCE
+from smart_redriver.engine.aws.items import ENTRY_KEPT
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.reports.outcomes import Consumer, DeliveryOutcome, Result
+from smart_redriver.engine.reports.processing import Told, hear
 from tests.oncall.desk import Desk
 
 DECLINED = "shop.PaymentDeclined"
@@ -45,7 +46,7 @@ def report(desk: Desk, *outcomes: DeliveryOutcome) -> None:
     known = desk.store.read_ledger(one.original_id for one in outcomes).entries
     receives = dict.fromkeys(desk.deployment.source_names, 3)
     hearing = hear(told, known, receives)
-    desk.store.write_failures(list(hearing.details.values()), now)
+    desk.store.write_failures(list(hearing.details.values()), now + ENTRY_KEPT)
     desk.store.write_ledger(list(hearing.entries.values()), [], now)
 
 

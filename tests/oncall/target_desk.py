@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from redrive.aws.dead_letters import DeadLetters, ParkingLot
-from redrive.aws.sqs import SqsQueue
-from redrive.aws.state_table import StateStore
-from redrive.core.letter import Letter, Trail, Unfit
-from redrive.core.outgoing import Outgoing, Sent
-from redrive.core.queue_facts import QueueFacts
-from redrive.errors import EntryFault
-from redrive.targets import Origin, Target
 from simulator.world import DLQ, TABLE
+from smart_redriver.engine.aws.queues import DeadLetters, ParkingLot
+from smart_redriver.engine.aws.sqs import SqsQueue
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import Letter, Trail, Unfit
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, FakeFunction, outputs_of
 
@@ -169,9 +169,9 @@ class TargetDesk(Desk):
             return RecognisingLot(SqsQueue(sqs, deployment.parking_lot_url), names)
 
         sources = tuple(self.targets.values())
-        monkeypatch.setattr("redrive.wiring.sources_of", lambda *_, **__: sources)
-        monkeypatch.setattr("redrive.wiring.dead_letters_of", dlq_of)
-        monkeypatch.setattr("redrive.wiring.parking_lot_of", lot_of)
+        monkeypatch.setattr("smart_redriver.engine.wiring.sources_of", lambda *_, **__: sources)
+        monkeypatch.setattr("smart_redriver.engine.wiring.dead_letters_of", dlq_of)
+        monkeypatch.setattr("smart_redriver.engine.wiring.parking_lot_of", lot_of)
 
     @property
     def dlq_arn(self) -> str:

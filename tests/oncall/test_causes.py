@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import State
-from redrive.core.outcomes import Result
 from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.sources import Source
 from simulator.world import DLQ, SOURCE, hours, minutes
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.reports.outcomes import Result
 from tests.oncall.desk import Desk
 from tests.oncall.reported import DECLINED, declined, hold, report
 
@@ -113,7 +113,7 @@ def test_what_the_whole_circuit_stops_does_not_flow(desk: Desk) -> None:
         force(new_circuit(SOURCE, desk.redriver.settings, now), State.OPEN, "x", now)
     )
 
-    assert "  waiting with all others: the circuit is OPEN" in desk("causes").out
+    assert "  waiting with all others: consumer likely down" in desk("causes").out
 
 
 def test_letters_without_a_cause_do_not_flow_either_while_the_circuit_is_open(desk: Desk) -> None:
@@ -125,7 +125,7 @@ def test_letters_without_a_cause_do_not_flow_either_while_the_circuit_is_open(de
 
     ran = desk("causes")
 
-    assert "  waiting with all others: the circuit is OPEN" in ran.out
+    assert "  waiting with all others: consumer likely down" in ran.out
     assert "flowing" not in ran.out
 
 
@@ -168,10 +168,11 @@ def test_an_outage_of_what_some_letters_need_is_told_while_it_lasts_and_no_longe
     after = desk("causes", "--json").json["queues"][0]
 
     (group,) = during["groups"]
-    assert (group["cause"], group["state"]) == ("simulator.failures.PaymentDeclined", "held")
+    said = "PaymentDeclined: the payment provider does not answer"
+    assert (group["cause"], group["state"]) == (said, "held")
     assert group["letters"] == depth > 50
     assert group["example"]["first_line"] == "the payment provider does not answer"
-    assert "Causes:      simulator.failures.PaymentDeclined held since 00:05, " in status
+    assert f"Causes:      {said} held since 00:05, " in status
     assert after["groups"] == []
 
 

@@ -17,11 +17,10 @@ import pytest
 import typer.main
 
 from fakes.faults import Wire, on, refuse
-from redrive.errors import CallFailed, Fault, SettingsError
 from simulator.world import PARKING_LOT
-from smart_redriver.oncall.cli import app
-from smart_redriver.oncall.commands.command import Asked, open_session
-from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
+from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
+from smart_redriver.oncall.cli import Asked, app, open_session
+from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.failures import explain
 from smart_redriver.oncall.terminal.terminal import Terminal
@@ -35,7 +34,7 @@ CHANGING = {
 }  # fmt: skip
 PROMISED = CHANGING | {
     "status", "watch", "causes", "letters", "parked", "show", "export", "history", "doctor",
-    "console", "logs",
+    "console", "logs", "audit",
 }  # fmt: skip
 
 
@@ -138,13 +137,13 @@ def test_a_stack_that_is_not_there_is_told(desk: Desk) -> None:
 def test_a_stack_that_is_no_redriver_is_told(desk: Desk) -> None:
     desk.clients["cloudformation"].stacks["Other"] = {"Url": "https://example.com"}
 
-    assert "it is no smart re-driver" in desk("status", "--stack", "Other").err
+    assert "it is not a smart re-driver" in desk("status", "--stack", "Other").err
 
 
 def test_nobody_at_the_keyboard_is_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
 
-    with pytest.raises(Refused, match="Nobody is here to answer: say --yes"):
+    with pytest.raises(Refused, match="There is no terminal to answer on: add --yes"):
         Terminal(err=io.StringIO()).confirm("Send them back?")
 
 
@@ -160,7 +159,7 @@ def test_a_region_that_is_none_is_told() -> None:
 
     assert finished.returncode == 2
     assert finished.stderr.strip() == (
-        "'eu west' is no region. Name one with --region, for example eu-west-1."
+        "'eu west' is not a Region. Name one with --region, for example eu-west-1."
     )
 
 
@@ -209,7 +208,7 @@ def test_an_endpoint_that_is_not_aws_is_told(body: bytes) -> None:
         server.shutdown()
 
     assert finished.returncode == 1
-    assert "What answers there is no AWS. Check --endpoint-url" in finished.stderr
+    assert "The endpoint is not AWS. Check --endpoint-url" in finished.stderr
     assert "bug" not in finished.stderr
 
 

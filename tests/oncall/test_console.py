@@ -15,19 +15,18 @@ from botocore.exceptions import ClientError
 from openapi_spec_validator import validate
 
 from fakes.faults import Wire
-from redrive.core.lease import Lease
-from redrive.core.ledger import Entry
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.console.fields import Field, Kind
-from smart_redriver.oncall.console.notepad import Notepad
-from smart_redriver.oncall.console.server import names
-from smart_redriver.oncall.console.shelf import Shelf
-from smart_redriver.oncall.console.task import Task
-from smart_redriver.oncall.console.tasks import AT_ONCE
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.console.app import names
+from smart_redriver.oncall.console.at_work import AT_ONCE, Task
+from smart_redriver.oncall.console.shelf import Notepad, Shelf
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
-from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.oncall.verbs.declarations import ORDERS
+from smart_redriver.oncall.verbs.options import Kind, Option, Side
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from tests.oncall.browsing import HOST, Browsing, told
 from tests.oncall.desk import Desk
@@ -67,7 +66,11 @@ def test_queues_are_shown_as_status_has_them(desk: Desk, page: Browsing) -> None
     (told_by_command,) = desk("status", "--json").json["queues"]
     facts = {one["name"]: one for one in shown["facts"] if one["name"]}
     assert {name: shown[name] for name in told_by_command} == told_by_command
-    assert facts["Circuit"] == {"name": "Circuit", "text": "CLOSED, letters flow", "tone": "good"}
+    assert facts["Circuit"] == {"name": "Circuit", "text": "CLOSED", "tone": None}
+    assert (facts["Now"]["text"], facts["Now"]["tone"]) == (
+        "No letter waits: the DLQ is empty.",
+        "good",
+    )
     assert facts["Parking lot"]["text"].startswith("2 messages")
 
 
@@ -519,12 +522,12 @@ def test_a_console_for_looking_changes_nothing(desk: Desk, wire: Wire) -> None:
     ("path", "query", "words"),
     [
         (LETTERS, {"sinse": "2h"}, "'sinse' is not known here"),
-        (LETTERS, {"since": "yesterday"}, "is no moment"),
+        (LETTERS, {"since": "yesterday"}, "is not a point in time"),
         (LETTERS, {"limit": "lots"}, "is no integer"),
         (LETTERS, {"limit": "100000"}, "out of range"),
         (LETTERS, {"after": "here"}, "not the `next` of a page"),
         (LETTERS, {"place": "attic"}, "neither parked nor dlq"),
-        (LETTERS, {"where": 'a == "b"'}, "is the name of a field"),
+        (LETTERS, {"where": 'a == "b"'}, "names a field"),
         (LETTERS, {"place": "dlq", "contains": "a"}, "peek at the DLQ"),
         (f"/api/queues/{SOURCE}/timeline", {"hours": "0"}, "out of range"),
     ],
@@ -566,8 +569,8 @@ def test_an_order_that_makes_no_sense_is_refused_before_it_begins(
     [
         ("replay", {}, "Say which letters"),
         ("replay", {"ids": ["a"], "all": True}, "not both"),
-        ("replay", {"contains": " "}, "says nothing"),
-        ("pause", {"reason": "a", "for": "soon"}, "is no duration"),
+        ("replay", {"contains": " "}, "is empty"),
+        ("pause", {"reason": "a", "for": "soon"}, "is not a duration"),
         ("undo", {"file": "../secrets.jsonl"}, "There is no file"),
         ("undo", {"file": "/etc/passwd"}, "There is no file"),
         ("import", {"file": ".hidden.jsonl"}, "There is no file"),
@@ -685,7 +688,10 @@ def started(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     hosts: list[str] = []
 
     def run(_: object, sockets: list[socket.socket]) -> None:
-        hosts.append(":".join(map(str, sockets[0].getsockname()[:2])))
+        address = sockets[0].getsockname()[:2]
+        hosts.append(":".join(map(str, address)))
+        # The address was told: whoever asks now was refused before the server had started.
+        socket.create_connection(address).close()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
@@ -764,7 +770,7 @@ def test_a_stack_that_is_not_there_is_told_before_anything_is_served(
 def test_a_number_that_json_has_not_is_refused(number: float) -> None:
     """`1e999` is read as infinity, and the answer that repeats it could not be written: the list of orders with it."""
     with pytest.raises(Misused, match="is no number"):
-        Field(name="rate", about="Letters a second.", kind=Kind.NUMBER).check(number)
+        Option(name="rate", about="Letters a second.", kind=Kind.NUMBER).check(number)
 
 
 @pytest.mark.parametrize(
@@ -801,7 +807,7 @@ def test_what_json_has_not_is_refused_before_an_order_of_it_begins(
     answer = page.web.post(f"/api/queues/{SOURCE}/edit", content=given, headers=headers)
 
     assert (answer.status_code, answer.json()["kind"]) == (400, "usage")
-    assert "That is no JSON" in answer.json()["error"]
+    assert "That is not JSON" in answer.json()["error"]
     assert page.get("/api/tasks") == []
 
 
@@ -848,3 +854,21 @@ def test_a_letter_whose_consumer_never_said_where_it_logs_is_searched_for_where_
     assert unknown["log"] is None
     assert "No report says where its consumer logs" in unknown["warnings"][0]
     assert [one["text"] for one in shown["log"]["lines"]] == [f"gave up on {message_id}"]
+
+
+def test_no_order_of_the_page_runs_a_program_and_each_has_the_options_of_the_command() -> None:
+    """With a token, a leak of an address would be a leak of a shell."""
+    on_page = {one.name: {each.name for each in one.options_on(Side.PAGE)} for one in ORDERS}
+    typed = {one.name: {each.name for each in one.options_on(Side.COMMAND)} for one in ORDERS}
+
+    runs_a_program = {"validate", "command"}
+    assert {name for name in on_page if on_page[name] & runs_a_program} == set()
+    assert {name for name in typed if typed[name] & runs_a_program} == {"replay", "edit"}
+    only_here = {
+        name: on_page[name] - typed[name] for name in on_page if on_page[name] - typed[name]
+    }
+    assert only_here == {
+        "edit": {"id", "was", "body", "attributes"},
+        "export": {"ids"},
+        "import": {"to_source"},
+    }

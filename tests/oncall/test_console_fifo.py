@@ -9,13 +9,13 @@ import pytest
 
 from fakes.faults import Wire
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.console.notepad import Notepad
+from smart_redriver.oncall.console.shelf import Notepad
 from tests.oncall.browsing import Browsing, told
 from tests.oncall.desk import Desk
 
 QUEUE = f"{SOURCE}.fifo"
-OUT = "its copy is out: what became of that is not known yet"
-BEHIND = "an earlier letter of its message group stays, which it would overtake"
+OUT = "its copy is out, and its outcome is not known yet"
+BEHIND = "it would overtake an earlier letter of its message group, which stays"
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
     ),
     "an old pass": (
         lambda desk: desk.world.clock.advance(1000),
-        "The last pass was 16 min 40 s ago, of one each 5 min.",
+        "The last pass was 16 min 40 s ago; one is due every 5 min.",
         "`redrive run` runs one now",
     ),
     "no pass": (
@@ -164,10 +164,10 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
 
 
 def test_a_deployment_that_is_well_has_nothing_to_mend(well: Desk) -> None:
-    ran = well("doctor")
+    ran = well("doctor", "--all")
 
     assert ran.code == 0, ran.out
-    assert "Nothing to mend." in ran.out
+    assert "Nothing to fix." in ran.out
     assert "WRONG" not in ran.out
     assert " ? " not in ran.out
 
@@ -195,7 +195,7 @@ def test_each_fault_is_found_and_comes_with_its_remedy(well: Desk, fault: str) -
 def test_what_can_not_be_checked_is_told_and_the_rest_is_checked(
     well: Desk, operation: str, what: str
 ) -> None:
-    ran = well("doctor", script=on(operation, refuse(refusal(operation, "AccessDenied"))))
+    ran = well("doctor", "--all", script=on(operation, refuse(refusal(operation, "AccessDenied"))))
 
     assert what in ran.out
     assert "ok     The schedule is on." in ran.out
@@ -205,7 +205,7 @@ def test_the_key_of_an_encrypted_queue_is_looked_at(well: Desk) -> None:
     set_attributes(well, DLQ, KmsMasterKeyId=KEY)
     well.clients["kms"].states[KEY] = "PendingDeletion"
 
-    ran = well("doctor")
+    ran = well("doctor", "--all")
 
     assert f"The key {KEY} is PendingDeletion" in ran.out
     assert "cancel its deletion" in ran.out
@@ -298,10 +298,10 @@ def test_a_fifo_deployment_that_is_well_has_nothing_to_mend() -> None:
     desk = Desk(fifo=True)
     desk("run", "--yes")
 
-    ran = desk("doctor")
+    ran = desk("doctor", "--all")
 
     assert ran.code == 0, ran.out
-    assert "Nothing to mend." in ran.out
+    assert "Nothing to fix." in ran.out
     assert "orders.fifo is a FIFO queue, as orders-dlq.fifo is." in ran.out
 
 
@@ -336,6 +336,32 @@ def test_a_topic_with_a_key_that_cloudwatch_may_not_use_pages_nobody() -> None:
     assert findings["Alarms may not use the key of paging, so that nothing arrives."] is Level.WRONG
 
 
+def test_an_app_that_asks_for_no_alarms_has_nothing_to_mend(well: Desk) -> None:
+    well.clients["cloudformation"].stacks[STACK] |= {"WarningTopicArn": "", "PagingTopicArn": ""}
+    well.clients["cloudwatch"].has_none = True
+
+    ran = well("doctor", "--all")
+
+    assert ran.code == 0, ran.out
+    assert "The stack asks for no alarms for this queue" in ran.out
+
+
+@pytest.mark.parametrize(("rings_for", "code"), [("Quiet", 1), ("Another", 0)])
+def test_a_page_of_the_stack_that_was_silenced_is_found_by_the_alarms_that_it_rings_for(
+    well: Desk, rings_for: str, code: int
+) -> None:
+    page = f"{STACK} LettersPileUp Place"
+    well.clients["cloudformation"].stacks[STACK]["RedriveAlarms"] = "orders"
+    well.clients["cloudwatch"].in_alarm.append("orders Quiet")
+    well.clients["cloudwatch"].rules[page] = f'ALARM("orders {rings_for}")'
+    well.clients["cloudwatch"].silenced.append(page)
+
+    ran = well("doctor", "--all")
+
+    assert ran.code == code, ran.out
+    assert (f"Somebody switched off the actions of {page}" in ran.out) is bool(code)
+
+
 @pytest.mark.parametrize(
     ("output", "setting"),
     [("WarningTopicArn", "warning_emails"), ("PagingTopicArn", "paging_emails")],
@@ -346,4 +372,4 @@ def test_a_topic_without_subscribers_is_mended_by_its_own_setting(
     desk.clients["cloudformation"].stacks[STACK][output] = TOPIC
     desk.clients["sns"].subscribers = 0
 
-    assert f"-> Deploy with -c {setting}=..., or subscribe to it" in desk("doctor").out
+    assert f"-> Deploy with -c {setting}=..., or subscribe to it" in desk("doctor", "--all").out

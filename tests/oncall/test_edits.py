@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import Call, meanwhile, nth
-from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.oncall.letters import editor as editing
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.oncall.letters import edit_form as editing
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
 
@@ -262,10 +262,10 @@ def test_the_plan_shows_differences_of_samples_and_the_count(desk: Desk) -> None
 
     ran = desk("edit", "--all", *SWAP, answer="no")
 
-    assert "Plan: give 5 letters to `sed s/broken/mended/`" in ran.out
+    assert "Plan: pipe 5 letters through `sed s/broken/mended/`" in ran.out
     assert ran.out.count("-broken") == ran.out.count("+mended") == 3
-    assert "Stay as and where they are: 1 letter, the command leaves it as it is." in ran.out
-    assert "Send 5 letters as the command makes them" in ran.err
+    assert "Left unchanged: 1 letter, the command leaves it as it is." in ran.out
+    assert "Send the command's output for 5 letters" in ran.err
     assert desk.visible(PARKING_LOT) == 6
     assert desk.bodies(SOURCE) == []
 
@@ -285,8 +285,8 @@ def test_a_dry_run_of_an_edit_sends_nothing(desk: Desk, tmp_path: Path) -> None:
     [
         ("false", "refused by the command: exit code 1"),
         ("sh -c 'echo no schema >&2; exit 4'", "refused by the command: no schema"),
-        ("true", "refused: the command put out nothing"),
-        ("printf '\\377'", "refused: what the command put out is no text"),
+        ("true", "refused: the command printed nothing"),
+        ("printf '\\377'", "refused: the output of the command is not text"),
         ("cat", "the command leaves it as it is"),
     ],
 )

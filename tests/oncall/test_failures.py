@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import Wire
-from redrive.aws import items
-from redrive.core.outcomes import Consumer, Result
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE
+from smart_redriver.engine.aws import items
+from smart_redriver.engine.reports.outcomes import Consumer, Result
 from smart_redriver.oncall.letters.failures import log_command
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.status import Shown, watch

@@ -10,13 +10,13 @@ from botocore.exceptions import EndpointConnectionError
 
 from fakes.faults import Wire, die_after, fail_entries, lose_answer, nth, on
 from fakes.sqs import Rest
-from redrive.core.ledger import Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.triage.ledger import Status
 from tests.oncall.desk import Desk
 
 LOST = EndpointConnectionError(endpoint_url="https://aws.invalid")
-OUT = "its copy is out: what became of that is not known yet"
-BEHIND = "an earlier letter of its message group stays"
+OUT = "its copy is out, and its outcome is not known yet"
+BEHIND = "it would overtake an earlier letter of its message group"
 TWELVE = [f"a-{number:02}" for number in range(12)]
 
 
@@ -74,7 +74,7 @@ def test_a_plan_says_what_order_is_kept_and_what_can_not_be(desk: Desk) -> None:
     ran = desk("replay", "--all", "--dry-run")
 
     assert "Letters of one message group go in their order" in ran.said
-    assert "What of their groups has gone on meanwhile has overtaken them." in ran.said
+    assert "Messages of their groups that were processed meanwhile have overtaken them." in ran.said
 
 
 def test_a_plan_of_standard_queues_speaks_of_no_groups() -> None:
@@ -314,7 +314,7 @@ def test_an_imported_letter_of_no_group_is_a_group_by_itself(desk: Desk) -> None
 
     ran = desk("import", "kept.jsonl", "--to", "parking-lot", "--yes")
 
-    assert "each a group by itself: 2 letters" in ran.said
+    assert "each becomes a group of its own: 2 letters" in ran.said
     messages = desk.world.sqs.inspect.messages(desk.world.queue_name(PARKING_LOT))
     assert {one.group_id for one in messages} == {one["original_id"] for one in lines}
 
@@ -335,7 +335,7 @@ def test_what_follows_a_refused_letter_of_a_file_is_not_imported(desk: Desk) -> 
 def test_a_drain_says_that_of_a_group_one_letter_is_out(desk: Desk) -> None:
     desk.dead_letters("a-1")
 
-    assert "Of each message group one letter is out at a time" in desk("drain", "--yes").said
+    assert "One letter of each message group is out at a time" in desk("drain", "--yes").said
 
 
 def test_a_left_over_copy_that_can_not_be_deleted_cuts_nothing_of_its_group_off(

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import meanwhile, nth
-from redrive.core.ledger import Entry, Status
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.oncall.desk import Desk
 
-IN_HAND = "hidden: in somebody's hands, such as a pass's; try again in five minutes"
+IN_HAND = "hidden: a pass or a person is working on it; try again in five minutes"
 
 
 def hide(desk: Desk, queue: str) -> None:
@@ -90,7 +90,7 @@ def test_a_letter_that_is_not_there_is_not_said_to_be_hidden(desk: Desk) -> None
     ran = desk("replay", gone, "--yes")
 
     assert ran.code == 1
-    assert "None of these is there." in ran.err
+    assert "None of these was found." in ran.err
 
 
 def test_parked_says_that_letters_could_not_be_searched_while_a_pass_has_them(desk: Desk) -> None:
@@ -102,7 +102,7 @@ def test_parked_says_that_letters_could_not_be_searched_while_a_pass_has_them(de
     after = desk("parked", "--contains", "a")
 
     assert "No parked letters match." in during.out
-    assert "2 letters could not be looked at: in somebody's hands" in during.err
+    assert "2 letters could not be looked at: a pass or a person is working on them" in during.err
     assert "try again in five minutes" in during.err
     assert "1 letter parked" in after.out
     assert "could not be looked at" not in after.err
@@ -116,7 +116,10 @@ def test_parked_says_so_too_where_the_ledger_knows_none_of_them(desk: Desk) -> N
     hidden = desk("parked")
 
     assert nothing_hidden.err == ""
-    assert "Of the parking lot 1 letter can't be looked at now: in somebody's hands" in hidden.err
+    assert (
+        "1 letter of the parking lot can't be looked at now: a pass or a person is working on them"
+        in hidden.err
+    )
 
 
 @pytest.mark.parametrize("verb", ["replay", "delete", "park"])
@@ -138,7 +141,7 @@ def test_a_plan_whose_letters_are_hidden_before_its_work_is_not_called_done(
     assert len(desk.bodies(queue)) == 2
 
 
-def test_what_somebody_else_took_meanwhile_is_not_missed(desk: Desk) -> None:
+def test_what_somebody_else_took_meanwhile_is_not_missed_but_told(desk: Desk) -> None:
     desk.park("a", "b")
 
     def another() -> None:
@@ -146,7 +149,7 @@ def test_what_somebody_else_took_meanwhile_is_not_missed(desk: Desk) -> None:
 
     ran = desk("replay", "--all", "--yes", "--json", script=nth("PutItem", 0, meanwhile(another)))
 
-    assert (ran.code, ran.json["done"], ran.json["not_met"]) == (0, 0, 0)
+    assert (ran.code, ran.json["done"], ran.json["not_met"], ran.json["gone"]) == (1, 0, 0, 2)
 
 
 def test_history_names_no_file_where_no_letter_was_kept(desk: Desk) -> None:

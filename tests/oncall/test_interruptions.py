@@ -1,6 +1,7 @@
 """Commands die, or meet Ctrl-C, at any one of their AWS calls, and are started again; on FIFO queues as on others.
 
-Exhaustive: every command that moves letters, every call that it makes, both sides of the call, death and one or two Ctrl-C.
+Exhaustive: every command that moves letters, every call that it makes, both sides of the call,
+    death and one or two Ctrl-C.
 """
 
 from __future__ import annotations

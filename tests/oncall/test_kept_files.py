@@ -52,7 +52,7 @@ def test_a_file_of_another_queue_is_refused_as_a_whole(
     name = changes.get("queue", SOURCE)
     assert ran.code == 1
     assert "has 1 letter of " in ran.err
-    assert f"If they are to become its letters, say --from-queue {name}." in ran.err
+    assert f"To accept them as its letters, add --from-queue {name}." in ran.err
     assert desk.bodies(PARKING_LOT) == desk.bodies(SOURCE) == []
 
 
@@ -111,11 +111,11 @@ HALF = "\ud800"
     [
         ({"body": f"a{HALF}"}, "body has half a character in it"),
         ({"message_id": HALF}, "message_id has half a character in it"),
-        ({"group_id": 5}, "group_id is no text"),
-        ({"trace_header": {}}, "trace_header is no text"),
-        ({"source_arn": 5}, "source_arn is no text"),
-        ({"trail": 5}, "trail is no text"),
-        ({"sent_at": "0001-01-01T00:00:00+05:00"}, "is no moment"),
+        ({"group_id": 5}, "group_id is not text"),
+        ({"trace_header": {}}, "trace_header is not text"),
+        ({"source_arn": 5}, "source_arn is not text"),
+        ({"trail": 5}, "trail is not text"),
+        ({"sent_at": "0001-01-01T00:00:00+05:00"}, "is not a point in time"),
         ({"reason": "x" * 501}, "reason is longer than 500 characters"),
         (
             {"attributes": {"A": {"DataType": "String", "StringValue": HALF}}},

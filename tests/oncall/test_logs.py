@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_redriver.oncall.stack.logs import MOST_PAGES
+from smart_redriver.oncall.deployment.logs import MOST_PAGES
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import LOG_GROUP
 from tests.oncall.reported import BILLING, failed
@@ -74,7 +74,7 @@ def test_what_is_no_events_name_is_misuse(desk: Desk, name: str) -> None:
     ran = desk("logs", "--event", name)
 
     assert ran.code == 2
-    assert "is no event's name" in ran.err
+    assert "is not the name of an event" in ran.err
 
 
 NOISE = (

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from fakes.faults import Crash, Wire, die_before, on, refuse
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import State
-from redrive.core.decision import ParkReason
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.triage.decision import ParkReason
+from smart_redriver.oncall.audit.trail import LINES_PER_ITEM, Line, trail_of
+from smart_redriver.oncall.letters.choice import shape_of
 from smart_redriver.oncall.letters.presentation import PARKED
-from smart_redriver.oncall.letters.shapes import shape_of
-from smart_redriver.oncall.stack.audit import LINES_PER_ITEM, Line
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, outputs_of
+from tests.oncall.reported import declined, report
 
 VALUE_ERROR = {"ErrorType": {"DataType": "String", "StringValue": "ValueError"}}
 
@@ -34,6 +36,7 @@ LOOKS = (
     ("parked", "--contains", "a"),
     ("show", "ID"),
     ("history",),
+    ("audit",),
     ("run", "--dry-run"),
     ("replay", "--all", "--dry-run"),
 )
@@ -92,7 +95,7 @@ def test_status_tells_of_the_last_pass(desk: Desk) -> None:
 
     ran = desk("status")
 
-    assert "1 min 30 s ago, DONE: 2 redriven, 0 parked, 0 returned" in ran.out
+    assert "1 min 30 s ago, DONE: 2 redriven" in ran.out
 
 
 def test_status_as_json_has_one_shape_for_one_queue_and_for_many(desk: Desk) -> None:
@@ -280,7 +283,10 @@ def test_letters_that_are_held_are_listed_from_the_ledger_alone(desk: Desk) -> N
         ("slow", "its backoff"),
         ("suspect", "last chance"),
     ]
-    assert "Held:        until 2026-01-01T06:00:00Z (in 6 h)" in desk("show", "suspect").out
+    assert (
+        "Waits for:   its last chance, until 2026-01-01T06:00:00Z at the latest (in 6 h)"
+        in desk("show", "suspect").out
+    )
 
 
 def test_what_is_held_can_not_be_chosen_by_its_body(desk: Desk) -> None:
@@ -327,7 +333,7 @@ def test_show_says_so_when_nobody_knows_the_id(desk: Desk) -> None:
     ran = desk("show", "no-such-id")
 
     assert ran.code == 1
-    assert "Nobody knows no-such-id" in ran.err
+    assert "no-such-id was not found" in ran.err
 
 
 def test_history_is_empty_until_somebody_changes_something(desk: Desk) -> None:
@@ -379,7 +385,7 @@ def test_history_goes_back_as_far_as_asked(desk: Desk) -> None:
 
 
 def test_a_day_with_more_changes_than_an_item_holds_is_told_whole(desk: Desk) -> None:
-    trail = desk.session(Wire(), Terminal()).audit
+    trail = trail_of(desk.session(Wire(), Terminal()))
     now = desk.world.clock.now()
     for number in range(2 * LINES_PER_ITEM + 5):
         trail.write(Line(at=now + timedelta(seconds=number), who="kim", what=f"change {number}"))
@@ -402,3 +408,42 @@ def test_a_day_with_more_changes_than_an_item_holds_is_told_whole(desk: Desk) ->
 )
 def test_a_body_has_a_shape(body: str, shape: str) -> None:
     assert shape_of(body) == shape
+
+
+def test_a_body_comes_before_its_traceback_and_a_screen_of_each_is_enough(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (message_id,) = desk.dead_letters("\n".join(f"line {number}" for number in range(50)))
+    frames = "\n".join(f"frame {number}" for number in range(50))
+    report(desk, declined(message_id, traceback=frames))
+    desk.park()
+    monkeypatch.setattr(Terminal, "rows", 10)
+
+    cut, whole = desk("show", message_id).out, desk("show", message_id, "--whole").out
+
+    assert cut.index("line 9") < cut.index("... 40 more lines: --whole") < cut.index("Traceback:")
+    assert cut.index("... 40 lines before: --whole") < cut.index("frame 40")
+    assert "line 10" not in cut
+    assert "frame 39" not in cut
+    assert "line 49" in whole
+    assert "frame 0" in whole
+
+
+def test_the_doctor_shows_what_is_wrong_first_and_counts_the_rest(desk: Desk) -> None:
+    few, every = desk("doctor").out, desk("doctor", "--all").out
+
+    assert few.splitlines()[1].startswith("  WRONG")
+    assert "  ok " not in few
+    assert f"{every.count('  ok ')} checks are well: --all lists them." in few
+
+
+def test_an_import_can_be_rehearsed_and_export_takes_all(desk: Desk, tmp_path: Path) -> None:
+    desk.park("a", "b")
+    file = tmp_path / "all.jsonl"
+
+    exported = desk("export", str(file), "--all")
+    ran = desk("import", str(file), "--dry-run", "--json")
+
+    assert exported.code == 0
+    assert ran.json == {"plan": {"count": 2}}
+    assert desk.history() == []

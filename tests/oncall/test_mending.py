@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import fail_entries, meanwhile, nth, on, refuse
-from redrive.core.decision import ParkReason
-from redrive.core.lease import Lease
-from redrive.core.ledger import Status
-from redrive.core.letter import TRAIL_ATTRIBUTE
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.triage.decision import ParkReason
+from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.moving.own_command import Finished, OwnCommand
 from tests.faults.errors import refusal
@@ -383,12 +383,12 @@ def test_attributes_can_be_edited_too(desk: Desk, monkeypatch: pytest.MonkeyPatc
         ("true", "Nothing was edited"),
         ("false", "The editor ended with 1"),
         ("no-such-editor", "could not be started"),
-        ("sed -i /----/d", "is gone, so nobody can tell body from attributes"),
-        (r"sed -i 's/broken/\xff/'", "What the editor left can't be read"),
-        ("rm", "What the editor left can't be read"),
+        ("sed -i /----/d", "is missing, so body and attributes can't be told apart"),
+        (r"sed -i 's/broken/\xff/'", "The edited file can't be read"),
+        ("rm", "The edited file can't be read"),
         (r"""sed -i 's/"StringValue": "/&\\ud800/'""", "attribute kind has half a character in it"),
         ("sed -i s/StringValue/Value/", "attribute kind has neither StringValue nor BinaryBase64"),
-        ("sed -i /broken/d", "The body is empty"),
+        ("sed -i /broken/d", "SQS does not accept an empty body"),
     ],
 )
 def test_an_edit_that_went_wrong_changes_nothing(
@@ -516,7 +516,7 @@ def test_an_export_into_the_same_file_again_is_refused(desk: Desk, tmp_path: Pat
     again = desk("export", str(file))
 
     assert (again.code, len(file.read_text().splitlines())) == (1, 1)
-    assert f"{file} is there already. Name another file, or remove it." in again.err
+    assert f"{file} already exists. Name another file, or remove it." in again.err
 
 
 @pytest.mark.parametrize("verb", ["export", "delete"])
@@ -532,7 +532,7 @@ def test_letters_are_written_to_no_device_and_it_stays(
     for file in (pipe, link):
         where = (str(file),) if verb == "export" else ("--all", "--yes", "--export", str(file))
         ran = desk(verb, *where)
-        assert (ran.code, "is no regular file. Name another." in ran.err) == (1, True)
+        assert (ran.code, "is not a regular file. Name another." in ran.err) == (1, True)
 
     assert pipe.is_fifo()
     assert link.is_symlink()
@@ -565,7 +565,7 @@ def test_a_delete_goes_on_in_its_file_and_in_no_other(desk: Desk, tmp_path: Path
     ran = desk("delete", "--all", "--yes", "--export", str(file))
 
     assert (refused.code, other.read_text()) == (1, "print()\n")
-    assert f"{other} is there already, and no file of letters. Name another." in refused.err
+    assert f"{other} exists and is not a file of letters. Name another." in refused.err
     assert (ran.code, len(file.read_text().splitlines())) == (0, 2)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
@@ -622,7 +622,7 @@ def test_letters_that_are_still_about_are_not_imported_again(desk: Desk, tmp_pat
     ran = desk("import", str(file), "--yes")
 
     assert ran.code == 1
-    assert "Skipped 1: the ledger says it is still about." in ran.err
+    assert "Skipped 1: the ledger shows it as still there." in ran.err
     assert desk.bodies(PARKING_LOT) == ["a"]
 
 
@@ -630,7 +630,7 @@ def test_letters_that_are_still_about_are_not_imported_again(desk: Desk, tmp_pat
     ("line", "said"),
     [
         ("{", "line 2"),
-        ("[]", "a line is one JSON object"),
+        ("[]", "each line must be one JSON object"),
         ('{"version": 9}', "version 9 is not known"),
         ('{"version": 1}', "message_id is missing"),
     ],
@@ -671,7 +671,7 @@ def test_a_queue_that_is_at_work_for_too_long_is_left_alone(desk: Desk) -> None:
     ran = desk("replay", "--all", "--yes")
 
     assert ran.code == 1
-    assert "The queue has been at work for five minutes." in ran.err
+    assert "The queue has been busy for five minutes." in ran.err
     assert desk.bodies(PARKING_LOT) == ["a"]
 
 

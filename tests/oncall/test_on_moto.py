@@ -17,15 +17,14 @@ import time_machine
 from moto import mock_aws
 from moto.sqs.models import Queue
 
-from redrive.aws.state_table import StateStore
-from redrive.core.decision import ParkReason
-from redrive.core.ledger import Entry, Status
-from redrive.deployment import Deployment
-from redrive.settings import Settings
-from smart_redriver.oncall.cli import app
-from smart_redriver.oncall.commands.command import Asked
-from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.triage.decision import ParkReason
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.cli import Asked, app
+from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.contract.moto_dlq import dead_letter_source_arns
 from tests.faults.scenes import SOME

@@ -14,10 +14,14 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from fakes.faults import on, refuse
-from redrive.deployment import Deployment
-from redrive.targets import Origin, Target
-from smart_redriver.cdk.filling import Filling
+from smart_redriver.cdk.origin_config import OriginConfig
 from smart_redriver.cdk.target_access import target_calls
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.deployment.places import Place
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.doctor.access import calls_of
 from smart_redriver.oncall.doctor.findings import Finding, Level
 from smart_redriver.oncall.doctor.origins import (
     check_origin,
@@ -25,11 +29,7 @@ from smart_redriver.oncall.doctor.origins import (
     judge_senders,
     judge_subscription,
 )
-from smart_redriver.oncall.doctor.target_calls import calls_of
 from smart_redriver.oncall.doctor.targets import check_targets, judge_web
-from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
-from smart_redriver.oncall.stack.deployment import Place
-from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.infrastructure.test_origin_entries import OF_EACH
 from tests.oncall.target_desk import FUNCTION, SUBSCRIPTIONS, WEB, TargetDesk
@@ -190,7 +190,7 @@ def test_what_may_not_be_asked_is_unknown_and_the_rest_is_told(
 ) -> None:
     denied = ClientError({"Error": {"Code": "AccessDenied"}}, operation)
 
-    ran = desk("doctor", script=on(operation, refuse(denied)))
+    ran = desk("doctor", "--all", script=on(operation, refuse(denied)))
 
     assert f"?      {what}" in ran.out
     assert "sns.amazonaws.com may send to orders-dlq." in ran.out
@@ -203,7 +203,7 @@ def test_what_may_not_be_asked_is_unknown_and_the_rest_is_told(
         (["93.184.215.14", "10.0.0.1"], (), Level.WRONG, "is at 10.0.0.1, which is not public"),
         (["127.0.0.1"], (), Level.WRONG, "not public"),
         (["::1"], (), Level.WRONG, "not public"),
-        (["10.0.0.1"], ("example.com",), Level.GOOD, "it is named so"),
+        (["10.0.0.1"], ("example.com",), Level.GOOD, "private_hosts names it"),
         (["169.254.169.254"], ("example.com",), Level.WRONG, "link-local"),
         (["fe80::1"], (), Level.WRONG, "link-local"),
     ],
@@ -238,7 +238,9 @@ def test_a_subscription_that_is_not_named_can_not_be_looked_at(
 
     [one] = told(desk, "unknown")
 
-    assert one["what"] == "Which subscription of lambda:billing fails to this DLQ is not said."
+    assert (
+        one["what"] == "Which subscription of lambda:billing fails to this DLQ is not in the list."
+    )
     assert "SUBSCRIPTION_ARN=TARGET" in one["remedy"]
 
 
@@ -355,8 +357,8 @@ def test_doctor_asks_for_what_the_stack_grants(origin: str, account: str) -> Non
         targets=targets,
     )
 
-    filling = Filling(origin=Origin(origin), targets=targets)
-    granted = dict(target_calls(filling, "eu-west-1", account))
+    origin_config = OriginConfig(origin=Origin(origin), targets=targets)
+    granted = dict(target_calls(origin_config, "eu-west-1", account))
 
     assert dict(calls_of(deployment)) == granted
 

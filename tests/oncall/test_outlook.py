@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from redrive.core.batch import Batch
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import Orders, State
-from redrive.core.permit import cools_until
-from redrive.core.queue_facts import QueueFacts
-from redrive.settings import Mode, Settings
-from smart_redriver.oncall.stack.outlook import looks_every, next_step
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model.batch import Batch
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.engine.model.permit import cools_until
+from smart_redriver.oncall.status.outlook import looks_every, next_step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings()

@@ -1,4 +1,6 @@
-"""Many queues at a glance: two hundred in seven stacks by a bounded number of calls, several homes, and what can't be reached."""
+"""Many queues at a glance: two hundred in seven stacks by a bounded number of calls, several homes,
+and what can't be reached.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ProfileNotFound
 
-from redrive.aws.items import circuit_key
-from redrive.aws.state_table import StateStore
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import Orders, State
-from redrive.settings import Settings
 from simulator.world import TABLE
-from smart_redriver.oncall.stack.aws import Aws, Caller, connect_as
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.aws.items import circuit_key
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.status import MOST_PAGES, overview
@@ -31,7 +33,9 @@ QUEUES, PER_STACK = 200, 30
 
 
 def fill(desk: Desk, count: int = QUEUES, **more: str) -> list[str]:
-    """Give the desk's account so many queues in as many stacks as they need, as today's app deploys them; their names."""
+    """Give the desk's account so many queues in as many stacks as they need, as today's app deploys them;
+    their names.
+    """
     names = [f"queue-{index:03}" for index in range(count)]
     stacks = [STACK, *(f"{STACK}-team-{number}" for number in range(1, -(-count // PER_STACK)))]
     formation = desk.clients["cloudformation"].stacks
@@ -197,8 +201,11 @@ def test_what_cannot_be_read_is_told_of_each_queue_and_keeps_nothing_else_from_b
 def test_alarms_are_read_to_their_last_page(desk: Desk) -> None:
     fill(desk, 6)
     pages = [
-        {"MetricAlarms": [{"AlarmName": "queue-001 CircuitOpen"}], "NextToken": "more"},
-        {"CompositeAlarms": [{"AlarmName": "queue-002 LettersPileUp"}]},
+        {
+            "MetricAlarms": [{"AlarmName": "queue-001 CircuitOpen SmartRedriver-1A"}],
+            "NextToken": "more",
+        },
+        {"CompositeAlarms": [{"AlarmName": "queue-002 LettersPileUp SmartRedriver-2B"}]},
     ]
     desk.alarms.describe_alarms = lambda **asked: pages["NextToken" in asked]  # type: ignore[method-assign]
 
@@ -286,7 +293,7 @@ def test_a_home_is_a_profile_a_region_or_both() -> None:
         ("sso/shop", None),
     ]
     assert {one.endpoint_url for one in callers} == {"http://localhost:1"}
-    with pytest.raises(Misused, match="is no home"):
+    with pytest.raises(Misused, match="is not a home"):
         here.elsewhere("")  # type: ignore[attr-defined]
 
 

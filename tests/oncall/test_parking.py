@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fakes.faults import fail_entries, on
-from redrive.core.ledger import Status
-from redrive.core.letter import TRAIL_ATTRIBUTE
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.triage.ledger import Status
 from tests.faults.scenes import SOME
 from tests.oncall.desk import Desk
 

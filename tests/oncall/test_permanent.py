@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from redrive.core.ledger import Status
-from redrive.core.outcomes import Result
 from simulator.consumers import Consumer, Reports
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.reports.outcomes import Result
+from smart_redriver.engine.triage.ledger import Status
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk
 from tests.oncall.reported import declined, report
 
 BAD_ORDER = "simulator.failures.BadOrder"
+CAUSE = "BadOrder: an order without items: *"
 
 
 @pytest.fixture(params=[SOME, TEN], ids=["with its trail", "without room for a trail"])
@@ -58,15 +59,15 @@ def parked_by_consumer(desk: Desk, attributes: Any, *bodies: str) -> list[str]:
 
 
 def test_they_are_listed_with_their_reason_and_cause(desk: Desk, attributes: Any) -> None:
-    ids = parked_by_consumer(desk, attributes, "a", "b")
+    ids = parked_by_consumer(desk, attributes, "order 1", "order 2")
 
     told = desk("parked", "--json", "--list").json
     (group,) = desk("causes", "--json").json["queues"][0]["groups"]
 
     assert sorted(one["original_id"] for one in told["letters"]) == sorted(ids)
     (row,) = told["groups"]
-    assert (row["reason"], row["cause"], row["count"]) == ("PERMANENT", BAD_ORDER, 2)
-    assert (group["cause"], group["parked"], group["state"]) == (BAD_ORDER, 2, "parked")
+    assert (row["reason"], row["cause"], row["count"]) == ("PERMANENT", CAUSE, 2)
+    assert (group["cause"], group["parked"], group["state"]) == (CAUSE, 2, "parked")
 
 
 def test_each_is_shown_by_its_original_id_with_how_it_failed(desk: Desk, attributes: Any) -> None:

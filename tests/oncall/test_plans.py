@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from redrive.core.decision import ParkReason
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.triage.decision import ParkReason
 from tests.oncall.desk import Desk
 
 GERMAN, FRENCH, NOBODYS = (
@@ -39,7 +39,7 @@ def test_a_name_in_quotes_is_not_taken_for_text(desk: Desk, where: str) -> None:
     told = desk("letters", "--where", where)
 
     assert (codes, told.code) == ([2, 2], 2)
-    assert "is the name of a field" in told.err
+    assert "names a field" in told.err
     assert "For text write 'D" in told.err
     assert desk.visible(PARKING_LOT) == 3
 
@@ -237,7 +237,7 @@ def test_a_filter_that_says_nothing_is_taken_neither_for_all_nor_for_none(
     for named in ((), (first,), ("--all",)):
         ran = desk(verb, *named, option, "", "--yes")
         assert ran.code == 2
-        assert f"{option} '' says nothing" in ran.err
+        assert f"{option} '' is empty" in ran.err
 
     assert desk.bodies(PARKING_LOT) == ["a", "b"]
     assert desk.calls == []
@@ -245,7 +245,8 @@ def test_a_filter_that_says_nothing_is_taken_neither_for_all_nor_for_none(
 
 def test_parked_letters_that_a_pass_has_in_hand_are_said_to_be_hidden(desk: Desk) -> None:
     desk.park("a", "b")
-    desk("run", "--yes")  # looks through the parking lot for the first time
+    url = desk.world.url(PARKING_LOT)  # a pass or a person at work has them in hand
+    desk.world.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=300)
     assert desk.visible(PARKING_LOT) == 0
 
     during = desk("edit", "--all", "--with", "tr a c", "--yes")
@@ -253,7 +254,7 @@ def test_parked_letters_that_a_pass_has_in_hand_are_said_to_be_hidden(desk: Desk
     after = desk("edit", "--all", "--with", "tr a c", "--dry-run")
 
     assert during.code == 1
-    assert "2 are in somebody's hands" in during.err
+    assert "2 are in use by a pass or a person" in during.err
     assert after.code == 0
 
 

@@ -160,6 +160,34 @@ def test_a_policy_allows_exactly_what_its_commands_ask_for(
     assert granted[policy] - asked[policy] == ONLY_WITH_KEYS[policy]
 
 
+def test_an_observer_sees_status_causes_and_history_and_can_neither_read_nor_hide_a_letter(
+    granted: dict[str, Allowed],
+) -> None:
+    desk = Desk(consumer=Consumer(reports=Reports()))
+    desk("run", "--yes")
+    desk.park("a", "b")
+    desk.asked.clear()
+    for arguments in (("status",), ("status", "--overview"), ("causes",), ("history",)):
+        assert desk(*arguments).code == 0
+
+    assert permissions(desk) - granted["RedriveObserver"] == set()
+    assert granted["RedriveObserver"] < granted["RedriveViewer"]
+    actions = {action for action, _ in granted["RedriveObserver"]}
+    assert not actions & {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility", "kms:GetKeyPolicy"}
+
+
+def test_the_policies_of_a_team_hold_its_queues_and_no_other() -> None:
+    allowed = policies(queues=[{**adopted(0), "team": "mail-room"}, adopted(1)])
+
+    queues = {
+        name: {place[-1] for _, place in found if ":queue-" in place and "dlq" not in place}
+        for name, found in allowed.items()
+    }
+
+    assert queues["MailRoomRedriveViewer"] == queues["MailRoomRedriveObserver"] == {"0"}
+    assert queues["RedriveViewer"] == queues["RedriveOperator"] == {"1"}
+
+
 #: The topics of the stack have a key, the topics of the desk have none.
 ONLY_WITH_KEYS = {"RedriveViewer": {("kms:GetKeyPolicy", "topic's key")}, "RedriveOperator": set()}
 
@@ -182,13 +210,16 @@ def test_keys_of_queues_may_be_used_as_looking_and_sending_need_it() -> None:
 
 
 def test_many_queues_are_spread_over_policies_that_iam_takes() -> None:
-    allowed = policies(queues=[adopted(number) for number in range(6)])
+    allowed = policies(queues=[adopted(number, keys=False) for number in range(10)])
 
-    assert set(allowed) == {
-        "RedriveViewer", "RedriveOperator", "RedriveViewer2", "RedriveOperator2",
-    }  # fmt: skip
-    sources = [action for action, place in allowed["RedriveViewer2"] if place.endswith("queue-5")]
-    assert sources == ["sqs:GetQueueAttributes"]
+    kinds = ("RedriveObserver", "RedriveViewer", "RedriveOperator")
+    assert set(allowed) == {*kinds, *(f"{kind}2" for kind in kinds)}
+    for queues, policy in ((range(5), "RedriveViewer"), (range(5, 10), "RedriveViewer2")):
+        for number in queues:
+            place = f":queue-{number}"
+            assert [one for one, at in allowed[policy] if at.endswith(place)] == [
+                "sqs:GetQueueAttributes"
+            ]
 
 
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
@@ -220,7 +251,7 @@ def test_policies_of_the_longest_names_and_a_key_for_each_queue_in_a_strict_acco
         if name.startswith("OnCall")
     }
 
-    assert len(sizes) == 4
+    assert len(sizes) == 6
     assert max(sizes.values()) <= MAX_POLICY_CHARACTERS, sizes
 
 
@@ -237,12 +268,11 @@ def spelt(value: Any) -> Any:
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/5a8b1f0e-0000-4000-8000-0123456789ab"
 
 
-def adopted(number: int) -> dict[str, str]:
+def adopted(number: int, *, keys: bool = True) -> dict[str, str]:
     queue = f"arn:aws:sqs:eu-west-1:123456789012:queue-{number}"
     return {
         "name": f"queue-{number}",
         "source_arn": queue,
         "dead_letter_arn": f"{queue}-dlq",
-        "source_key_arn": KEY,
-        "dead_letter_key_arn": KEY,
+        **({"source_key_arn": KEY, "dead_letter_key_arn": KEY} if keys else {}),
     }

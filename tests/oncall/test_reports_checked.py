@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from redrive.core.breaker import new_circuit
 from simulator.consumers import Consumer, Reports
 from simulator.world import OUTCOMES, SOURCE
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.oncall.deployment.places import read_places
 from smart_redriver.oncall.doctor.findings import Level
-from smart_redriver.oncall.doctor.reports import judge_unread
-from smart_redriver.oncall.stack.deployment import read_places
+from smart_redriver.oncall.doctor.passes import judge_unread
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK, outputs_of
 
@@ -28,7 +28,7 @@ def well() -> Desk:
 
 
 def test_a_deployment_with_an_outcome_queue_has_nothing_to_mend(well: Desk) -> None:
-    ran = well("doctor")
+    ran = well("doctor", "--all")
 
     assert ran.code == 0, ran.out
     assert f"ok     Consumers may report to {OUTCOMES}." in ran.out
@@ -40,7 +40,7 @@ def test_a_deployment_with_an_outcome_queue_has_nothing_to_mend(well: Desk) -> N
 def test_a_stack_of_the_first_edition_has_no_outcome_queue_and_nothing_to_mend(desk: Desk) -> None:
     desk("run", "--yes")
 
-    ran = desk("doctor")
+    ran = desk("doctor", "--all")
 
     assert ran.code == 0, ran.out
     assert "ok     Consumers have nowhere to report to" in ran.out
@@ -54,7 +54,8 @@ def test_who_reported_last_is_told(well: Desk) -> None:
     well.world.clock.advance(120)
 
     assert (
-        "The consumer of orders last reported on a redriven letter 2 min ago." in well("doctor").out
+        "The consumer of orders last reported on a redriven letter 2 min ago."
+        in well("doctor", "--all").out
     )
 
 

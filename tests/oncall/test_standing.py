@@ -88,7 +88,7 @@ def test_a_replay_goes_past_neither_pause_nor_circuit_without_being_told(
     ran = held("replay", "--all", *more, "--yes")
 
     assert ran.code == 1
-    assert "Nothing was changed: say --even-though-paused, too, if you mean it." in ran.err
+    assert "Nothing was changed. To go ahead, add --even-though-paused." in ran.err
     assert held.bodies(SOURCE) == []
 
 
@@ -193,7 +193,7 @@ def test_an_empty_reason_is_none(
     ran = desk(*arguments, "--reason", reason, "--yes")
 
     assert ran.code == 2
-    assert "It is empty: say why" in capsys.readouterr().err
+    assert "It is empty: give a reason" in capsys.readouterr().err
     assert desk.bodies(PARKING_LOT) == ["a"]
     assert desk.store.load_circuit() is None
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from botocore.exceptions import ClientError
 
 from fakes.faults import on, refuse
-from redrive.core.batch import Batch, Heard, Judged, Verdict
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import Circuit, State
-from redrive.settings import Mode, Settings
 from simulator.world import SOURCE
-from smart_redriver.oncall.stack.outlook import last_canary
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.oncall.status.outlook import last_canary
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import STACK
 
-FLOW = "CLOSED, letters flow"
+FLOW = "No letter waits: the DLQ is empty."
 
 
 def told(desk: Desk) -> dict[str, object]:
@@ -60,8 +60,8 @@ def test_a_schedule_that_is_off_is_seen(desk: Desk, state: str | None, word: str
     out = desk("status").out
 
     assert "Circuit:     CLOSED, but no pass runs by itself" in out
-    assert f"Schedule:    {word}, so that no pass runs by itself: `redrive doctor`" in out
-    assert "Next:        nothing by itself: the schedule is off" in out
+    assert f"Schedule:    {word}, so no pass runs by itself: `redrive doctor`" in out
+    assert "Next:        nothing: the schedule is off" in out
     assert "Next look" not in out
     assert (told(desk)["schedule"], told(desk)["look_again_seconds"]) == (state, None)
 
@@ -144,6 +144,25 @@ def test_the_last_canary_is_shown(desk: Desk) -> None:
     assert source["last_canary"]["verdict"] == "FAILURE"  # type: ignore[index]
 
 
+def test_what_the_first_edition_did_not_keep_of_a_canary_is_unknown(desk: Desk) -> None:
+    """After a roll-back and an upgrade `status` told of a canary that was sent in 1970."""
+    now = desk.world.clock.now()
+    circuit = new_circuit(SOURCE, desk.redriver.settings, now)
+    opened = replace(
+        force(circuit, State.OPEN, "a canary failed", now), generation=5, consecutive_opens=2
+    )
+    told_of = judged(opened, 4)
+    undated = replace(told_of.judged[-1], sent_at=datetime.fromtimestamp(0, UTC), size=0)
+    desk.store.save_circuit(replace(told_of, judged=(undated,)))
+
+    shown = desk("status").out
+
+    assert "Last canary: FAILURE, sent at an unknown time as batch 7 (size unknown)" in shown
+    (source,) = told(desk)["sources"]  # type: ignore[misc]
+    canary = source["last_canary"]  # type: ignore[index]
+    assert (canary["sent_at"], canary["letters"]) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("state", "generation", "opens", "reason", "is_canary"),
     [
@@ -221,8 +240,8 @@ def test_letters_whose_fate_is_known_await_no_verdict(desk: Desk) -> None:
 
     out = desk("status").out
 
-    assert "Window:      2 letters may await a verdict, 6 do; of 6 beside them it is known" in out
-    assert "batch 4: 10 letters, 1 returned, 4 reported as done with" in out
+    assert "Out:         6 letters await a verdict; for 6 others the outcome is known" in out
+    assert "batch 4: 10 letters, 1 returned, 4 reported as done" in out
     pending = told(desk)["circuit"]["awaiting_verdict"]  # type: ignore[index]
     assert [(one["batch"], one["letters"], one["fate_unknown"]) for one in pending] == [
         (4, 10, 4),
@@ -239,4 +258,7 @@ def test_letters_of_failed_batches_that_the_consumer_still_has_are_told(desk: De
     circuit = new_circuit(SOURCE, desk.redriver.settings, now)
     desk.store.save_circuit(replace(circuit, failure_count=1, judged=(failed,)))
 
-    assert "0 do; 4 letters of failed batches are still with the consumer" in desk("status").out
+    assert (
+        "0 letters await a verdict; 4 letters of failed batches are still with the consumer"
+        in desk("status").out
+    )

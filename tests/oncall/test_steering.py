@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import meanwhile, nth
-from redrive.core.decision import HoldReason
-from redrive.settings import Mode, Settings
 from simulator.world import DLQ, PARKING_LOT, SOURCE
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.triage.decision import HoldReason
 from smart_redriver.oncall.letters.presentation import HELD
 from tests.oncall.desk import Desk
 
@@ -180,7 +180,8 @@ def test_a_dry_run_knows_of_a_drain(desk: Desk) -> None:
     foreseen = desk("run", "--dry-run", "--json").json
     done = desk("run", "--yes", "--json").json
 
-    assert foreseen["redriven"] == done["redriven"] == 50
+    assert foreseen["would"]["redriven"] == done["redriven"] == 50
+    assert foreseen["redriven"] == 0
 
 
 def test_a_dry_run_of_a_redriver_that_is_set_to_pause_says_so() -> None:
@@ -189,8 +190,8 @@ def test_a_dry_run_of_a_redriver_that_is_set_to_pause_says_so() -> None:
 
     ran = desk("run", "--dry-run")
 
-    assert "The setting `mode` is paused; were it not, the next pass would:" in ran.out
-    assert "1 redriven" in ran.out
+    assert "The setting `mode` is paused. Otherwise the next pass would:" in ran.out
+    assert "1 would be redriven" in ran.out
 
 
 def test_a_dry_run_leaves_visible_what_it_would_park_before_it_expires(desk: Desk) -> None:
@@ -200,7 +201,7 @@ def test_a_dry_run_leaves_visible_what_it_would_park_before_it_expires(desk: Des
 
     ran = desk("run", "--dry-run")
 
-    assert "2 parked as EXPIRING" in ran.out
+    assert "2 would be parked as EXPIRING" in ran.out
     assert (desk.visible(DLQ), desk.bodies(PARKING_LOT)) == (2, [])
 
 
@@ -218,7 +219,7 @@ def test_a_duration_that_is_none_is_misuse(desk: Desk) -> None:
     ran = desk("pause", "--reason", "x", "--for", "two hours", "--yes")
 
     assert ran.code == 2
-    assert "'two hours' is no duration. Write for example 90s, 20m, 2h, 1d or 1h30m." in ran.err
+    assert "'two hours' is not a duration. Write for example 90s, 20m, 2h, 1d or 1h30m." in ran.err
 
 
 def test_a_reason_longer_than_anybody_reads_is_refused_before_anything_is_asked(
@@ -228,5 +229,5 @@ def test_a_reason_longer_than_anybody_reads_is_refused_before_anything_is_asked(
     longest = desk("pause", "--reason", "x" * 500, "--yes")
 
     assert ran.code == 2
-    assert "It has 20,000 characters: say it in 500." in capsys.readouterr().err
+    assert "It has 20,000 characters, at most 500." in capsys.readouterr().err
     assert longest.code == 0

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import Wire, nothing
-from redrive.core.batch import Batch, Heard
-from redrive.core.breaker import new_circuit
-from redrive.core.ledger import Status
-from redrive.core.letter import Unfit
-from redrive.deployment import Deployment
-from redrive.targets import Origin, Target
 from simulator.world import DLQ, PARKING_LOT
-from smart_redriver.oncall.stack.deployment import Place, read_places
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.messages.letter import Unfit
+from smart_redriver.engine.model.batch import Batch, Heard
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.oncall.deployment.places import Place, read_places
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget.page import page_of
@@ -68,7 +68,8 @@ def test_a_deployment_is_read_back_from_its_outputs(prefix: str) -> None:
 @pytest.mark.parametrize(
     ("outputs", "sentence"),
     [
-        ({"RedriveOrigin": "kafka"}, "'SmartRedriver' says that kafka fills a DLQ"),
+        ({"RedriveOrigin": "rabbitmq"}, "'SmartRedriver' says that rabbitmq fills a DLQ"),
+        ({"RedriveOrigin": "kafka"}, "a DLQ topic of Kafka is served by a process"),
         ({"RedriveOrigin": "sqs"}, "with origin sqs: none"),
         ({"RedriveTargets": ""}, "one at least"),
         ({"RedriveTargets": "file:///etc/passwd"}, "or a URL"),

@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from fakes.faults import Wire
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import State
 from simulator.world import SOURCE
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import State
 from smart_redriver.oncall.cli import app
-from smart_redriver.oncall.stack.alarms import read_alarm
-from smart_redriver.oncall.stack.deployment import Place, choose_places, choose_source
-from smart_redriver.oncall.terminal.names import shortened
+from smart_redriver.oncall.deployment.places import Place, choose_places, choose_source
+from smart_redriver.oncall.status.alarms import read_alarm
 from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
+from smart_redriver.oncall.terminal.words import shortened
 from tests.infrastructure.conftest import synthesize
 from tests.oncall.desk import Desk
 
@@ -110,16 +110,22 @@ def test_what_is_written_to_a_file_has_one_line_a_row(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "colour"), [("OPEN", "\x1b[31m"), ("CLOSED", "\x1b[32m"), ("HALF_OPEN", "\x1b[33m")]
+    ("state", "colour", "words"),
+    [
+        ("OPEN", "\x1b[31m", "Consumer likely down"),
+        ("CLOSED", "", "1 letter waits"),
+        ("HALF_OPEN", "\x1b[33m", "Consumer was down"),
+    ],
 )
 @pytest.mark.usefixtures("narrow")
-def test_a_circuit_has_its_colour_on_a_terminal_and_nowhere_else(
-    desk: Desk, state: str, colour: str
+def test_the_headline_has_its_colour_on_a_terminal_and_nowhere_else(
+    desk: Desk, state: str, colour: str, words: str
 ) -> None:
+    desk.dead_letters("a")
     circuit = new_circuit(SOURCE, desk.redriver.settings, desk.world.clock.now())
     desk.store.save_circuit(force(circuit, State(state), "seen", desk.world.clock.now()))
 
-    assert f"{colour}{state}, " in on_screen(desk, "status")
+    assert f"{colour}{words}" in on_screen(desk, "status")
     assert not COLOUR.search(desk("status").out)
 
 
@@ -127,11 +133,11 @@ def test_a_circuit_has_its_colour_on_a_terminal_and_nowhere_else(
 def test_no_colour_is_shown_to_whoever_wants_none(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    coloured = on_screen(desk, "doctor")
+    coloured = on_screen(desk, "doctor", "--all")
     monkeypatch.setenv("NO_COLOR", "1")
 
     assert COLOUR.search(coloured)
-    assert not COLOUR.search(on_screen(desk, "doctor"))
+    assert not COLOUR.search(on_screen(desk, "doctor", "--all"))
     assert Terminal(out=Screen()).paint("x", Tone.BAD) == "x"
 
 
@@ -142,7 +148,7 @@ def test_watch_has_the_colours_of_status(desk: Desk, monkeypatch: pytest.MonkeyP
 
     shown = on_screen(desk, "watch", "--times", "2")
 
-    assert "\x1b[32mCLOSED, letters flow" in shown
+    assert "\x1b[32mNo letter waits" in shown
     assert "Parking lot: 0 messages" in COLOUR.sub("", shown)
 
 
@@ -203,7 +209,7 @@ def test_full_names_are_shown_when_asked_for() -> None:
 
 
 def test_every_alarm_of_the_template_has_a_short_name() -> None:
-    resources = synthesize().to_json()["Resources"].values()
+    resources = synthesize(alarms="all").to_json()["Resources"].values()
     names = [one["Properties"]["AlarmName"] for one in resources if one["Type"].endswith("Alarm")]
 
     short = {read_alarm({"AlarmName": name}, "SmartRedriver").short for name in names}

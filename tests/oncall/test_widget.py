@@ -12,13 +12,13 @@ from aws_cdk.assertions import Template
 from botocore.exceptions import ClientError
 
 from fakes.faults import Wire, nothing, on, refuse
-from redrive.core.breaker import new_circuit
-from redrive.core.by_hand import force
-from redrive.core.circuit import State
 from simulator.sources import Source
 from simulator.world import SOURCE
-from smart_redriver.oncall.stack.deployment import Place
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.model.breaker import new_circuit
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.oncall.deployment.places import Place
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.widget import page
 from tests.infrastructure.conftest import synthesize
@@ -85,7 +85,7 @@ def test_it_says_of_circuit_queues_and_last_change_what_status_says(desk: Desk) 
     for name, text in (one for one in said if one[0].endswith(":") and one[0] not in left_out):
         if " " not in name and name.removesuffix(":") in told:
             assert told[name.removesuffix(":")] == text
-    assert {"Source", "Circuit", "Window", "Paused", "DLQ"} <= set(told)
+    assert {"Now", "Source", "Circuit", "Out", "Paused", "DLQ"} <= set(told)
 
 
 def test_letters_are_counted_by_cause_in_the_dlq_and_parked(desk: Desk) -> None:
@@ -109,7 +109,7 @@ def test_it_makes_no_call_that_its_function_is_not_granted_and_is_granted_no_oth
     desk.dead_letters("a")
     desk.asked.clear()
     look(desk)
-    template = Template.to_json(synthesize(dashboard_widget="true"))
+    template = Template.to_json(synthesize(alarms="all", dashboard_widget="true"))
 
     [policy] = [
         one["Properties"]["PolicyDocument"]["Statement"]

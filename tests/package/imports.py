@@ -14,7 +14,7 @@ PACKAGES = {
     **{
         name: ROOT / name
         for name in (
-            "smart_redriver", "stacks", "simulator", "fakes", "emulator", "bench", "demo"
+            "smart_redriver", "stacks", "simulator", "fakes", "emulator", "bench", "demo", "proof"
         )
     },
 }  # fmt: skip
@@ -27,7 +27,8 @@ def read_modules() -> dict[str, ast.Module]:
         for path in folder.rglob("*.py"):
             parts = (package, *path.relative_to(folder).with_suffix("").parts)
             name = ".".join(part for part in parts if part != "__init__")
-            found[name] = ast.parse(path.read_text())
+            if not path.is_symlink():  # a link is read where it leads
+                found[name] = ast.parse(path.read_text())
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,31 +17,17 @@ from packaging.requirements import Requirement
 from smart_redriver.cdk.bundling import find_uv
 
 ROOT = Path(__file__).resolve().parents[2]
-_SOURCES = ("smart_redriver", "lambdas/redrive", "requirements", "pyproject.toml", "README.md")
+_BUILD = ROOT / "packages" / "python" / "build.py"
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel, built from a copy, so that nothing that was built before gets into it."""
-    source = folder / "source"
-    for name in _SOURCES:
-        target = source / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_dir():
-            leave = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, target, symlinks=True, ignore=leave)
-        else:
-            shutil.copy(ROOT / name, target)
-    _uv("build", "--wheel", "--no-build-isolation", "--out-dir", str(folder), str(source))
-    [wheel] = folder.glob("*.whl")
-    return wheel
-
-
-def _uv(*arguments: str) -> None:
-    options = ("--quiet", "--offline", "--python", sys.executable)
+    """The wheel, as `make release` builds it."""
     done = subprocess.run(
-        [find_uv(), *arguments, *options], capture_output=True, text=True, check=False
+        [sys.executable, _BUILD, folder], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    [wheel] = folder.glob("*.whl")
+    return wheel
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +54,12 @@ class Environment:
 
 def install(wheel: Path, folder: Path, *, extra: str | None = None) -> Environment:
     """The wheel in a new environment, with what the extra brings and no package more."""
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return install_with(wheel, folder, wanted["optional-dependencies"][extra] if extra else ())
+
+
+def install_with(wheel: Path, folder: Path, requirements: Iterable[str]) -> Environment:
+    """The wheel in a new environment, with what these requirements come to and no package more."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     done = subprocess.run(
         [
@@ -87,10 +78,8 @@ def install(wheel: Path, folder: Path, *, extra: str | None = None) -> Environme
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    if extra:
-        wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        for name in _closure(wanted["optional-dependencies"][extra]):
-            _link(name, folder)
+    for name in _closure(requirements):
+        _link(name, folder)
     return Environment(folder)
 
 

@@ -1,4 +1,6 @@
-"""Who may import whom: no circles, floors in the `redrive` command, and nothing that others install leans on this repository."""
+"""Who may import whom: no circles, floors in the `redrive` command,
+and nothing that others install leans on this repository.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import sys
 
 import pytest
 
+from smart_redriver.oncall.verbs.declarations import VERBS
 from tests.package.imports import circle_in, graph_of, read_modules
 
 MODULES = read_modules()
@@ -16,7 +19,8 @@ KIT = "smart_redriver.consumer"
 ONCALL = "smart_redriver.oncall."
 #: The rooms of the command, the ground floor first.
 FLOORS = (
-    "terminal", "stack", "letters", "moving", "doctor", "verbs", "console", "commands", "cli", "__main__",
+    "terminal", "deployment", "audit", "status", "letters", "moving", "doctor",
+    "verbs", "console", "cli", "__main__",
 )  # fmt: skip
 
 
@@ -61,7 +65,9 @@ def test_a_room_of_the_command_imports_from_no_floor_above_it(module: str) -> No
 
 
 def test_no_verb_leans_on_another() -> None:
-    verbs = {name for name in MODULES if name.startswith(f"{ONCALL}verbs.")}
+    verbs = {
+        f"{ONCALL}{one.act.partition(':')[0]}" for one in VERBS if one.act.startswith("verbs.")
+    }
 
     assert {name: EVER[name] & verbs for name in verbs if EVER[name] & verbs} == {}
 
@@ -72,11 +78,12 @@ def test_what_others_install_needs_nothing_else_of_this_repository() -> None:
     assert {name: EVER[name] - installed for name in installed if EVER[name] - installed} == {}
 
 
-def test_the_consumers_kit_needs_of_the_function_only_what_a_letter_and_an_outcome_are() -> None:
+def test_the_consumers_kit_and_the_rest_need_nothing_of_each_other() -> None:
     kit = {name for name in MODULES if name.startswith(f"{KIT}.") or name == KIT}
-    leaning = {target for name in kit for target in EVER[name]} - kit
+    others = {name for name in MODULES if name.startswith("smart_redriver.")} - kit
 
-    assert leaning == {"redrive.core.letter", "redrive.core.outcomes"}
+    assert {target for name in kit for target in EVER[name]} <= kit
+    assert {target for name in others for target in EVER[name]} & kit == set()
 
 
 def test_the_consumers_kit_needs_boto3_and_only_one_module_of_it_powertools() -> None:
@@ -88,6 +95,12 @@ def test_the_consumers_kit_needs_boto3_and_only_one_module_of_it_powertools() ->
         f"{KIT}.powertools": {"aws_lambda_powertools"}
     }
     assert f"{KIT}.powertools" not in set().union(*(EVER[name] for name in kit))
+
+
+def is_in_a_function(name: str) -> bool:
+    """Whether a re-drive function's bundle has the module."""
+    rooms = ("redrive", "smart_redriver.engine", "smart_redriver.postgres.engine")
+    return any(f"{name}.".startswith(f"{room}.") for room in rooms)
 
 
 def roots_of(tree: ast.Module) -> set[str]:
@@ -102,7 +115,7 @@ def roots_of(tree: ast.Module) -> set[str]:
 
 
 def test_the_function_needs_nothing_of_what_deploys_and_watches_it() -> None:
-    function = {name for name in MODULES if name.split(".")[0] == "redrive"}
+    function = {name for name in MODULES if is_in_a_function(name)}
 
     assert {name: EVER[name] - function for name in function if EVER[name] - function} == {}
 
@@ -114,5 +127,8 @@ def test_the_stack_is_composed_by_the_app_and_looked_at_by_benchmarks_and_nobody
     assert leaning == {"bench.synthesized"}
 
 
-def test_the_package_itself_imports_nothing() -> None:
-    assert [node for node in MODULES["smart_redriver"].body if not isinstance(node, ast.Expr)] == []
+def test_the_package_itself_says_its_version_and_imports_nothing() -> None:
+    [said] = [one for one in MODULES["smart_redriver"].body if not isinstance(one, ast.Expr)]
+
+    assert isinstance(said, ast.Assign)
+    assert [ast.unparse(one) for one in said.targets] == ["__version__"]

@@ -1,4 +1,6 @@
-"""What other people get: the wheel alone, the command, and the construct in an app that knows nothing of this repository."""
+"""What other people get: the wheel alone, the command, and the construct in an app that knows nothing of this
+repository.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,12 @@ from smart_redriver.cdk import Mode, MonitoringSettings, Settings, SmartRedriver
 class Orders(cdk.Stack):
     def __init__(self, scope):
         super().__init__(scope, "Orders")
+        dead = sqs.Queue(self, "DeadLetters")
+        fails_to = sqs.DeadLetterQueue(queue=dead, max_receive_count=5)
         SmartRedriver(
             self, "Redriver",
-            source_queue=sqs.Queue(self, "Source"),
-            dead_letter_queue=sqs.Queue(self, "DeadLetters"),
+            source_queue=sqs.Queue(self, "Source", dead_letter_queue=fails_to),
+            dead_letter_queue=dead,
             settings=Settings(mode=Mode.DRY_RUN),
             monitoring=MonitoringSettings(alarm_parked_letters=3),
         )
@@ -32,15 +36,14 @@ class Orders(cdk.Stack):
 
 APP = """
 import aws_cdk as cdk
+import core, fakes, redrive
 from stacks.orders import Orders
 
+assert {core.OURS, fakes.OURS, redrive.OURS} == {False}
 app = cdk.App()
 Orders(app)
 app.synth()
 """
-
-#: What Lambda has beside the bundle, and what it needs.
-RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six.py")
 
 COLD_START = """
 import sys
@@ -84,24 +87,28 @@ def at_the_console(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Env
 
 
 @pytest.fixture(scope="module")
-def at_a_consumer(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The package with the extra `consumer` and what that brings."""
-    return install(wheel, tmp_path_factory.mktemp("consumer") / "venv", extra="consumer")
+def in_an_app(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The package with the extra `cdk` and what that brings."""
+    return install(wheel, tmp_path_factory.mktemp("cdk") / "venv", extra="cdk")
 
 
 @pytest.fixture(scope="module")
-def synthesized(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cloud assembly of an app with a `stacks` folder of its own, and the extra `cdk`."""
-    environment = install(wheel, tmp_path_factory.mktemp("cdk") / "venv", extra="cdk")
-    folder = tmp_path_factory.mktemp("shop")
-    (folder / "stacks").mkdir()
-    (folder / "stacks" / "__init__.py").touch()
-    (folder / "stacks" / "orders.py").write_text(SHOP)
-    (folder / "app.py").write_text(APP)
+def synthesized(in_an_app: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cloud assembly of an app with folders that are called as ours are or were, and the extra `cdk`."""
+    folder = shop(tmp_path_factory.mktemp("shop"))
     outdir = folder / "out"
-    done = environment.run("python", "app.py", cwd=folder, CDK_OUTDIR=str(outdir))
+    done = in_an_app.run("python", "app.py", cwd=folder, CDK_OUTDIR=str(outdir))
     assert done.returncode == 0, done.stderr
     return outdir
+
+
+def shop(folder: Path) -> Path:
+    for name in ("core", "fakes", "redrive", "stacks"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("OURS = False\n")
+    (folder / "stacks" / "orders.py").write_text(SHOP)
+    (folder / "app.py").write_text(APP)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +145,7 @@ def test_the_package_alone_brings_the_settings_and_pulls_in_nothing(
 ) -> None:
     program = (
         "import smart_redriver, importlib.metadata as m\n"
-        "from redrive.settings import Settings\n"
+        "from smart_redriver.engine.config.settings import Settings\n"
         "print([one for one in m.requires('smart-redriver') if 'extra' not in one])"
     )
     done = alone.run("python", "-c", program, cwd=tmp_path)
@@ -188,24 +195,10 @@ def test_the_consoles_extra_brings_all_that_it_imports_and_its_page(
     files = at_the_console.run("python", "-c", program, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert "smart_redriver.oncall.console.server" in done.stdout.split()
+    assert "smart_redriver.oncall.console.app" in done.stdout.split()
     static = ROOT / "smart_redriver" / "oncall" / "console" / "static"
     ours = {str(one.relative_to(static)) for one in static.rglob("*") if one.is_file()}
     assert set(files.stdout.split()) == ours, files.stderr
-
-
-def test_the_consumers_kit_starts_with_its_extra_and_has_its_schema_with_it(
-    at_a_consumer: Environment, tmp_path: Path
-) -> None:
-    program = (
-        "from importlib.resources import files\n"
-        "from smart_redriver.consumer import Reporter\n"
-        "schema = files('smart_redriver.consumer') / 'outcomes.schema.json'\n"
-        "print(Reporter.from_env(env={}).is_on, schema.is_file())"
-    )
-    done = at_a_consumer.run("python", "-c", program, cwd=tmp_path)
-
-    assert (done.stdout.split(), done.stderr) == (["False", "True"], "")
 
 
 def test_the_construct_reads_its_settings_in_an_app_with_stacks_of_its_own(function: dict) -> None:
@@ -213,30 +206,84 @@ def test_the_construct_reads_its_settings_in_an_app_with_stacks_of_its_own(funct
     assert function["Environment"]["Variables"]["MODE"] == "dry_run"
 
 
+NOTHING_TO_INSTALL_FROM = {"UV_OFFLINE": "1", "UV_NO_CONFIG": "1"}
+
+
+def test_unit_tests_of_an_app_need_no_package_index(in_an_app: Environment, tmp_path: Path) -> None:
+    """As docs/deploy.md says, with nothing in uv's cache either."""
+    folder, cache = shop(tmp_path), str(tmp_path / "empty")
+    given = {**NOTHING_TO_INSTALL_FROM, "UV_CACHE_DIR": cache, "CDK_OUTDIR": str(tmp_path / "out")}
+    unbundled = json.dumps({"aws:cdk:bundling-stacks": []})
+
+    refused = in_an_app.run("python", "app.py", cwd=folder, **given)
+    done = in_an_app.run("python", "app.py", cwd=folder, CDK_CONTEXT_JSON=unbundled, **given)
+
+    assert "uv could not install lambda.lock" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    template = json.loads((tmp_path / "out" / "Orders.template.json").read_text())
+    assert "Redriver" in template["Outputs"]
+    assert "aws:cdk:bundling-stacks" in (ROOT / "docs" / "deploy.md").read_text()
+
+
+TYPED = """
+import aws_cdk as cdk
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sqs as sqs
+from smart_redriver import __version__
+from smart_redriver.cdk import Mode, Naming, Safeguards, Settings, SmartRedriver
+
+WRONG = Settings(max_rat=4)
+
+
+def add(stack: cdk.Stack, orders: sqs.Queue, dead: sqs.Queue) -> SmartRedriver:
+    return SmartRedriver(
+        stack,
+        "Redriver",
+        source_queue=orders,
+        dead_letter_queue=dead,
+        settings=Settings(mode=Mode.DRY_RUN, max_rate=4),
+        naming=Naming(known_as=f"orders-{__version__}"),
+        safeguards=Safeguards.of(encryption_key=kms.Key(stack, "Key")),
+        monitoring=None,
+    )
+"""
+
+
+def test_mypy_sees_a_misspelt_setting_in_a_strangers_app_and_nothing_else(
+    in_an_app: Environment, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(TYPED)
+    python = in_an_app.folder / "bin" / "python"
+
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "app.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert 'Unexpected keyword argument "max_rat" for "Settings"' in done.stdout, done.stderr
+    assert "Found 1 error" in done.stdout
+
+
 def test_the_bundle_of_an_installed_construct_has_every_module_of_the_function(
     bundle: Path,
 ) -> None:
-    source = ROOT / "lambdas" / "redrive"
+    bundled = {path.relative_to(bundle) for path in (bundle / "smart_redriver").rglob("*.py")}
+    engine = (ROOT / "smart_redriver" / "engine").rglob("*.py")
 
-    assert {
-        path.relative_to(bundle / "redrive") for path in (bundle / "redrive").rglob("*.py")
-    } == {path.relative_to(source) for path in source.rglob("*.py")}
+    assert bundled == {Path("smart_redriver/__init__.py")} | {
+        path.relative_to(ROOT) for path in engine
+    }
+    assert (bundle / "redrive" / "handler.py").is_file()
 
 
-def test_the_function_starts_from_its_bundle_and_boto3_alone(
-    bundle: Path, function: dict, tmp_path: Path
-) -> None:
-    runtime = tmp_path / "runtime"
-    runtime.mkdir()
-    for name in RUNTIME:
-        (runtime / name).symlink_to(Path(sysconfig.get_path("purelib")) / name)
+def test_the_function_starts_from_its_bundle_alone(bundle: Path, function: dict) -> None:
     variables = {
         name: value if isinstance(value, str) else f"https://sqs.eu-west-1.amazonaws.com/1/{name}"
         for name, value in function["Environment"]["Variables"].items()
     }
 
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", COLD_START, bundle, runtime],
+        [sys.executable, "-I", "-S", "-c", COLD_START, bundle],
         env={**variables, "AWS_DEFAULT_REGION": "eu-west-1"},
         capture_output=True,
         text=True,
@@ -246,6 +293,6 @@ def test_the_function_starts_from_its_bundle_and_boto3_alone(
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.splitlines())
     standard = sysconfig.get_path("stdlib")
-    places = (str(bundle), str(runtime), standard, sysconfig.get_path("platstdlib"))
+    places = (str(bundle), standard, sysconfig.get_path("platstdlib"))
     assert {path for path in loaded if not path.startswith(places)} == set()
-    assert str(bundle / "redrive" / "settings.py") in loaded
+    assert str(bundle / "smart_redriver" / "engine" / "config" / "settings.py") in loaded

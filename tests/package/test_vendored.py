@@ -1,4 +1,6 @@
-"""What the console's page has of others is what their packages have, at the versions that are pinned, with their licences."""
+"""What the console's page has of others is what their packages have, at the versions that are pinned,
+with their licences.
+"""
 
 from __future__ import annotations
 

@@ -15,19 +15,20 @@ from emulator.postgres import PostgresServer
 from fakes.clock import VirtualClock
 from fakes.dynamodb import FakeDynamoDb
 from fakes.faults import Act, Call, Crash, Response, Wire
-from redrive.core.letter import Letter, Trail
-from redrive.core.outgoing import Outgoing
-from redrive.core.report import Report
-from redrive.databases import JobsDatabase
-from redrive.deployment import Deployment
-from redrive.errors import CallFailed
-from redrive.passes.ports import Tools
-from redrive.passes.redrive_pass import run_pass
-from redrive.postgres.database import LOST, Database
-from redrive.postgres.migration import ROLE
-from redrive.settings import Settings
-from redrive.wiring import make_tools
 from simulator.wired_database import WiredDatabase
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.outgoing import Outgoing
+from smart_redriver.engine.passes.ports import Tools
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Report
+from smart_redriver.engine.wiring import make_tools
+from smart_redriver.postgres.engine.connection import WorkerQueue
+from smart_redriver.postgres.engine.database import LOST, Database
+from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.migration import ROLE
 
 QUEUE = "orders"
 TABLE = "state"
@@ -143,18 +144,16 @@ class Bench:
     # Passes.
 
     def tools(self, wire: Wire | None = None, **more: Any) -> Tools:
-        deployment = Deployment.of_database(self.place, queue_name=QUEUE, table_name=TABLE)
+        deployment = Deployment.at(self.place, queue_name=QUEUE, table_name=TABLE)
         return make_tools(
+            WorkerQueue(self.wired(wire) if wire else self.database, QUEUE),
             deployment,
-            sqs=None,
             dynamodb=wire.to(self.dynamodb) if wire else self.dynamodb,
-            cloudwatch=None,
             journal=lambda event, /, **fields: self.events.append((event, fields)),
             clock=self.clock.now,
             rng=Random(1),
             owner=more.pop("owner", "me"),
             pause=lambda _: None,
-            database=self.wired(wire) if wire else self.database,
             **more,
         )
 
@@ -174,7 +173,8 @@ class Bench:
         steps: int = 60,
         **settings: Any,
     ) -> int:
-        """Let passes and a worker take turns, each half a minute and later ten minutes, until nothing waits; how many passes have died.
+        """Let passes and a worker take turns, each half a minute and later ten minutes, until nothing waits;
+        how many passes have died.
 
         A pass that dies is followed by others over a good wire.
         """

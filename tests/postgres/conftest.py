@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from emulator.postgres import TABLES, PostgresServer, running_postgres
-from redrive.postgres.migration import migration_of
+from smart_redriver.postgres.migration import migration_of
 from tests.postgres.bench import Bench
 
 _NUMBERS = count()

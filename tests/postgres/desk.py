@@ -7,14 +7,13 @@ import json
 from typing import Any
 
 from fakes.faults import Script, Wire, nothing
-from redrive.deployment import Deployment
-from redrive.settings import Settings
-from smart_redriver.oncall.cli import app
-from smart_redriver.oncall.commands.command import Asked
-from smart_redriver.oncall.stack.aws import Aws
-from smart_redriver.oncall.stack.databases import Databases
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.oncall.cli import Asked, app
+from smart_redriver.oncall.deployment.aws import Aws
+from smart_redriver.oncall.deployment.session import Connections, Session
 from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.postgres.oncall.databases import Databases
 from tests.oncall.fakes import (
     FUNCTION,
     FUNCTION_ARN,
@@ -60,7 +59,7 @@ class Function:
         self.network: dict[str, Any] = {}
 
     def get_function_configuration(self, **_: str) -> dict[str, Any]:
-        deployment = Deployment.of_database(self.bench.place, queue_name=QUEUE, table_name=TABLE)
+        deployment = Deployment.at(self.bench.place, queue_name=QUEUE, table_name=TABLE)
         return {
             "Environment": {"Variables": deployment.to_env() | self.settings.to_env()},
             "VpcConfig": self.network,
@@ -151,7 +150,7 @@ class PostgresDesk:
             queue=asked.queue,
             clock=self.bench.clock.now,
             sleep=self.bench.clock.advance,
-            databases=self.databases or WiredDatabases(self.bench, wire),
+            connections=Connections(self.databases or WiredDatabases(self.bench, wire)),
         )
 
     def park(self, *payloads: Any, error: str = "Boom") -> None:

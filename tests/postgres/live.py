@@ -9,12 +9,11 @@ from typing import Any
 
 import psycopg
 
-from redrive.core.books import PERIOD, Account, Books
-from redrive.core.evidence import LiveOutcome, live_outcome
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.source import JobsSource
-from redrive.postgres.witness import LiveWitness
+from smart_redriver.engine.model.books import PERIOD, Account, Books
+from smart_redriver.engine.model.evidence import LiveOutcome, live_outcome
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.source import JobsSource
+from smart_redriver.postgres.engine.witness import LiveWitness
 from tests.postgres.bench import QUEUE, Bench
 
 
@@ -56,7 +55,8 @@ class Live:
     def add(self, count: int = 1, *, after_minutes: float = 0) -> list[int]:
         """Jobs of a producer; their ids."""
         rows = self.bench.rows(
-            "insert into jobs (payload, run_after) select '1', %s + %s * interval '1 minute' from generate_series(1, %s)"
+            "insert into jobs (payload, run_after) select '1', %s + %s * interval '1 minute' from generate_series(1, "
+            "%s)"
             " returning id",
             self.bench.clock.now(),
             after_minutes,

@@ -1,20 +1,19 @@
 """What a pass may count on of its ports, on a real Postgres."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from psycopg import sql
 
-from redrive.core.outcomes import Result, parse_outcomes
-from redrive.errors import CallFailed
-from redrive.postgres.dead_letters import COUNTED, DeadLetters
-from redrive.postgres.letters import Handle
-from redrive.postgres.outcomes import REMEMBERED, Outcomes
-from redrive.postgres.pages import PAGE
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.people import PeoplesLetters, PeoplesLot
-from redrive.postgres.source import JobsSource
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
+from smart_redriver.postgres.engine.dead_letters import COUNTED, PAGE, DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.letters import Handle
+from smart_redriver.postgres.engine.outcomes import REMEMBERED, Outcomes
+from smart_redriver.postgres.engine.source import JobsSource
+from smart_redriver.postgres.oncall.people import PeoplesLetters, PeoplesLot
 from tests.postgres.bench import QUEUE, Bench
 
 A_MINUTE = timedelta(minutes=1)
@@ -59,7 +58,8 @@ def test_letters_come_in_the_order_of_their_ids_from_somewhere_on_and_each_once(
 def test_no_letter_is_the_first_that_each_pass_meets(bench, gap):
     """What stays where it is, as nobody takes it, would be every canary. Numbers may have gaps."""
     bench.owner.execute(
-        "insert into jobs_dlq (id, payload) select case when n <= 5 then n else n + %s end, '1' from generate_series(1, 10) n",
+        "insert into jobs_dlq (id, payload) select case when n <= 5 then n else n + %s end, '1' from "
+        "generate_series(1, 10) n",
         (gap,),
     )
     first = set()
@@ -248,7 +248,9 @@ def test_a_returned_job_is_known_by_its_job_and_carries_its_trail(bench, dlq, jo
 
 
 def test_only_the_first_letter_that_names_a_job_of_ours_is_its_return(bench, dlq, jobs):
-    """A worker that moves a job twice has made two letters: neither may be taken for a copy of the other and dropped."""
+    """A worker that moves a job twice has made two letters: neither may be taken for a copy of the other and
+    dropped.
+    """
     bench.die("a")
     jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
     bench.work(lambda _: "Boom")
@@ -546,3 +548,23 @@ def test_a_connection_that_was_lost_between_two_calls_costs_nothing(bench, dlq):
     )
 
     assert dlq.facts().visible == 1
+
+
+def test_a_job_whose_visibility_timeout_runs_is_in_hand_and_not_failed(bench, dlq, jobs):
+    bench.owner.execute(
+        "alter table jobs drop locked_at, add vt timestamptz not null default now()"
+    )
+    bench.owner.execute("grant select (vt) on jobs to smart_redriver")
+    outcomes = Outcomes(
+        bench.open(place=replace(bench.place, in_hand_until="vt")), QUEUE, bench.clock.now
+    )
+    bench.die("a")
+    jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
+    taken = "update jobs set attempts = 1, vt = %s"
+
+    bench.owner.execute(taken, (bench.clock.now() + A_MINUTE,))
+    assert outcomes.receive(hidden_for=A_MINUTE) == []
+
+    bench.clock.advance(61)
+    (report,) = outcomes.receive(hidden_for=A_MINUTE)
+    assert [one.result for one in parse_outcomes(report.body).outcomes] == [Result.FAILED]

@@ -6,7 +6,7 @@ from bench.alarm_states import Alarms
 from bench.metric_record import MetricRecord, emitted_by
 from bench.synthesized import of_cloudwatch
 from emulator.alarm_evaluation import ALARM
-from redrive.settings import Mode
+from smart_redriver.engine.config.settings import Mode
 from tests.infrastructure.test_postgres import synthesized
 from tests.postgres.bench import Bench
 

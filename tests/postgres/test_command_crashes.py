@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import Crash, Mishap, Wire, at, die_before, nothing
-from smart_redriver.oncall.commands.command import Asked
+from smart_redriver.oncall.cli import Asked
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete

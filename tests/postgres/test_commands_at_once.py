@@ -1,4 +1,6 @@
-"""Two commands at once, one of which stands still in the middle until its lease is over: each letter is one's, and there once."""
+"""Two commands at once, one of which stands still in the middle until its lease is over: each letter is one's,
+and there once.
+"""
 
 from collections import Counter
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from fakes.faults import Wire, nothing
-from smart_redriver.oncall.commands.command import Asked
+from smart_redriver.oncall.cli import Asked
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.oncall.browsing import Browsing, told
 from tests.postgres.desk import PostgresDesk

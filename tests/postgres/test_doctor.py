@@ -6,11 +6,10 @@ import sys
 
 import pytest
 
-from redrive.errors import CallFailed
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.doctor import examine
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.source import JobsSource
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.postgres.doctor.examination import examine
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.source import JobsSource
 
 
 def ills(bench, **more) -> dict[str, tuple[str, bool]]:
@@ -241,7 +240,7 @@ def test_a_prepared_database_is_well(bench):
             'analyze "jobs_dlq": nobody has',
             False,
         ),
-        ("drop table jobs; create view jobs as select 1", "table jobs", "is no table", True),
+        ("drop table jobs; create materialized view jobs as select 1", "table jobs", "is no table", True),
         ("revoke update (id) on jobs_parked from smart_redriver", "update of the id of jobs_parked", "", True),
     ],
 )  # fmt: skip
@@ -262,8 +261,10 @@ def test_what_is_not_well_is_named_with_what_to_do(bench, harm, what, advice, is
     [
         "alter table jobs alter id type int; alter table jobs_dlq alter original_id type int, alter id type int",
         "alter table jobs alter attempts type smallint",
-        "alter table jobs alter id type smallint; alter table jobs_dlq alter original_id type smallint, alter id type smallint",
-        "revoke usage on sequence jobs_id_seq from smart_redriver; grant update on sequence jobs_id_seq to smart_redriver",
+        "alter table jobs alter id type smallint; alter table jobs_dlq alter original_id type smallint, alter id "
+        "type smallint",
+        "revoke usage on sequence jobs_id_seq from smart_redriver; grant update on sequence jobs_id_seq to "
+        "smart_redriver",
         "alter table jobs_dlq alter failed_at type timestamptz(3), alter error_class type varchar(80)",
         "create domain whole as bigint check (value > 0); alter table jobs_dlq alter original_id type whole",
         "alter table jobs alter payload type json; alter table jobs_dlq alter payload type json; "
@@ -327,7 +328,8 @@ def test_an_index_is_advised_as_a_partitioned_table_can_have_it(bench):
     bench.owner.execute("create index on jobs_old (run_after); create index on jobs (run_after)")
 
     assert none["index on jobs.run_after"][0].startswith(
-        'create index concurrently on each partition of "jobs" ("run_after"), then create index on "jobs" ("run_after");'
+        'create index concurrently on each partition of "jobs" ("run_after"), '
+        'then create index on "jobs" ("run_after");'
     )
     assert none["unique index on jobs.id"][0].startswith(
         'create unique index concurrently on each partition of "jobs" ("id");'
@@ -483,7 +485,10 @@ def test_a_database_that_can_t_be_asked_is_an_error(bench):
 
 @pytest.mark.parametrize("missing", ["boto3", "psycopg"])
 def test_where_a_package_is_missing_it_says_which_extras_bring_it(missing):
-    command = f"import runpy, sys; sys.modules[{missing!r}] = None; runpy.run_module('redrive.postgres', run_name='__main__')"
+    command = (
+        f"import runpy, sys; sys.modules[{missing!r}] = None; runpy.run_module('smart_redriver.postgres', "
+        "run_name='__main__')"
+    )
 
     ran = subprocess.run(
         [sys.executable, "-c", command, "doctor", "--database", "db.json"],
@@ -498,3 +503,38 @@ def test_where_a_package_is_missing_it_says_which_extras_bring_it(missing):
         "install smart-redriver[oncall,postgres], the package with these extras."
     )
     assert len(ran.stderr.splitlines()) == 1
+
+
+TRIED = "insert into jobs (payload, attempts{columns}) select '1', 1{values} from generate_series(1, 20); analyze jobs"
+
+
+def test_a_lock_that_no_worker_sets_is_told(bench):
+    """Jobs in hand would be told as failed, as in a queue with a visibility timeout."""
+    what = "locked_at of jobs tells which jobs are in hand"
+    bench.owner.execute(TRIED.format(columns="", values=""))
+
+    advice, is_needed = ills(bench)[what]
+    assert "never set" in advice
+    assert is_needed
+
+    bench.owner.execute("update jobs set locked_at = now() where id = 1")
+    assert what not in ills(bench)
+
+
+def test_a_visibility_timeout_tells_which_jobs_are_in_hand(bench):
+    bench.owner.execute(
+        "alter table jobs drop locked_at, add vt timestamptz not null default now()"
+    )
+    bench.owner.execute(
+        "create index on jobs (run_after); grant select (vt) on jobs to smart_redriver"
+    )
+    bench.owner.execute(TRIED.format(columns=", vt", values=", now() + interval '1 minute'"))
+
+    assert ills(bench, in_hand_until="vt") == {}
+
+
+def test_a_visibility_timeout_that_is_not_there_is_missing(bench):
+    place = bench.server.place(bench.name, in_hand_until="vt")
+    advice = [one.advice for one in examine(bench.open(place=place)) if not one.is_well]
+
+    assert advice == ["missing: vt; name them in `columns`, or add them"]

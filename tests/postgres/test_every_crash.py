@@ -37,7 +37,9 @@ def lives(bench: Bench, mishap: Mishap) -> Iterator[tuple[str, int]]:
 
 
 def complaints(bench: Bench) -> list[str]:
-    """What is wrong at the end of a life: each letter is there once, what is good is done, and nothing else is parked."""
+    """What is wrong at the end of a life: each letter is there once, what is good is done,
+    and nothing else is parked.
+    """
     found = []
     if bench.everywhere() != Counter(LETTERS):
         found.append(f"lost or repeated: {bench.everywhere()}")

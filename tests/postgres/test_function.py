@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
-from redrive.databases import JobsDatabase
-from redrive.deployment import Deployment
-from redrive.errors import CallFailed, SettingsError
-from redrive.postgres.credentials import Connector
-from redrive.postgres.growth import LATEST, added_lately
-from redrive.settings import Settings
-from redrive.targets import Origin
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.errors import CallFailed, SettingsError
+from smart_redriver.postgres.engine.connection import LATEST, added_lately
+from smart_redriver.postgres.engine.credentials import Connector
+from smart_redriver.postgres.engine.place import JobsDatabase
 from tests.postgres.bench import QUEUE, TABLE
 
 SECRET = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-x"
@@ -35,7 +35,7 @@ class Context:
 @pytest.fixture
 def handler(bench, monkeypatch):
     place = bench.server.place(bench.name, user="smart_redriver")
-    deployment = Deployment.of_database(place, queue_name=QUEUE, table_name=TABLE)
+    deployment = Deployment.at(place, queue_name=QUEUE, table_name=TABLE)
     for name, value in (deployment.to_env() | Settings().to_env()).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
@@ -45,7 +45,7 @@ def handler(bench, monkeypatch):
     monkeypatch.setattr(module, "_now", bench.clock.now)
     monkeypatch.setattr(module.time, "sleep", bench.clock.advance)
     yield module
-    module.database.close()
+    module.connection.close()
     monkeypatch.delitem(sys.modules, "redrive.handler", raising=False)
 
 
@@ -80,7 +80,7 @@ def test_growth_beyond_what_is_looked_at_is_as_bad_as_that(bench):
 
 def test_a_deployment_on_postgres_is_read_as_it_was_written():
     place = JobsDatabase.of({"host": "db.example.com", "dbname": "app", "secret": SECRET})
-    deployment = Deployment.of_database(place, queue_name="orders", table_name="state")
+    deployment = Deployment.at(place, queue_name="orders", table_name="state")
 
     read = Deployment.from_env(deployment.to_env())
 

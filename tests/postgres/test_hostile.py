@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.people import PeoplesLetters
-from redrive.postgres.source import JobsSource
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.source import JobsSource
+from smart_redriver.postgres.oncall.people import PeoplesLetters
 from tests.postgres.bench import QUEUE, Bench
 
 A_MINUTE = timedelta(minutes=1)

@@ -2,12 +2,11 @@
 
 import pytest
 
-from redrive.core.books import Books
-from redrive.core.evidence import LiveOutcome
-from redrive.errors import CallFailed
-from redrive.postgres import live_jobs
-from redrive.postgres.witness import LiveWitness
-from redrive.settings import Mode
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.evidence import LiveOutcome
+from smart_redriver.postgres.engine.witness import LiveWitness
 from tests.postgres.bench import QUEUE, Bench
 from tests.postgres.live import Live
 
@@ -255,8 +254,7 @@ def test_of_two_looks_that_go_on_from_the_same_one_is_kept(live):
 
 
 def test_where_too_many_of_ours_are_out_they_alone_are_heard(bench, monkeypatch):
-    monkeypatch.setattr(live_jobs, "MOST", 20)
-    monkeypatch.setattr("redrive.postgres.witness.MOST", 20)
+    monkeypatch.setattr("smart_redriver.postgres.engine.witness.MOST", 20)
     bench.die(*range(21))
     live = Live(bench)
     live.work(3)

@@ -1,4 +1,6 @@
-"""Whatever producers and workers do, the books tell of no success that was none, and miss none where nothing is hidden."""
+"""Whatever producers and workers do, the books tell of no success that was none,
+and miss none where nothing is hidden.
+"""
 
 import json
 from dataclasses import replace
@@ -6,8 +8,8 @@ from random import Random
 
 import pytest
 
-from redrive.postgres.counters import Counters, deleted_at_least
-from redrive.postgres.kept_look import decode, encode
+from smart_redriver.postgres.engine.counters import Counters, deleted_at_least
+from smart_redriver.postgres.engine.witness import decode, encode
 from tests.postgres.live import Live
 
 

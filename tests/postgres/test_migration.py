@@ -4,9 +4,9 @@ import psycopg
 import pytest
 
 from emulator.postgres import TABLES
-from redrive.databases import JobsDatabase
-from redrive.postgres import migration
-from redrive.postgres.parking_lot import ParkingLot
+from smart_redriver.postgres import migration
+from smart_redriver.postgres.engine.dead_letters import ParkingLot
+from smart_redriver.postgres.engine.place import JobsDatabase
 from tests.postgres.bench import Bench
 from tests.postgres.conftest import new_name
 
@@ -140,3 +140,36 @@ def test_names_with_dollars_are_names(fresh):
     migrate(fresh, jobs="a$$b")
 
     assert fresh.rows("select has_table_privilege('smart_redriver', 'a$$b', 'INSERT')") == [(True,)]
+
+
+def test_keys_that_are_no_numbers_are_refused_with_what_helps(fresh):
+    fresh.owner.execute(
+        "alter table jobs alter id drop default, alter id type uuid using gen_random_uuid(),"
+        " alter id set default gen_random_uuid()"
+    )
+    with pytest.raises(psycopg.errors.RaiseException, match=r"jobs\.id is no number") as refused:
+        migrate(fresh)
+    assert "generated always as identity" in (refused.value.diag.message_hint or "")
+
+    fresh.owner.execute("alter table jobs add number bigint generated always as identity unique")
+    migrate(fresh, columns={"jobs.id": "number"})
+    place = fresh.server.place(fresh.name, columns={"jobs.id": "number"})
+    fresh.database = fresh.open(place=place)
+    fresh.die("a")
+
+    assert fresh.run_pass(base_delay_seconds=0).redriven == 1
+    assert fresh.rows("select number, payload from jobs") == [(1, "a")]
+
+
+def test_the_migration_of_a_partitioned_dlq_ends(fresh, capsys):
+    fresh.owner.execute(
+        "drop table jobs_dlq; create table jobs_dlq (id bigserial, original_id bigint, payload jsonb, attempts int,"
+        " error_class text, error_msg text, stacktrace text, failed_by text, failed_at timestamptz)"
+        " partition by range (id); create table dlq_1 partition of jobs_dlq default"
+    )
+
+    assert migration.main([migration.PARTITIONED, fresh.place.encode()]) == 0
+    fresh.owner.execute(capsys.readouterr().out)
+
+    indexes = fresh.rows("select indexname from pg_indexes where tablename = 'jobs_dlq'")
+    assert indexes == [("jobs_dlq_original_id_idx",)]

@@ -7,14 +7,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from redrive.databases import JobsDatabase
-from redrive.errors import SettingsError
-from redrive.postgres import migration
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.outcomes import Outcomes
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.source import JobsSource
-from smart_redriver.oncall.stack.databases import Databases
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.postgres import migration
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.outcomes import Outcomes
+from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.engine.source import JobsSource
+from smart_redriver.postgres.oncall.databases import Databases
 from tests.postgres.desk import PostgresDesk
 
 TABLES = """

@@ -2,9 +2,8 @@
 
 from datetime import timedelta
 
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.source import JobsSource
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.source import JobsSource
 from tests.postgres.bench import QUEUE
 
 A_MINUTE = timedelta(minutes=1)

@@ -6,15 +6,13 @@ import pytest
 from psycopg import sql
 from psycopg.adapt import Loader
 
-from redrive.core.outcomes import Result, parse_outcomes
-from redrive.errors import CallFailed
-from redrive.postgres.by_cause import count_by_cause, oldest_death
-from redrive.postgres.by_id import rows_named
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.outcomes import Outcomes
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.people import PeoplesLetters
-from redrive.postgres.source import JobsSource
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.outcomes import Outcomes
+from smart_redriver.postgres.engine.source import JobsSource
+from smart_redriver.postgres.oncall.people import PeoplesLetters
+from smart_redriver.postgres.oncall.tables import count_by_cause, oldest_death, rows_named
 from tests.postgres.bench import QUEUE
 
 A_MINUTE = timedelta(minutes=1)
@@ -97,7 +95,12 @@ def test_jobs_with_ids_of_other_types_are_seen_pass_after_pass(bench, kind):
     assert sum(one.redriven for one in reports) == 1
 
 
-SETTINGS = ["datestyle = 'German'", "datestyle = 'SQL, DMY'", "client_encoding = 'SQL_ASCII'", "client_encoding = 'LATIN1'"]  # fmt: skip
+SETTINGS = [
+    "datestyle = 'German'",
+    "datestyle = 'SQL, DMY'",
+    "client_encoding = 'SQL_ASCII'",
+    "client_encoding = 'LATIN1'",
+]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

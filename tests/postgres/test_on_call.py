@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -9,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from fakes.faults import on, refuse
-from redrive.core.ledger import Status
-from redrive.core.report import Outcome
-from redrive.errors import DatabaseLost
-from redrive.passes.redrive_pass import run_pass
-from redrive.postgres.database import LOST
-from redrive.settings import Mode, Settings
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.errors import DatabaseLost
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Outcome
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.postgres.engine.database import LOST
 from tests.postgres.desk import PostgresDesk
 
 
@@ -167,8 +168,8 @@ def test_who_names_a_letter_that_is_not_there_is_told_so(desk, bench, letter_id)
     shown, sent = desk("show", letter_id), desk("replay", letter_id, "--from-dlq", "--yes")
 
     assert (shown.code, sent.code) == (1, 1)
-    assert "Nobody knows" in shown.err
-    assert "None of these is there" in sent.err
+    assert "was not found" in shown.err
+    assert "None of these was found" in sent.err
     assert bench.payloads("jobs_dlq") == ["a"]
 
 
@@ -194,6 +195,24 @@ def test_a_search_goes_to_the_end_of_a_table_that_is_only_estimated(desk, bench)
 
     assert (exported.json["count"], exported.json["is_complete"]) == (1, True)
     assert (peeked.json["seen"], len(peeked.json["letters"])) == (10_500, 1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most"),
+    [(("--contains", "299"), {"ReadLetters": 4, "BatchGetItem": 3}), (("--cause", "Boom"), {"BatchGetItem": 8})],
+    ids=["a text, by the database", "a cause, a hundred letters a look-up"],
+)  # fmt: skip
+def test_a_filter_costs_few_calls(desk, bench, wanted, most):
+    bench.die(*range(300))
+    calls: Counter[str] = Counter()
+
+    def count(call):
+        calls[call.operation] += 1
+
+    plan = desk("replay", *wanted, "--from-dlq", "--dry-run", "--json", script=count).json["plan"]
+
+    assert plan["count"] == (1 if wanted[0] == "--contains" else 300)
+    assert {one: calls[one] for one in most if calls[one] > most[one]} == {}
 
 
 # Sending back.
@@ -531,7 +550,11 @@ def test_the_functions_log_tells_of_its_passes(desk, bench):
     ("harm", "code", "told"),
     [
         ("select 1", 0, "The database: insert on jobs."),
-        ("revoke insert on jobs from smart_redriver", 1, "Not so in the database: insert on jobs."),
+        (
+            "revoke insert on jobs from smart_redriver",
+            1,
+            "Not true of the database: insert on jobs.",
+        ),
         ("drop index jobs_dlq_original_id_idx", 0, "though passes work: index on jobs_dlq"),
     ],
 )
@@ -540,7 +563,7 @@ def test_the_doctor_looks_at_database_table_passes_and_role(desk, bench, harm, c
     desk.alarms.in_alarm.append("orders CircuitOpen")
     desk("run", "--yes")
 
-    ran = desk("doctor")
+    ran = desk("doctor", "--all")
 
     assert (ran.code, told in ran.out) == (code, True), ran.out
     assert "The function may do what it needs with" in ran.out

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from redrive.postgres.__main__ import main
+from smart_redriver.postgres.__main__ import main
 from tests.postgres.bench import Bench
 
 

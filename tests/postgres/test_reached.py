@@ -1,4 +1,6 @@
-"""A database that the command does not get to, from the machine of whoever types: a sentence, and nothing of the rest fails."""
+"""A database that the command does not get to, from the machine of whoever types: a sentence,
+and nothing of the rest fails.
+"""
 
 import json
 import sys
@@ -7,11 +9,11 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from redrive.databases import JobsDatabase
-from redrive.errors import CallFailed
-from smart_redriver.oncall.stack import databases
-from smart_redriver.oncall.stack.databases import Databases
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.oncall import databases
+from smart_redriver.postgres.oncall.databases import Databases
 from tests.oncall.fakes import STACK
 from tests.postgres.desk import PostgresDesk
 
@@ -58,14 +60,14 @@ def test_a_database_that_is_not_there_is_a_sentence_and_no_traceback(desk, tmp_p
 
     assert (shown.code, sent.code, status.code) == (1, 1, 0)
     for ran in (shown, sent):
-        assert f"at {tmp_path}:5432 lets nobody in from here: " in ran.err
+        assert f"at {tmp_path}:5432 can't be used from here: " in ran.err
         assert "Traceback" not in ran.said
     assert "Not read:    DLQ (" in status.out
     assert "Circuit:     CLOSED" in status.out
 
 
 def test_without_psycopg_it_is_said_which_extra_brings_it(desk, monkeypatch):
-    for name in [one for one in sys.modules if one.startswith("redrive.postgres")]:
+    for name in [one for one in sys.modules if one.startswith("smart_redriver.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
 

@@ -5,17 +5,14 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import Wire
-from redrive.core.circuit import State
-from redrive.core.report import Outcome
-from redrive.errors import DatabaseLost
-from redrive.postgres.batches import Batches
-from redrive.postgres.database import LOST
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.letters import Handle
-from redrive.postgres.migration import ROLE
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.refusals import About, StatementRefused, about
-from redrive.postgres.source import JobsSource
+from smart_redriver.engine.errors import DatabaseLost
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.report import Outcome
+from smart_redriver.postgres.engine.database import LOST, About, StatementRefused, about
+from smart_redriver.postgres.engine.dead_letters import Batches, DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.letters import Handle
+from smart_redriver.postgres.engine.source import JobsSource
+from smart_redriver.postgres.migration import ROLE
 from tests.postgres.bench import QUEUE, Bench
 
 A_MINUTE = timedelta(minutes=1)
@@ -223,7 +220,9 @@ def test_the_first_letter_of_all_keeps_no_other_from_going(bench, broken):
 
 @pytest.mark.parametrize("bad", [5, 20])
 def test_many_refused_letters_at_the_head_keep_nobody_waiting(bench, bad):
-    """They stay where they are, so that canaries have to come from elsewhere; nor does a window of theirs alone end it."""
+    """They stay where they are, so that canaries have to come from elsewhere;
+    nor does a window of theirs alone end it.
+    """
     bench.owner.execute(REFUSES_ONE["a check"])
     bench.die(*["bad"] * bad, *range(100))
 
@@ -273,7 +272,7 @@ def test_a_pass_goes_on_past_a_letter_that_is_refused(bench):
 
     report = bench.run_pass(initial_window=1000, base_delay_seconds=0)
 
-    assert (report.redriven, bench.payloads("jobs_dlq")) == (251, ["bad"])
+    assert (report.redriven, report.bounced, bench.payloads("jobs_dlq")) == (250, 1, ["bad"])
 
 
 def test_what_is_tried_to_learn_of_the_table_leaves_nothing(bench):

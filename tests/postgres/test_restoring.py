@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from redrive.postgres.by_id import about
-from redrive.settings import Mode
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.postgres.oncall.tables import about
 from tests.postgres.desk import PostgresDesk
 
 COLUMNS = "original_id, payload, attempts, error_class, error_msg, stacktrace, failed_by, failed_at"
@@ -30,7 +30,8 @@ def texts(bench, table: str) -> list[tuple[str, ...]]:
 def test_a_null_of_json_and_one_of_sql_are_put_back_each_as_it_was(desk, bench, table, kind):
     for one in ("jobs_dlq", "jobs_parked"):
         bench.owner.execute(
-            f"alter table {one} alter column payload type {kind} using payload::text::{kind}, alter column payload drop not null"
+            f"alter table {one} alter column payload type {kind} using payload::text::{kind}, alter column payload "
+            "drop not null"
         )
     bench.owner.execute(
         "insert into jobs_dlq (payload, error_msg) values ('null', 'null'), (null, null), ('[null]', '')"

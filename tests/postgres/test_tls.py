@@ -1,4 +1,6 @@
-"""TLS to the database, on a real Postgres that speaks it: who is trusted, who is refused and why, and how one proves who one is."""
+"""TLS to the database, on a real Postgres that speaks it: who is trusted, who is refused and why,
+and how one proves who one is.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ import boto3
 import pytest
 from psycopg import sql
 
-from redrive.databases import JobsDatabase
-from redrive.errors import CallFailed
-from redrive.postgres.credentials import Connector
-from redrive.postgres.database import NO_CONNECTION, Connection, Database
-from redrive.postgres.doctor import examine
-from redrive.postgres.migration import ROLE
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.postgres.doctor.examination import examine
+from smart_redriver.postgres.engine.credentials import Connector
+from smart_redriver.postgres.engine.database import NO_CONNECTION, Connection, Database
+from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.migration import ROLE
 from tests.postgres.bench import Bench
 from tests.postgres.certificates import Authority
 from tests.postgres.conftest import prepare
@@ -242,7 +244,7 @@ def test_a_private_authority_is_not_known_to_the_machine(
     told = refusal(server.place("template", sslrootcert="system"), secrets)
 
     assert told.startswith(
-        f"The certificate of {HOST}:{server.port} is signed by none that psycopg"
+        f"The certificate of {HOST}:{server.port} is not signed by an authority that psycopg"
     )
     assert "PGSSLROOTCERT" in told
 

@@ -4,9 +4,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from redrive.postgres.dead_letters import DeadLetters
-from redrive.postgres.parking_lot import ParkingLot
-from redrive.postgres.source import JobsSource
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.postgres.engine.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 
 

@@ -16,7 +16,7 @@ from psycopg import sql
 from emulator.environments import ROOT
 from emulator.postgres import NOBODY, PostgresServer
 from emulator.process import free_port
-from redrive.databases import JobsDatabase
+from smart_redriver.postgres.engine.place import JobsDatabase
 
 #: Where `make node_modules/.postgres/.ready` has it; nowhere on a machine that its package knows nothing of.
 INSTALLED = ROOT / "node_modules" / ".postgres" / "native"

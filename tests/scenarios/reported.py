@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fakes.sqs import Event
-from redrive.core.outcomes import DeliveryOutcome, parse_outcomes
 from simulator.world import OUTCOMES, World
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, parse_outcomes
 
 
 @dataclass(slots=True)

@@ -11,7 +11,9 @@ MESSAGES = 50
 
 
 def test_an_hourly_job_that_succeeds_closes_the_circuit_that_a_lone_pill_opened() -> None:
-    """The pill is alone whenever it is tried, but for the minutes after a burst: the canary that goes then is vouched for."""
+    """The pill is alone whenever it is tried, but for the minutes after a burst:
+    the canary that goes then is vouched for.
+    """
     world = World(seed=0, consumer=Consumer())
     for hour in range(BURSTS):
         world.later(hours(hour), lambda: _send_burst(world))

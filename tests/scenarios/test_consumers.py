@@ -18,10 +18,10 @@ from simulator.consumers import (
     never,
     well_from,
 )
+from simulator.nobody import Nobody
 from simulator.rivals import EventSource, NativeMove
 from simulator.sources import LiveTraffic
 from simulator.world import DLQ, SOURCE, World, hours, minutes
-from tests.scenarios.nobody import Nobody
 
 STEP = timedelta(seconds=10)
 

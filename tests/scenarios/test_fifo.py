@@ -30,9 +30,11 @@ WORLDS = {
     "large groups, and every receive fails half of the time": "--letters 60 --groups 3 --receive-failures 0.5",
     "large groups in a partial outage": "--letters 60 --groups 4 --partial 0.4 --down-hours 2",
     "large groups and a consumer that flaps": "--letters 60 --groups 4 --flapping 10/10",
-    "large groups, and it takes long to fail": "--letters 60 --groups 4 --visibility-timeout 300 --receive-failures 0.4",
+    "large groups, and it takes long to fail": "--letters 60 --groups 4"
+    " --visibility-timeout 300 --receive-failures 0.4",
     "a consumer that is switched off, and fails then": "--letters 24 --groups 6 --off-hours 3 --receive-failures 0.5",
-    "a consumer that is switched off for longer than a day": "--letters 24 --groups 6 --off-hours 30 --receive-failures 0.5",
+    "a consumer that is switched off for longer than a day": "--letters 24 --groups 6"
+    " --off-hours 30 --receive-failures 0.5",
     "large groups and reports": "--letters 60 --groups 3 --receive-failures 0.5 --reports",
     "poison in large groups, reported as permanent": "--letters 60 --groups 3 --poison 3 --permanent",
 }

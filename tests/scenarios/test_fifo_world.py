@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from redrive.settings import Settings
 from simulator.conditions import OUTCOMES, Conditions
 from simulator.consumers import Consumer, Downstream, Reports, down_until, flapping, never
+from simulator.nobody import Nobody
 from simulator.rivals import NativeMove
 from simulator.sources import LiveTraffic, Source
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours, minutes
-from tests.scenarios.nobody import Nobody
+from smart_redriver.engine.config.settings import Settings
 
 WINDOW = timedelta(minutes=5)
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import DeliveryOutcome, Result, parse_outcomes
-from redrive.core.report import Outcome, Report
-from redrive.passes.listen import MOST_AT_ONCE
-from redrive.settings import Mode
 from simulator.consumers import Consumer, Reports, down_until
 from simulator.limits import breaches_of_run
 from simulator.measures import Measures, measure
 from simulator.scenarios import named
 from simulator.smart_policy import SmartPolicy
 from simulator.world import OUTCOMES, SOURCE, World, hours, minutes
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.passes.listen import MOST_AT_ONCE
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result, parse_outcomes
 
 MIB = 1_048_576
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from enum import Enum
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 
 from bench import play
 from bench.play_options import parse
-from redrive.settings import Settings
-from simulator.consumers import Reports
+from simulator.consumers import Beyond, Reports, Validity
 from simulator.scenarios import BY_NAME, MATRIX, ROWS, named
 from simulator.world import hours
+from smart_redriver.engine.config.settings import Settings
 
 #: What the design's section 7 names.
 FIELDS = [
@@ -27,6 +28,9 @@ FIELDS = [
     "redriven_in_outage",
     "opened",
     "final_state",
+    "live_died",
+    "live_died_after_recovery",
+    "live_wait_p99_seconds",
 ]
 
 
@@ -109,6 +113,7 @@ def test_every_setting_is_an_option_by_its_name(setting: str) -> None:
     usual = getattr(Settings(), setting)
     text = str(usual.value) if isinstance(usual, Enum) else str(usual)
     value = "paused" if setting == "mode" else "true" if usual is False else text
+    value = "" if usual == () else value
 
     asked = parse([f"--{setting.replace('_', '-')}", value])
 
@@ -156,6 +161,27 @@ def test_options_change_the_scenario(capsys) -> None:
     )
 
 
+def test_what_a_consumer_bears_and_for_how_long_messages_are_good_are_options() -> None:
+    told = "--capacity 20 --beyond fall --broken-kind 0.33 --broken-hours 9 --valid-hours 1"
+    scenario = parse(told.split()).scenario
+    consumer = scenario.consumer(0)
+
+    assert (consumer.capacity_per_second, consumer.beyond) == (20, Beyond.FALL)
+    assert consumer.validity == Validity(lasts=hours(1))
+    assert consumer.downstream is not None
+    assert (consumer.downstream.share, consumer.downstream.live_share) == (0.33, 0.33)
+    assert [consumer.downstream.health(hours(at)) for at in (8.9, 9)] == [False, True]
+    assert (scenario.calm_at, scenario.step) == (hours(9), timedelta(seconds=1))
+
+
+def test_what_redriving_costs_producers_is_told(capsys) -> None:
+    asked = "--letters 300 --capacity 10 --beyond fail --live-per-minute 300 --watch-hours 1"
+    figures = played(capsys, *asked.split(), "--policy", "native-move")
+
+    assert figures["live_died"] == figures["live_died_after_recovery"] > 0
+    assert figures["live_wait_p99_seconds"] >= 30
+
+
 def test_of_fifo_queues_it_says_what_became_of_the_order(capsys) -> None:
     figures = played(capsys, "--fifo", "--groups", "4", "--letters", "12", "--down-hours", "0.2")
 
@@ -198,6 +224,15 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--origin sns --fifo", "no order within message groups"),
         ("--origin sns --scenario 17", "no second source queue"),
         ("--origin kafka", "invalid choice"),
+        ("--beyond fail", "--beyond says what happens beyond what the consumer bears"),
+        ("--capacity 5 --beyond explode", "invalid choice: 'explode'"),
+        ("--capacity 0", "'0' is not a number from 0.1"),
+        ("--capacity 5 --live-per-minute 300", "nothing is left for letters"),
+        ("--capacity 5 --origin sns", "no consumer with a capacity"),
+        ("--broken-kind 0.3", "--broken-kind says how many messages fail"),
+        ("--broken-hours 3", "--broken-kind says how many messages fail"),
+        ("--scenario 13 --broken-kind 0.3 --broken-hours 9", "tell one of the two"),
+        ("--valid-hours 1 --origin postgres", "messages that are valid for a while"),
         ("--scen 1", "unrecognized arguments"),
     ],
 )

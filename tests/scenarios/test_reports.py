@@ -1,4 +1,6 @@
-"""Simulated consumers with the kit report what became of their messages, and park what is permanent, as real ones do."""
+"""Simulated consumers with the kit report what became of their messages, and park what is permanent,
+as real ones do.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,6 @@ from importlib.resources import files
 import pytest
 from jsonschema import Draft202012Validator
 
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import Result, parse_outcomes
-from redrive.settings import Settings
 from simulator.conditions import Conditions
 from simulator.consumers import (
     Consumer,
@@ -24,13 +23,16 @@ from simulator.consumers import (
     never,
 )
 from simulator.measures import measure
+from simulator.nobody import Nobody
 from simulator.rivals import NativeMove
 from simulator.scenarios import named
 from simulator.smart_policy import SmartPolicy
 from simulator.sources import LiveTraffic, Source
 from simulator.variation import Wishes, vary
 from simulator.world import DLQ, OUTCOMES, PARKING_LOT, SOURCE, World, hours, minutes
-from tests.scenarios.nobody import Nobody
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
 from tests.scenarios.reported import Reported
 
 SCHEMA = files("smart_redriver.consumer").joinpath("outcomes.schema.json")
@@ -104,10 +106,12 @@ def test_every_failure_is_reported_and_of_the_successes_those_of_redriven_messag
 
     results = Counter(one.result for one in reported.outcomes)
 
-    assert results[Result.SUCCEEDED] == len(world.letters & seen.done.keys()) > 0
+    redriven = [one for one in reported.outcomes if one.result is Result.SUCCEEDED and one.batch]
+    assert len(redriven) == len(world.letters & seen.done.keys()) > 0
+    # Of the others one tells of a recovery now and then, twice a minute at most.
+    assert 0 < results[Result.SUCCEEDED] - len(redriven) < world.elapsed.total_seconds() / 30
     assert results[Result.FAILED] + results[Result.PERMANENT] == seen.total - seen.done.total()
     assert (results[Result.PERMANENT] > 0) == permanent
-    assert all(one.batch for one in reported.outcomes if one.result is Result.SUCCEEDED)
     assert any(one.batch for one in reported.outcomes if one.result is Result.FAILED)
     assert any(one.batch is None for one in reported.outcomes if one.result is Result.FAILED)
 

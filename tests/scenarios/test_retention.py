@@ -13,13 +13,13 @@ from functools import lru_cache
 
 import pytest
 
-from redrive.core.ledger import Status
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.retention import CALM_MARGIN, SWEEPS_PER_MARGIN
-from redrive.settings import Mode, Settings
 from simulator.consumers import Consumer, down_until
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, FOURTEEN_DAYS, PARKING_LOT, SOURCE, World, minutes
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.engine.triage.retention import CALM_MARGIN, SWEEPS_PER_MARGIN
 from tests.scenarios.runs import SCENARIOS_KEPT
 
 DAY = timedelta(days=1)

@@ -15,7 +15,6 @@ from statistics import fmean
 
 import pytest
 
-from redrive.core.triage import STRIKES_THAT_CONVICT
 from simulator.limits import breaches_of_mean, breaches_of_run
 from simulator.rivals import NoBreaker
 from simulator.scenarios import (
@@ -29,6 +28,7 @@ from simulator.scenarios import (
     named,
 )
 from simulator.world import hours
+from smart_redriver.engine.triage.triage import STRIKES_THAT_CONVICT
 from tests.scenarios.runs import PLAYED, Run, in_, runs_of, seeds_of
 
 FLAPPINGS = [one for name, one in BY_NAME.items() if name.partition(":")[0] == "9"]

@@ -15,12 +15,12 @@ from functools import cache
 import pytest
 
 from fakes.faults import Wire, at, meanwhile
-from redrive.core.report import Outcome, Report
-from redrive.settings import Settings
 from simulator.consumers import Consumer, down_until
 from simulator.scenarios import HEALTHY
 from simulator.smart_policy import SmartPolicy
 from simulator.world import DLQ, PARKING_LOT, SOURCE, World, hours
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.report import Outcome, Report
 
 LETTERS, POISON = 20, 6
 #: More calls than a pass over so few letters makes.

@@ -12,13 +12,13 @@ from simulator.consumers import (
     never,
 )
 from simulator.mishaps import BadWire, Mishaps
+from simulator.nobody import Nobody
 from simulator.person import Order, give
 from simulator.rivals import NativeMove
 from simulator.scenarios import named
 from simulator.smart_policy import SmartPolicy
 from simulator.sources import LiveTraffic, Producers, Source
 from simulator.world import DLQ, SOURCE, World, hours, minutes
-from tests.scenarios.nobody import Nobody
 
 
 def test_counts_are_wrong_by_up_to_the_noise_and_never_below_zero() -> None:

@@ -1,4 +1,6 @@
-"""What can happen to a circuit, one function each: a batch that is judged, letters that are sent, returns that come late."""
+"""What can happen to a circuit, one function each: a batch that is judged, letters that are sent,
+returns that come late.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import register_batch
-from redrive.core.circuit import Circuit
-from redrive.core.evidence import Evidence, LiveOutcome
-from redrive.core.judging import charge, judge
-from redrive.core.permit import allow
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.breaker import register_batch
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.evidence import Evidence, LiveOutcome
+from smart_redriver.engine.model.judging import charge, judge
+from smart_redriver.engine.model.permit import allow
 from tests.unit.examples import NOW, a_batch
 from tests.unit.judging import SOME_WELL, WELL, beside
 

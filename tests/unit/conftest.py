@@ -5,7 +5,7 @@ from hypothesis import settings
 
 from fakes.clock import VirtualClock
 from fakes.dynamodb import FakeDynamoDb
-from redrive.aws.state_table import StateStore
+from smart_redriver.engine.aws.state_table import StateStore
 from tests.unit.examples import NOW, QUEUE
 from tests.unit.stores import TABLE
 

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from redrive.core.batch import Batch, Judged, Verdict
-from redrive.core.circuit import Circuit
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter, Trail
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.model.batch import Batch, Judged, Verdict
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.triage.ledger import Entry, Status
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 QUEUE = "orders"

@@ -1,4 +1,6 @@
-"""Letters that nobody should have written: shapes of other origins with some of their members replaced, and anything."""
+"""Letters that nobody should have written: shapes of other origins with some of their members replaced,
+and anything.
+"""
 
 import json
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from redrive.core.batch import Batch, Verdict
-from redrive.core.evidence import Evidence, Live
-from redrive.core.verdict import (
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.model.verdict import (
     LIVE_PATIENCE,
     MANY_LIVE_SUCCESSES,
     Judgement,
     weigh,
 )
-from redrive.settings import Settings
 from tests.unit.examples import NOW, a_batch, ahead
 
 SETTINGS = Settings()
@@ -39,7 +39,9 @@ SILENT = Live(is_expected=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A batch and the evidence on it; what is not said is ordinary: four letters, due now, of which nothing is known."""
+    """A batch and the evidence on it; what is not said is ordinary: four letters, due now,
+    of which nothing is known.
+    """
 
     evidence: Evidence = Evidence(has_books=True, were_tried=True)
     batch: Batch = field(default_factory=a_batch)

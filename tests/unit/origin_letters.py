@@ -1,12 +1,13 @@
 """Letters of other origins than SQS, as AWS made them. Sources: what LocalStack's tests recorded on AWS in 2023 to 2025
-(tests/aws/services of localstack/localstack: the tests are named below), and AWS's own samples where nothing is recorded.
+(tests/aws/services of localstack/localstack: the tests are named below),
+and AWS's own samples where nothing is recorded.
 """
 
 import json
 from typing import Any
 
-from redrive.core.letter import Letter
-from redrive.targets import Target
+from smart_redriver.engine.config.targets import Target
+from smart_redriver.engine.messages.letter import Letter
 from tests.unit.examples import a_letter
 
 REGION = "eu-west-1:123456789012"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from redrive.core.hearing import Hearing, Told, hear
-from redrive.core.ledger import Entry
-from redrive.core.outcomes import DeliveryOutcome, Result
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, Result
+from smart_redriver.engine.reports.processing import Hearing, Told, hear
+from smart_redriver.engine.triage.ledger import Entry
 from tests.unit.examples import NOW, QUEUE, an_entry
 
 MAX_RECEIVES = 3

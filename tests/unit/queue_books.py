@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from redrive.core.batch import Batch, Judged
-from redrive.core.books import PERIOD, Books, Minute
-from redrive.core.evidence import Evidence, gather_evidence
+from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.books import PERIOD, Books, Minute
+from smart_redriver.engine.model.evidence import Evidence, gather_evidence
 from tests.unit.examples import NOW, a_batch, ago
 
 #: A minute before the ordinary batch, which was sent ten minutes ago.

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.core.batch import Judged, Verdict
-from redrive.core.case import Case
-from redrive.core.circuit import Circuit
-from redrive.core.decision import Decision, Park, ParkReason, Redrive
-from redrive.core.retention import calm_margin
-from redrive.core.triage import Terms, triage
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Judged, Verdict
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Decision, Park, ParkReason, Redrive
+from smart_redriver.engine.triage.retention import calm_margin
+from smart_redriver.engine.triage.triage import Terms, triage
 from tests.unit.examples import (
     NOW,
     SOURCE_ARN,

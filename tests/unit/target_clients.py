@@ -5,8 +5,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from redrive.core.letter import Letter
-from redrive.core.outgoing import Outgoing
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.outgoing import Outgoing
 from tests.unit.examples import a_trail
 
 ANSWERS: dict[str, dict[str, Any]] = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.books import Account, Books, Minute
+from smart_redriver.engine.model.books import Account, Books, Minute
 from tests.unit.examples import NOW, ago
 from tests.unit.queue_books import BookKeeper, a_minute
 

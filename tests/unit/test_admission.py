@@ -10,13 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.admission import SUSPECTS_TURN, Admission
-from redrive.core.case import Case
-from redrive.core.circuit import Circuit, Orders
-from redrive.core.decision import Decision, Discard, Hold, HoldReason, Park, ParkReason, Redrive
-from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.core.permit import Permit
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.circuit import Circuit, Orders
+from smart_redriver.engine.model.permit import Permit
+from smart_redriver.engine.triage.admission import SUSPECTS_TURN, Admission
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import (
+    Decision,
+    Discard,
+    Hold,
+    HoldReason,
+    Park,
+    ParkReason,
+    Redrive,
+)
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 from tests.unit.examples import (
     NOW,
     a_circuit,

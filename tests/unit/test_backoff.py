@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.pacing import MAX_SQS_DELAY, Pacer, backoff
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, Pacer, backoff
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COUNTS = st.integers(0, 10_000)

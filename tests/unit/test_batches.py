@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import register_batch
-from redrive.core.circuit import Circuit, State
-from redrive.core.judging import charge
-from redrive.core.permit import Permit, allow
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.breaker import register_batch
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.judging import charge
+from smart_redriver.engine.model.permit import Permit, allow
 from tests.unit.circuits import (
     SETTINGS,
     all_failed_beside_live_successes,

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.batch import Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES
-from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
-from redrive.core.judging import Ruling, charge, judge
-from redrive.core.permit import allow, cool_down
-from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
+from smart_redriver.engine.model.judging import Ruling, charge, judge
+from smart_redriver.engine.model.permit import allow, cool_down
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (
     ROLL,
     SETTINGS,

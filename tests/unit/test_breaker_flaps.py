@@ -5,10 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.by_hand import force
-from redrive.core.circuit import MOST_FLAPS, State
-from redrive.core.permit import FLAPS_THAT_SHOW, FRESH, LATE_SHARE, allow, restart_window
-from redrive.core.verdict import GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import MOST_FLAPS, State
+from smart_redriver.engine.model.permit import (
+    FLAPS_THAT_SHOW,
+    FRESH,
+    LATE_SHARE,
+    allow,
+    restart_window,
+)
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (
     SETTINGS,
     all_failed,

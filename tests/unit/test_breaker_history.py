@@ -1,4 +1,6 @@
-"""No history takes the circuit beyond its bounds: passes that send, die, are refused, judge, and people who overrule."""
+"""No history takes the circuit beyond its bounds: passes that send, die, are refused, judge,
+and people who overrule.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,13 +15,14 @@ from hypothesis.stateful import (
     rule,
 )
 
-from redrive.core.batch import Batch, Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, failed, new_circuit, register_batch
-from redrive.core.by_hand import force, order
-from redrive.core.circuit import Circuit, Orders, State
-from redrive.core.evidence import Evidence, LiveOutcome
-from redrive.core.judging import charge, judge
-from redrive.core.permit import (
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, failed, new_circuit, register_batch
+from smart_redriver.engine.model.by_hand import force, order
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.engine.model.evidence import Evidence, LiveOutcome
+from smart_redriver.engine.model.judging import charge, judge
+from smart_redriver.engine.model.permit import (
     FLAPS_THAT_SHOW,
     allow,
     cool_down,
@@ -27,7 +30,6 @@ from redrive.core.permit import (
     has_cooled_down,
     restart_window,
 )
-from redrive.settings import Settings
 from tests.unit.circuits import all_failed, all_succeeded, nothing_known
 from tests.unit.examples import NOW, QUEUE, a_batch
 from tests.unit.judging import WELL, beside
@@ -224,7 +226,9 @@ class History(RuleBasedStateMachine):
 
     @property
     def largest_canary(self) -> int:
-        """Letters in a canary of a HALF_OPEN circuit: more only after a success, where the consumer is known to flap."""
+        """Letters in a canary of a HALF_OPEN circuit: more only after a success,
+        where the consumer is known to flap.
+        """
         circuit, settings = self.circuit, self.settings
         if circuit.flaps < FLAPS_THAT_SHOW or not circuit.success_count:
             return settings.canary_size

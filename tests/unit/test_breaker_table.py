@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from redrive.core.batch import Verdict
-from redrive.core.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, failed
-from redrive.core.by_hand import force
-from redrive.core.circuit import Circuit, State
-from redrive.core.evidence import LiveOutcome
-from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, failed
+from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.evidence import LiveOutcome
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit import circuits
 from tests.unit.circuits import (
     ROLL,

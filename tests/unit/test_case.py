@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.batch import Verdict
-from redrive.core.case import NO_BATCH, Case
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.triage.case import NO_BATCH, Case
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import (
     NOW,
     QUEUE,

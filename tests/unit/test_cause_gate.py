@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from redrive.core.admission import Admission
-from redrive.core.case import Case
-from redrive.core.cause_gate import CauseGate
-from redrive.core.causes import FORGOTTEN_AFTER, LOOK_AGAIN, CauseCircuit
-from redrive.core.circuit import Circuit
-from redrive.core.decision import (
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.causes import FORGOTTEN_AFTER, LOOK_AGAIN, CauseCircuit
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.permit import Permit, cause_cool_down
+from smart_redriver.engine.triage.admission import Admission
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.cause_gate import CauseGate
+from smart_redriver.engine.triage.decision import (
     CAUSE_CANARY,
     Decision,
     Hold,
@@ -22,9 +24,7 @@ from redrive.core.decision import (
     ParkReason,
     Redrive,
 )
-from redrive.core.ledger import Entry, Status
-from redrive.core.permit import Permit, cause_cool_down
-from redrive.settings import Settings
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import NOW, a_circuit, a_letter, ago, an_entry
 from tests.unit.situations import EXPIRING, TERMS, TIME_TO_FAIL
 

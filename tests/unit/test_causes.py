@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from redrive.core.batch import CAUSES_KEPT, CauseCount, Heard
-from redrive.core.causes import (
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import CAUSES_KEPT, CauseCount, Heard
+from smart_redriver.engine.model.causes import (
     COUNTED_FOR,
     FEWEST_OF_A_CAUSE,
     FORGOTTEN_AFTER,
@@ -19,11 +20,10 @@ from redrive.core.causes import (
     with_failures,
     with_successes,
 )
-from redrive.core.circuit import Circuit
-from redrive.core.evidence import Evidence
-from redrive.core.judging import judge, note_reports
-from redrive.core.permit import cause_cool_down, cool_down
-from redrive.settings import Settings
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.evidence import Evidence
+from smart_redriver.engine.model.judging import judge, note_reports
+from smart_redriver.engine.model.permit import cause_cool_down, cool_down
 from tests.unit.circuits import all_failed, all_succeeded, judged
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 

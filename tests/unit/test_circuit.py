@@ -2,8 +2,8 @@
 
 import pytest
 
-from redrive.core.batch import JUDGED_KEPT, Judged, Verdict
-from redrive.core.circuit import SUSPECTS_SHOW_IN, Orders
+from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
+from smart_redriver.engine.model.circuit import SUSPECTS_SHOW_IN, Orders
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
 

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 
-from redrive.aws import clients
+from smart_redriver.engine.aws import clients
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outcomes import DeliveryOutcome, parse_outcomes
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome, parse_outcomes
 
 QUEUE = "orders"
 IDEMPOTENCY_TABLE = "idempotency"
@@ -78,15 +78,15 @@ class Consumer:
         )
         return [failure["itemIdentifier"] for failure in response["batchItemFailures"]]
 
-    def set_down(self, down: bool, *, payments: bool = False) -> None:
-        self.dynamodb.put_item(
-            TableName=CONTROL_TABLE,
-            Item={
-                "PK": {"S": "DEPENDENCY"},
-                "Down": {"BOOL": down},
-                "PaymentsDown": {"BOOL": payments},
-            },
-        )
+    def set_down(self, down: bool, *, payments: bool = False, capacity: int | None = None) -> None:
+        item: dict[str, Any] = {
+            "PK": {"S": "DEPENDENCY"},
+            "Down": {"BOOL": down},
+            "PaymentsDown": {"BOOL": payments},
+        }
+        if capacity is not None:
+            item["CapacityPerMinute"] = {"N": str(capacity)}
+        self.dynamodb.put_item(TableName=CONTROL_TABLE, Item=item)
 
     def records(self) -> list[dict[str, Any]]:
         return self.dynamodb.scan(TableName=IDEMPOTENCY_TABLE)["Items"]
@@ -225,6 +225,20 @@ def test_while_payments_are_down_messages_with_a_payment_fail_for_a_cause_of_the
     consumer.set_down(False)
     assert consumer.failures(message("paid", PAYMENT)) == []
     assert consumer.processed() == ["a", "paid"]
+
+
+def test_what_comes_beyond_its_capacity_in_a_minute_fails_as_overload(
+    consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumer.handler.time.time", lambda: 6_000.0)
+    consumer.set_down(False, capacity=2)
+
+    failures = consumer.failures(message("a"), message("b"), message("c"))
+    monkeypatch.setattr("consumer.handler.time.time", lambda: 6_060.0)
+
+    assert failures == ["c"]
+    assert [one.error_class for one in consumer.reported()] == ["consumer.work.OverloadedError"]
+    assert consumer.failures(message("c")) == []
 
 
 def test_a_dependency_that_is_up_again_is_noticed_by_the_next_invocation(

@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.batch import Heard, Verdict
-from redrive.core.case import Case
-from redrive.core.causes import CauseCircuit
-from redrive.core.circuit import State
-from redrive.core.evidence import Evidence, gather_evidence
-from redrive.core.judging import judge
-from redrive.core.ledger import Entry, Status
-from redrive.core.permit import DISBELIEF, believes_successes
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Heard, Verdict
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.model.evidence import Evidence, gather_evidence
+from smart_redriver.engine.model.judging import judge
+from smart_redriver.engine.model.permit import DISBELIEF, believes_successes
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import (
     NOW,
     a_batch,

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from redrive.core.admission import CONTROLS, CONTROLS_AMONG, CONTROLS_PATIENCE, SPREAD, Admission
-from redrive.core.batch import Verdict
-from redrive.core.case import Case
-from redrive.core.circuit import MOST_FLAPS, Circuit
-from redrive.core.decision import Hold, HoldReason, Redrive
-from redrive.core.permit import Permit
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit
+from smart_redriver.engine.model.permit import Permit
+from smart_redriver.engine.triage.admission import (
+    CONTROLS,
+    CONTROLS_AMONG,
+    CONTROLS_PATIENCE,
+    SPREAD,
+    Admission,
+)
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Hold, HoldReason, Redrive
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, ago
 from tests.unit.situations import TERMS, a_return
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from redrive.aws.dead_letters import DeadLetters, ParkingLot
-from redrive.aws.sqs import MoveCheck, SqsQueue
-from redrive.core.letter import TRAIL_ATTRIBUTE, Letter
+from smart_redriver.engine.aws.queues import DeadLetters, ParkingLot
+from smart_redriver.engine.aws.sqs import MoveCheck, SqsQueue
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter
 from tests.unit.examples import QUEUE, a_trail, ago
 from tests.unit.sqs_client import ATTRIBUTES, RecordingSqs, letters, outgoing
 

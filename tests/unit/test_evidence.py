@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from redrive.core.batch import Batch, Judged
-from redrive.core.books import Books
-from redrive.core.evidence import Evidence, gather_evidence
+from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.evidence import Evidence, gather_evidence
 from tests.unit.examples import NOW, a_batch, a_judged, ago
 from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known
 

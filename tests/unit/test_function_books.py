@@ -10,11 +10,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from redrive.aws.function_books import LATENESS, FunctionBooks
-from redrive.core.batch import Batch
-from redrive.core.books import Books
-from redrive.core.evidence import Evidence, LiveOutcome, gather_evidence, live_outcome
-from redrive.errors import CallFailed
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.batch import Batch
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.evidence import (
+    Evidence,
+    LiveOutcome,
+    gather_evidence,
+    live_outcome,
+)
+from smart_redriver.engine.targets.functions import LATENESS, FunctionBooks
 from tests.unit.examples import NOW, a_batch, ago
 from tests.unit.sqs_client import denial
 

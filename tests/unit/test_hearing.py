@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.batch import CauseCount, Heard
-from redrive.core.case import Case
-from redrive.core.cause import CAUSE_LENGTH, ERROR_LENGTH
-from redrive.core.hearing import (
+from smart_redriver.engine.model.batch import CauseCount, Heard
+from smart_redriver.engine.reports.outcomes import (
+    CAUSE_LENGTH,
+    ERROR_LENGTH,
+    DeliveryOutcome,
+    Result,
+)
+from smart_redriver.engine.reports.processing import (
     ANOTHER_COPY,
     ANOTHER_QUEUE,
     HEARD_BEFORE,
+    INTERRUPTED,
     NO_LONGER_OUT,
     UNKNOWN_LETTER,
     Hearing,
@@ -24,8 +30,8 @@ from redrive.core.hearing import (
     hear,
     with_kept_trail,
 )
-from redrive.core.ledger import Entry, Status
-from redrive.core.outcomes import DeliveryOutcome, Result
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import NOW, QUEUE, a_returned_letter, a_trail, ago, an_entry
 from tests.unit.outcomes import (
     MAX_RECEIVES,
@@ -444,3 +450,46 @@ def test_a_letter_that_succeeded_in_the_end_has_succeeded_in_whatever_order_it_i
 
     assert changed(hearing).status is Status.SUCCEEDED
     assert replace(of_batch(hearing), tries=0, causes=()) == Heard(succeeded=1)
+
+
+# What a consumer says beside success and failure.
+
+
+def test_a_cause_goes_by_the_name_that_the_consumer_gives_it() -> None:
+    named = "Declined in charge.charge: card * expired"
+
+    assert changed(heard(a_failure(cause=named))).cause == named
+
+
+def test_a_letter_whose_error_names_a_time_rests_until_then_and_gets_no_strike() -> None:
+    entry = changed(heard(a_failure(retry_after=7200)))
+
+    assert entry.not_before == NOW + timedelta(hours=2)
+    assert entry.counted_batch == entry.batch
+
+
+def test_a_time_that_a_try_names_which_is_not_the_last_is_left_to_sqs() -> None:
+    entry = changed(heard(a_failure(1, retry_after=7200), a_failure()))
+
+    assert entry.not_before is None
+    assert entry.counted_batch != entry.batch
+
+
+def test_a_message_that_was_never_redriven_may_name_a_time_too() -> None:
+    entry = changed(heard(a_first_failure(retry_after=60)), "new")
+
+    assert entry.not_before == NOW + timedelta(minutes=1)
+
+
+def test_work_that_was_interrupted_speaks_neither_for_nor_against_anybody() -> None:
+    hearing = heard(a_failure(interrupted=True), a_first_failure(interrupted=True))
+
+    assert hearing.counts == Counter({INTERRUPTED: 2})
+    assert (hearing.entries, hearing.heard, hearing.details) == ({}, {}, {})
+
+
+def test_a_success_of_a_message_that_was_never_redriven_shows_that_its_consumer_works() -> None:
+    stranger = {"message_id": "new", "original_id": "new", "batch": None, "generation": None}
+
+    assert heard(an_outcome(**stranger)).live == {QUEUE: NOW}
+    assert heard(an_outcome()).live == {}

@@ -6,10 +6,10 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.decision import Hold, HoldReason, ParkReason, Redrive
-from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
-from redrive.core.triage import TRIES_BEFORE_LAST_CHANCE, hold_unless_expiring
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.triage.decision import Hold, HoldReason, ParkReason, Redrive
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
+from smart_redriver.engine.triage.triage import TRIES_BEFORE_LAST_CHANCE, hold_unless_expiring
 from tests.unit.examples import (
     NOW,
 )

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from redrive.aws.items import (
+from smart_redriver.engine.aws.items import (
     circuit_from_item,
     circuit_to_item,
     entry_from_item,
     entry_to_item,
 )
-from redrive.core.batch import Judged, Verdict
-from redrive.core.circuit import Circuit, Orders, State
-from redrive.core.ledger import Status
+from smart_redriver.engine.model.batch import Judged, Verdict
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.engine.triage.ledger import Status
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead, an_entry
 
 JUDGED = Judged(
@@ -64,6 +64,8 @@ FULL_ENTRY = an_entry(
     is_settled=True,
     is_doubtful=True,
     failed_tries=2,
+    heard_in_version=3,
+    tries_counted=1,
     history=("it began",),
 )
 #: What every version wrote.

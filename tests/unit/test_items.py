@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.aws.items import (
+from smart_redriver.engine.aws.items import (
     ENTRY_KEPT,
     circuit_from_item,
     circuit_key,
@@ -20,10 +20,10 @@ from redrive.aws.items import (
     lease_key,
     message_key,
 )
-from redrive.core.batch import JUDGED_KEPT, CauseCount, Heard, Judged, Verdict
-from redrive.core.circuit import Circuit, State
-from redrive.core.ledger import Entry, Status
-from redrive.core.permit import MOST_PENDING
+from smart_redriver.engine.model.batch import JUDGED_KEPT, CauseCount, Heard, Judged, Verdict
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.permit import MOST_PENDING
+from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_trail, ago, an_entry
 
 INSTANTS = st.datetimes(

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from redrive.core.evidence import Live
-from redrive.core.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.evidence import Live
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit.examples import a_batch, ago
 from tests.unit.judging import FAILURE, NO_EVIDENCE, SUCCESS, WELL, Case, beside, of_suspects, shown
 from tests.unit.test_verdict import CASES, JUST_CASES

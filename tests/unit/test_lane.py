@@ -9,24 +9,24 @@ from typing import Any, cast
 
 import pytest
 
-from redrive.core import judging
-from redrive.core.admission import CONTROLS_AMONG
-from redrive.core.batch import Heard, Judged
-from redrive.core.books import Books
-from redrive.core.case import Case
-from redrive.core.circuit import Circuit, State
-from redrive.core.decision import Hold, HoldReason
-from redrive.core.evidence import Evidence, Live
-from redrive.core.ledger import Status
-from redrive.core.pacing import MAX_SQS_DELAY
-from redrive.core.queue_facts import QueueFacts
-from redrive.core.retention import calm_margin, urgent_margin
-from redrive.passes.circuit_keeper import CircuitKeeper
-from redrive.passes.lane import Lane
-from redrive.passes.ports import Memory, Source
-from redrive.passes.sendings import Sending
-from redrive.passes.terms import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model import judging
+from smart_redriver.engine.model.batch import Heard, Judged
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
+from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.pass_state import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
+from smart_redriver.engine.passes.ports import Memory, Source
+from smart_redriver.engine.passes.sendings import Sending
+from smart_redriver.engine.triage.admission import CONTROLS_AMONG
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Hold, HoldReason
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
+from smart_redriver.engine.triage.retention import calm_margin, urgent_margin
 from tests.unit.examples import (
     NOW,
     QUEUE,

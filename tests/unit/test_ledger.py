@@ -1,11 +1,12 @@
 """One letter's entry in the ledger, through a life of redrives, returns and a parking."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from redrive.core.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
+from smart_redriver.engine.triage.ledger import HISTORY_KEPT, REPLACED_IDS_KEPT, Entry, Status
 from tests.unit.examples import NOW, ago, ahead, an_entry
 
 DELAY = timedelta(minutes=10)
@@ -188,3 +189,34 @@ def test_an_entry_of_a_letter_that_came_back_often_stays_small() -> None:
     assert entry.redrive_count == 101
     assert len(entry.history) == HISTORY_KEPT
     assert entry.replaced_ids == tuple(f"copy {n}" for n in range(99 - REPLACED_IDS_KEPT, 99))
+
+
+def ended(entry: Entry, how: str) -> Entry:
+    if how == "succeeded":
+        return entry.succeeded(NOW)
+    if how == "parked":
+        return entry.parked_by_consumer(parked_id="there", reason="PERMANENT", now=NOW)
+    return entry.failed(tries=3, is_last=True, cause="Boom", error="Boom", permanent=False)
+
+
+@pytest.mark.parametrize("how", ["succeeded", "parked", "failed"])
+def test_a_report_that_the_circuit_does_not_count_can_be_taken_in_again_and_counts_once(
+    how: str,
+) -> None:
+    tried = replace(an_entry(), failed_tries=1)
+
+    heard = ended(tried, how).heard(tried, version=20)
+
+    again = heard.uncounted(20)
+    assert (again.status, again.current_id) == (tried.status, tried.current_id)
+    assert (again.is_settled, again.failed_tries) == (False, 1)
+    assert ended(again, how).heard(again, version=20).uncounted(20) == again
+    assert heard.uncounted(21) == heard
+
+
+def test_a_letter_that_came_back_meanwhile_is_counted_as_a_return() -> None:
+    heard = ended(an_entry(), "failed").heard(an_entry(), version=20)
+
+    back = heard.returned(message_id="again", version=20, now=NOW)
+
+    assert back.uncounted(20) == back

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from fakes.dynamodb import FakeDynamoDb
-from redrive.aws.items import message_key
-from redrive.aws.state_table import StateStore
-from redrive.errors import CallFailed
+from smart_redriver.engine.aws.items import message_key
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.errors import CallFailed
 from tests.unit.examples import NOW, QUEUE, a_trail, ahead, an_entry
 from tests.unit.stores import TABLE, Unwilling, item
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from redrive.core.batch import Verdict
-from redrive.core.books import Account, Books
-from redrive.core.circuit import Circuit, State
-from redrive.core.judging import judge_left_failing
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.books import Account, Books
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.judging import judge_left_failing
 from tests.unit.circuits import ROLL, SETTINGS
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago
 from tests.unit.queue_books import a_minute

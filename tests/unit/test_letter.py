@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.letter import (
+from smart_redriver.engine.messages.letter import (
     TRAIL_ATTRIBUTE,
     Attribute,
     Trail,
@@ -18,7 +18,7 @@ from redrive.core.letter import (
     trail_attribute,
     without_lineage,
 )
-from redrive.core.outgoing import Outgoing
+from smart_redriver.engine.messages.outgoing import Outgoing
 from tests.unit.examples import QUEUE, a_letter, a_trail
 
 TRAILS = st.builds(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from redrive.core.books import Books
-from redrive.core.permit import LISTENING, REPORTS_EXPECTED, is_worth_listening
-from redrive.core.report import Outcome, Report, visit_of
-from redrive.errors import CallFailed
-from redrive.passes.once_a_minute import OnceAMinute
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.permit import LISTENING, REPORTS_EXPECTED, is_worth_listening
+from smart_redriver.engine.passes.assess import OnceAMinute
+from smart_redriver.engine.report import Outcome, Report, visit_of
 from tests.unit.examples import NOW, a_batch, a_circuit, ago, ahead
 
 SECOND = timedelta(seconds=1)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.books import PERIOD, Books
-from redrive.core.evidence import (
+from smart_redriver.engine.model.books import PERIOD, Books
+from smart_redriver.engine.model.evidence import (
     FAILURES_PER_LIVE_SUCCESS,
     FEWEST_LIVE_SUCCESSES,
     LIVE_LOOKBACK,

@@ -9,12 +9,22 @@ from typing import Any
 
 import pytest
 
-from redrive.core.batch import Verdict
-from redrive.core.case import Case, GroupView
-from redrive.core.circuit import Circuit
-from redrive.core.decision import Decision, Discard, Hold, HoldReason, ParkReason, Redrive
-from redrive.core.ledger import COPIES_KEPT, REPLACED_IDS_KEPT, Entry, Status
-from redrive.core.ordered import (
+from smart_redriver.engine.config.settings import FifoPoison, Settings
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.tally import Tally
+from smart_redriver.engine.passes.pass_state import FIFO_AHEAD
+from smart_redriver.engine.triage.case import Case, GroupView
+from smart_redriver.engine.triage.decision import (
+    Decision,
+    Discard,
+    Hold,
+    HoldReason,
+    ParkReason,
+    Redrive,
+)
+from smart_redriver.engine.triage.ledger import COPIES_KEPT, REPLACED_IDS_KEPT, Entry, Status
+from smart_redriver.engine.triage.ordered import (
     CUT_PATIENCE,
     DEDUPLICATION_WINDOW,
     LONGEST_OUT,
@@ -25,9 +35,6 @@ from redrive.core.ordered import (
     in_order,
     without_copies,
 )
-from redrive.core.tally import Tally
-from redrive.passes.terms import FIFO_AHEAD
-from redrive.settings import FifoPoison, Settings
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, a_trail, an_entry
 from tests.unit.situations import EXPIRING, TERMS, park, redrive
 
@@ -240,7 +247,9 @@ def expiring(message_id: str, view: GroupView) -> tuple[Case, Decision]:
 
 
 def test_near_its_expiry_none_goes_that_would_bar_the_way_to_those_behind_it() -> None:
-    """Of a group SQS shows ten, and none while one of them is out: nine a pass would be parked, and the others expire."""
+    """Of a group SQS shows ten, and none while one of them is out: nine a pass would be parked,
+    and the others expire.
+    """
     whole = [expiring("a0", GroupView.WHOLE), expiring("a1", GroupView.WHOLE)]
     one_of_many = [expiring("a0", GroupView.FULL)]
     parked = park(ParkReason.EXPIRING)

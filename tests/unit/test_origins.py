@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.cause import error_of
-from redrive.core.letter import Letter, Unfit
-from redrive.core.origins import recognise
-from redrive.targets import SERVED, Origin, Target
+from smart_redriver.engine.config.targets import SERVED, Origin, Target
+from smart_redriver.engine.messages.letter import Letter, Unfit
+from smart_redriver.engine.messages.origins import recognise
+from smart_redriver.engine.reports.outcomes import error_of
 from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (

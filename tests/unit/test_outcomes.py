@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.outcomes import (
+from smart_redriver.engine.reports.outcomes import (
     MAX_ERROR_CLASS,
     MAX_FIRST_LINE,
     MAX_NAME,

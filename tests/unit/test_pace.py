@@ -2,7 +2,7 @@
 
 import pytest
 
-from redrive.aws.pace import Pace
+from smart_redriver.engine.targets.target_source import Pace
 
 
 class Watch:

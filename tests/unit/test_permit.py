@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.batch import Batch
-from redrive.core.breaker import new_circuit, register_batch
-from redrive.core.by_hand import order
-from redrive.core.circuit import Orders, State
-from redrive.core.evidence import LiveOutcome
-from redrive.core.permit import (
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch
+from smart_redriver.engine.model.breaker import new_circuit, register_batch
+from smart_redriver.engine.model.by_hand import order
+from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.engine.model.evidence import LiveOutcome
+from smart_redriver.engine.model.permit import (
     DOUBT,
     FRESH,
     MOST_PENDING,
@@ -22,7 +23,6 @@ from redrive.core.permit import (
     cools_until,
     has_cooled_down,
 )
-from redrive.settings import Settings
 from tests.unit.circuits import SETTINGS, failing, succeeding
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead
 

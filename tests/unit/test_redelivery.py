@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.letter import Letter
-from redrive.core.outgoing import Outgoing
-from redrive.core.redelivery import (
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.outgoing import Outgoing
+from smart_redriver.engine.messages.redelivery import (
+    USER_AGENT,
     event_for_function,
     execution_of,
     message_for_queue,
+    post_of,
     publication_of,
     record_for_stream,
 )
-from redrive.core.web_post import USER_AGENT, post_of
-from redrive.targets import Origin, Target
 from tests.unit.examples import a_trail
 from tests.unit.garbage import SOME_ATTRIBUTES, bodies
 from tests.unit.origin_letters import (

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.batch import Batch, CauseCount, Heard, Verdict
-from redrive.core.evidence import Evidence, gather_evidence
-from redrive.core.verdict import weigh
+from smart_redriver.engine.model.batch import Batch, CauseCount, Heard, Verdict
+from smart_redriver.engine.model.evidence import Evidence, gather_evidence
+from smart_redriver.engine.model.verdict import weigh
 from tests.unit.examples import NOW, a_batch, ago, ahead
 from tests.unit.judging import SETTINGS, SHORT_VISIBILITY
 from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known

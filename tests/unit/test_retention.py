@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.core.retention import (
+from smart_redriver.engine.triage.retention import (
+    BETWEEN_SWEEPS,
     CALM_MARGIN,
+    MEETINGS_PER_MARGIN,
+    SWEEP_LIMIT,
     SWEEPS_PER_MARGIN,
     URGENT_MARGIN,
     calm_margin,
@@ -17,6 +20,7 @@ from redrive.core.retention import (
     is_worth_renewing,
     next_lot_sweep,
     next_sweep,
+    until_all_are_met,
     urgent_margin,
     while_some_are_hidden,
 )
@@ -135,3 +139,19 @@ def test_what_is_kept_for_ever_is_not_looked_through_for_what_is_hidden() -> Non
     later = ahead(days=3_650)
 
     assert while_some_are_hidden(later, timedelta(days=36_500), NOW) == later
+
+
+@given(depth=st.integers(SWEEP_LIMIT, 10_000_000), retention=RETENTIONS)
+def test_each_letter_of_a_deep_dlq_is_likely_to_be_met_several_times_within_the_margin(
+    depth: int, retention: timedelta
+) -> None:
+    late = NOW + FORTNIGHT
+
+    between = until_all_are_met(late, retention, SWEEP_LIMIT, depth, NOW) - NOW
+
+    sweeps = calm_margin(retention) / between
+    assert between == BETWEEN_SWEEPS or sweeps * SWEEP_LIMIT >= MEETINGS_PER_MARGIN * depth * 0.999
+
+
+def test_a_sweep_that_is_due_sooner_stays_as_it_is() -> None:
+    assert until_all_are_met(NOW, FORTNIGHT, SWEEP_LIMIT, 10**6, NOW) == NOW

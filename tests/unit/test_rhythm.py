@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.core.report import Report
-from redrive.passes.rhythm import TOLERANCE, Rhythm
+from smart_redriver.engine.passes.rhythm import TOLERANCE, Rhythm
+from smart_redriver.engine.report import Report
 from tests.unit.examples import NOW, QUEUE, ahead
 
 SECOND = timedelta(seconds=1)

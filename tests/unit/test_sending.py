@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from redrive.aws.sqs import SqsQueue
-from redrive.core.letter import TRAIL_ATTRIBUTE, Trail
-from redrive.core.outgoing import BYTES_PER_CALL, Outgoing, send_entry
-from redrive.errors import EntryFault
-from redrive.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.aws.sqs import SqsQueue
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, send_entry
 from tests.unit.examples import QUEUE, a_letter, a_trail
 from tests.unit.sqs_client import ATTRIBUTES, MIB, RecordingSqs, denial, numbered, outgoing
 

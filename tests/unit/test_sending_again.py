@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from redrive.aws.sqs import SqsQueue
-from redrive.core.outgoing import Sent
-from redrive.errors import EntryFault
-from redrive.fault_codes import CONTENT_FAULTS, TRANSIENT_FAULTS
+from smart_redriver.engine.aws.sqs import SqsQueue
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.fault_codes import CONTENT_FAULTS, TRANSIENT_FAULTS
+from smart_redriver.engine.messages.outgoing import Sent
 from tests.unit.sqs_client import Entry, RecordingSqs, denial, numbered
 
 

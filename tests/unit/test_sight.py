@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from redrive.core.case import Case, GroupView
-from redrive.core.circuit import Circuit
-from redrive.core.decision import Redrive
-from redrive.core.ledger import Status
-from redrive.core.sight import Sight, is_out_of_sight
-from redrive.core.tally import Tally
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.tally import Tally
+from smart_redriver.engine.triage.case import Case, GroupView
+from smart_redriver.engine.triage.decision import Redrive
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.engine.triage.sight import Sight, is_out_of_sight
 from tests.unit.examples import NOW, a_circuit, a_letter, an_entry
 from tests.unit.situations import redrive
 

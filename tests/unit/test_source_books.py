@@ -9,9 +9,14 @@ import pytest
 from fakes.clock import VirtualClock
 from fakes.cloudwatch import FakeCloudWatch
 from fakes.sqs import FakeSqs
-from redrive.aws.books import LONGEST, MOST_PAGES, POINTS_PER_PAGE, SourceBooks
-from redrive.core.books import Books, Minute
-from redrive.errors import CallFailed
+from smart_redriver.engine.aws.queue_metrics import (
+    LONGEST,
+    MOST_PAGES,
+    POINTS_PER_PAGE,
+    SourceBooks,
+)
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.books import Books, Minute
 from tests.unit.examples import NOW, ago
 from tests.unit.sqs_client import denial
 
@@ -147,6 +152,20 @@ def test_one_call_asks_for_the_seven_metrics_of_the_queue_by_the_minute() -> Non
     assert all(
         one["Metric"]["Dimensions"] == [{"Name": "QueueName", "Value": "orders"}] for one in asked
     )
+
+
+def test_the_age_of_a_standard_source_queues_messages_is_not_paid_for() -> None:
+    cloudwatch = RecordingCloudWatch(MEASURED)
+    books = SourceBooks(cloudwatch, standard=["orders"])
+
+    minutes = [books.since(ago(minutes=5), NOW, name).minutes for name in ("orders", "orders-dlq")]
+
+    asked = [
+        {query["MetricStat"]["Metric"]["MetricName"] for query in request["MetricDataQueries"]}
+        for request in cloudwatch.requests
+    ]
+    assert asked[1] - asked[0] == {OLDEST}
+    assert [one.deleted for one in minutes[0]] == [one.deleted for one in minutes[1]]
 
 
 def test_no_whole_minute_is_no_call() -> None:

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.aws.sources import SqsSource, owner_of
-from redrive.aws.sqs import SqsQueue
-from redrive.core.letter import Trail
-from redrive.core.queue_facts import QueueFacts
+from smart_redriver.engine.aws.queues import SqsSource, owner_of
+from smart_redriver.engine.aws.sqs import SqsQueue
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from tests.unit.examples import a_trail
 from tests.unit.sqs_client import RecordingSqs, numbered
 

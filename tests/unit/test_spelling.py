@@ -2,8 +2,8 @@
 
 import pytest
 
-from redrive.settings import Settings
-from redrive.spelling import misspelt
+from smart_redriver.engine.config.kinds import misspelt
+from smart_redriver.engine.config.settings import Settings
 
 
 @pytest.mark.parametrize(

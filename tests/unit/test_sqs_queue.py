@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from redrive.aws.sqs import Message, MoveCheck, SqsQueue
-from redrive.errors import CallFailed, EntryFault
+from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
+from smart_redriver.engine.errors import CallFailed, EntryFault
 from tests.unit.sqs_client import ATTRIBUTES, RecordingSqs, denial, letters
 
 URL = "https://sqs/1/orders-dlq"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fakes.dynamodb import FakeDynamoDb
-from redrive.aws.items import circuit_to_item
-from redrive.aws.state_table import StateStore
-from redrive.core.circuit import Circuit, State
-from redrive.errors import CallFailed
+from smart_redriver.engine.aws.items import circuit_to_item
+from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.circuit import Circuit, State
 from tests.unit.examples import NOW, QUEUE, ahead
 from tests.unit.stores import NEW, TABLE, entries_of, item, lease
 

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
-from redrive.core.batch import Heard
-from redrive.core.books import Books, Minute
-from redrive.core.case import Case
-from redrive.core.judging import charge, count_unseen, note_reports
-from redrive.core.ledger import Status
-from redrive.core.tally import BOOKS_PATIENCE, TALLIES_KEPT, Tally, allowance, counted, latest
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Heard
+from smart_redriver.engine.model.books import Books, Minute
+from smart_redriver.engine.model.judging import charge, count_unseen, note_reports
+from smart_redriver.engine.model.tally import (
+    BOOKS_PATIENCE,
+    TALLIES_KEPT,
+    Tally,
+    allowance,
+    counted,
+    latest,
+)
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Status
 from tests.unit.examples import NOW, a_circuit, a_judged, a_letter, an_entry
 
 SENT = NOW - timedelta(minutes=10)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.targets import Origin, Target, TargetKind, read_targets
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind, read_targets
 
 PLACE = "eu-west-1:123456789012"
 QUEUE = f"arn:aws:sqs:{PLACE}:orders"

@@ -7,13 +7,23 @@ from typing import Any
 
 import pytest
 
-from redrive.aws.deliveries import LONGEST_ROUND, deliver_one_by_one
-from redrive.aws.function_facts import LONGEST_TIMEOUT, FunctionFacts
-from redrive.aws.target_calls import MOST_OF_A_RECORD, MOST_OF_AN_EVENT, MOST_OF_AN_INPUT
-from redrive.aws.targets import Reach, TargetSource, clients_on_first_use, target_source
-from redrive.core.letter import Letter
-from redrive.errors import CallFailed, EntryFault
-from redrive.targets import Origin, Target
+from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.targets.functions import LONGEST_TIMEOUT, FunctionFacts
+from smart_redriver.engine.targets.target_calls import (
+    LONGEST_ROUND,
+    MOST_OF_A_RECORD,
+    MOST_OF_AN_EVENT,
+    MOST_OF_AN_INPUT,
+    deliver_one_by_one,
+)
+from smart_redriver.engine.targets.targets import (
+    Reach,
+    TargetSource,
+    clients_on_first_use,
+    target_source,
+)
 from tests.unit.examples import a_trail
 from tests.unit.origin_letters import (
     ENDPOINT,

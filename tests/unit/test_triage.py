@@ -6,14 +6,26 @@ from typing import Any
 
 import pytest
 
-from redrive.core.case import Case
-from redrive.core.circuit import State
-from redrive.core.decision import Decision, Discard, Hold, HoldReason, ParkReason
-from redrive.core.ledger import Status
-from redrive.core.letter import Unfit
-from redrive.core.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
-from redrive.core.triage import IN_VAIN, STRIKES_THAT_CONVICT, TRIES_BEFORE_LAST_CHANCE
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.letter import Unfit
+from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import (
+    CAUSE_CANARY,
+    Decision,
+    Discard,
+    Hold,
+    HoldReason,
+    ParkReason,
+    Redrive,
+)
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
+from smart_redriver.engine.triage.triage import (
+    IN_VAIN,
+    STRIKES_THAT_CONVICT,
+    TRIES_BEFORE_LAST_CHANCE,
+)
 from tests.unit.examples import (
     NOW,
     a_batch,
@@ -367,3 +379,20 @@ def test_every_reason_to_park_or_hold_is_in_the_table_but_those_of_admission() -
 @pytest.mark.parametrize("status", list(Status))
 def test_where_a_letter_was_last_put_decides_nothing_by_itself(status: Status) -> None:
     assert Situation(case=a_return(status=status)).triage() == redrive()
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_suspect"),
+    [
+        ({}, False),
+        ({"strikes": 1}, True),
+        ({"is_doubtful": True}, True),
+        ({"reason": CAUSE_CANARY}, True),
+    ],
+)
+def test_of_a_suspect_nothing_is_expected_but_its_return(
+    changes: dict[str, Any], is_suspect: bool
+) -> None:
+    usual: dict[str, Any] = {"destination": "", "delay": timedelta(), "strikes": 0}
+
+    assert Redrive(**usual | changes).is_suspect is is_suspect

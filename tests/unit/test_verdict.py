@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from redrive.core.batch import Verdict
-from redrive.core.evidence import Evidence, Live
-from redrive.core.verdict import (
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.model.verdict import (
     LONG_VISIBILITY,
     LONGEST_WAIT,
     LONGEST_WAIT_FOR_LATE_BOOKS,

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from redrive.core.batch import Verdict
-from redrive.core.evidence import Evidence, Live
-from redrive.core.verdict import LIVE_PATIENCE, LONGEST_WAIT
-from redrive.settings import Settings
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.model.verdict import LIVE_PATIENCE, LONGEST_WAIT
 from tests.unit.examples import NOW, a_batch
 from tests.unit.judging import FAILURE, SUCCESS, Case
 

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from redrive.addresses import is_public
-from redrive.aws.timed_connection import TimedConnection
-from redrive.aws.web_addresses import addresses_of
-from redrive.aws.web_target import WebTarget
-from redrive.core.outgoing import Sent
-from redrive.errors import CallFailed
-from redrive.targets import Target
+from smart_redriver.engine.config.addresses import is_public
+from smart_redriver.engine.config.targets import Target
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.outgoing import Sent
+from smart_redriver.engine.targets.web_target import TimedConnection, WebTarget, addresses_of
 from tests.unit.endpoint import (
     HOST,
     Answer,

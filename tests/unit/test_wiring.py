@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from redrive.core.letter import TRAIL_ATTRIBUTE
-from redrive.deployment import Deployment
-from redrive.wiring import dead_letters_of, parking_lot_of, sources_of
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
+from smart_redriver.engine.wiring import dead_letters_of, parking_lot_of, sources_of
 from tests.unit.examples import a_trail
 
 DEPLOYMENT = Deployment(

@@ -1,15 +1,39 @@
 """`redrive console`: the command as a web page, served to one person on their own machine.
 
-Whatever is shown or changed goes through the verbs, on terminals that are a page instead of a screen:
+What may be ordered is declared in `verbs`. Whatever is shown or changed goes through them,
+on terminals that are a page instead of a screen:
 
-    server      the socket, and the process's end
-    app         which address answers what; `guard` keeps other pages of the browser out
+    app         the server: socket, which address answers what, the process's end; `guard` keeps other pages out
     api         every address of the API, once: `openapi` describes what `app` routes
     looks       what is shown: queues, timeline, causes, letters, one letter, history
-    orders      what is changed, as the API takes it
-    task        one order at work: its plan, its question, its progress, its end
+    at_work     orders, each with its plan, question, progress and end
     sessions    a session for each request, with one person's credentials
     shelf       the ledger, read once for all who look within a few seconds
-    fields      what may be said in a request, and what is refused
     static      the page
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+
+if TYPE_CHECKING:
+    from smart_redriver.oncall.deployment.session import Session
+
+#: What the extra `console` brings beside `oncall`, by the names that are imported.
+_NEEDED = ("starlette", "uvicorn")
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """Serve, as `redrive console` is declared. Raises Refused where the extra is not installed."""
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        raise Refused(
+            f"redrive console needs {' and '.join(missing)}: install smart-redriver[console], the package with "
+            "this extra."
+        )
+    from smart_redriver.oncall.console.app import serve
+
+    return serve(session, host=given["host"], port=given["port"], is_read_only=given["read_only"])

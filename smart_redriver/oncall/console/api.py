@@ -8,10 +8,10 @@ from typing import Any
 
 from smart_redriver.oncall.console import looks
 from smart_redriver.oncall.console.at_work import Asked, Console
-from smart_redriver.oncall.console.fields import Field, Kind, read_body, read_query
-from smart_redriver.oncall.console.orders import VERBS, Verb
-from smart_redriver.oncall.console.timeline import FIELDS as TIMELINE_FIELDS
+from smart_redriver.oncall.console.timeline import OPTIONS as TIMELINE_OPTIONS
 from smart_redriver.oncall.console.timeline import depth_courses, timeline
+from smart_redriver.oncall.verbs.declarations import ORDERS, Verb
+from smart_redriver.oncall.verbs.options import Kind, Option, Side, read_body, read_query
 
 #: A page that waits for news of an order asks again after so long; so long its wait may keep the console from ending.
 _LONGEST_WAIT_SECONDS = 5.0
@@ -19,21 +19,21 @@ _LONGEST_WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """One address. `fields` are in the query of a GET, in the JSON body of a POST."""
+    """One address. `options` are in the query of a GET, in the JSON body of a POST."""
 
     method: str
     path: str
     about: str
     answer: Callable[[Asked], Any]
-    fields: tuple[Field, ...] = ()
+    options: tuple[Option, ...] = ()
     status: int = 200
     is_change: bool = False
 
     def read(self, query: Mapping[str, str], body: Any) -> dict[str, Any]:
         """What a request says. Raises Misused."""
         if self.method == "GET":
-            return read_query(self.fields, query)
-        return read_body(self.fields, body)
+            return read_query(self.options, query)
+        return read_body(self.options, body)
 
 
 def addresses(console: Console) -> tuple[Address, ...]:
@@ -60,18 +60,18 @@ def _about(console: Console) -> dict[str, Any]:
                 "about": verb.about,
                 "fields": [
                     {"name": one.name, "is_needed": one.is_needed, **one.schema()}
-                    for one in verb.fields
+                    for one in verb.options_on(Side.PAGE)
                 ],
             }
-            for verb in VERBS
+            for verb in ORDERS
         ],
     }
 
 
 def _get(
-    path: str, about: str, answer: Callable[[Asked], Any], fields: tuple[Field, ...] = ()
+    path: str, about: str, answer: Callable[[Asked], Any], options: tuple[Option, ...] = ()
 ) -> Address:
-    return Address(method="GET", path=path, about=about, answer=answer, fields=fields)
+    return Address(method="GET", path=path, about=about, answer=answer, options=options)
 
 
 def _of_stack(console: Console) -> tuple[Address, ...]:
@@ -97,6 +97,11 @@ def _of_queue(console: Console) -> tuple[Address, ...]:
             lambda asked: looks.status(session(asked)),
         ),
         _get(
+            "/api/queues/{queue}/headline",
+            "What is seen of one queue, what its letters wait for, and what to do.",
+            lambda asked: looks.headline(session(asked)),
+        ),
+        _get(
             "/api/queues/{queue}/depths",
             "How the depths of DLQ and parking lot went.",
             lambda asked: depth_courses(session(asked)),
@@ -105,13 +110,13 @@ def _of_queue(console: Console) -> tuple[Address, ...]:
             "/api/queues/{queue}/timeline",
             "Circuit, window, verdicts, deliveries and changes of the last hours.",
             lambda asked: timeline(session(asked), **asked.said),
-            TIMELINE_FIELDS,
+            TIMELINE_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/history",
             "Who changed what, by command or by console.",
             lambda asked: looks.changes(session(asked), asked.said),
-            looks.DAYS_FIELDS,
+            looks.DAYS_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/doctor",
@@ -133,25 +138,25 @@ def _of_letters(console: Console) -> tuple[Address, ...]:
             "/api/queues/{queue}/letters",
             "A page of letters that the ledger knows, the newest first.",
             lambda asked: looks.letters(session(asked), shelf, asked.said),
-            looks.LETTERS_FIELDS,
+            looks.LETTERS_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/peek",
             "Letters of the DLQ, received and released: their receive counts rise.",
             lambda asked: looks.peeked(session(asked), asked.said),
-            looks.PEEK_FIELDS,
+            looks.PEEK_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/letters/{id}",
             "One letter, by any id it ever had: journey, last failure, content.",
             lambda asked: looks.letter(session(asked), asked.path["id"], asked.said),
-            looks.LOOK_FIELDS,
+            looks.LOOK_OPTIONS,
         ),
         _get(
             "/api/queues/{queue}/letters/{id}/log",
             "What a letter's consumer logged about it: the last 50 lines that hold one of its ids.",
             lambda asked: looks.consumer_log(session(asked), asked.path["id"], asked.said),
-            looks.LOG_FIELDS,
+            looks.LOG_OPTIONS,
         ),
     )
 
@@ -173,13 +178,13 @@ def _tasks(console: Console) -> tuple[Address, ...]:
         task.stop()
         return task.to_json()
 
-    version = Field(
+    version = Option(
         name="after", about="Wait for a later `version` than this.", kind=Kind.WHOLE, least=0
     )
-    typed = Field(
+    typed = Option(
         name="answer", about="What `expected` says is yes; all else is no.", is_needed=True
     )
-    question = Field(
+    question = Option(
         name="question", about="The `question` that is answered, as it was asked.", is_needed=True
     )
     return (
@@ -194,14 +199,14 @@ def _tasks(console: Console) -> tuple[Address, ...]:
             path="/api/tasks/{id}",
             about="One order: plan, question, progress, end.",
             answer=one,
-            fields=(version,),
+            options=(version,),
         ),
         Address(
             method="POST",
             path="/api/tasks/{id}/answer",
             about="Answer its question.",
             answer=answer,
-            fields=(question, typed),
+            options=(question, typed),
             is_change=True,
         ),
         Address(
@@ -221,9 +226,9 @@ def _ordering(console: Console) -> tuple[Address, ...]:
             path=f"/api/queues/{{queue}}/{verb.name}",
             about=f"{verb.about} Answers at once with an order, which shows its plan and asks.",
             answer=lambda asked: console.order(verb, asked),
-            fields=verb.fields,
+            options=verb.options_on(Side.PAGE),
             status=202,
             is_change=True,
         )
 
-    return tuple(ordering(verb) for verb in VERBS)
+    return tuple(ordering(verb) for verb in ORDERS)

@@ -1,35 +1,37 @@
-"""What the page shows of queues and letters, by the same verbs as the command's `--json`."""
+"""The page's views of queues and letters, by the same verbs as the command's `--json`."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from redrive.core.ledger import Entry
-from redrive.errors import CallFailed
-from smart_redriver.oncall.console.fields import Field, Kind
-from smart_redriver.oncall.console.notepad import Notepad
-from smart_redriver.oncall.console.orders import FILTERS
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.headline import worst
+from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.console.sessions import LOGIN_HELPS
-from smart_redriver.oncall.console.shelf import Read, Shelf, moment_of, place_in_line
+from smart_redriver.oncall.console.shelf import Notepad, Read, Shelf, moment_of, place_in_line
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import read_filter
+from smart_redriver.oncall.letters.edit_form import fingerprint_of_json
 from smart_redriver.oncall.letters.failures import log_place
-from smart_redriver.oncall.letters.fingerprints import fingerprint_of_json
 from smart_redriver.oncall.letters.presentation import entry_to_json, why_held, why_parked
-from smart_redriver.oncall.stack.gathering import AT_ONCE, take_snapshot
-from smart_redriver.oncall.stack.links import log_link
-from smart_redriver.oncall.stack.page import facts_of
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.status.gathering import AT_ONCE, log_link, take_snapshot
+from smart_redriver.oncall.status.page import facts_of
+from smart_redriver.oncall.status.standing import headlines_of
+from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.words import stamp
 from smart_redriver.oncall.verbs.causes import page_of
+from smart_redriver.oncall.verbs.declarations import DLQ_FILTERS, FILTERS, verb
 from smart_redriver.oncall.verbs.doctor import doctor
 from smart_redriver.oncall.verbs.history import history
 from smart_redriver.oncall.verbs.letters import peek
+from smart_redriver.oncall.verbs.options import Kind, Option
 from smart_redriver.oncall.verbs.parked import group, matching
 from smart_redriver.oncall.verbs.show import Wanted, show
 
@@ -42,38 +44,23 @@ _TREND_PARTS = 24
 #: What `delete`, `edit`, `undo` and `export` write.
 _KEPT = ("deleted", "edited", "undone", "exported")
 
-LETTERS_FIELDS = (
-    Field(name="place", about="`parked` (the default), or `dlq`: what the ledger knows there."),
-    Field(name="id", about="Text within the letter's first or current id."),
+LETTERS_OPTIONS = (
+    Option(name="place", about="`parked` (the default), or `dlq`: what the ledger knows there."),
+    Option(name="id", about="Text within the letter's first or current id."),
     *FILTERS,
-    Field(name="limit", about="So many at most.", kind=Kind.WHOLE, least=1, most=MOST_LETTERS),
-    Field(name="after", about="The `next` of the page before."),
+    Option(name="limit", about="So many at most.", kind=Kind.WHOLE, least=1, most=MOST_LETTERS),
+    Option(name="after", about="The `next` of the page before."),
 )
-PEEK_FIELDS = (
-    Field(name="limit", about="Look at so many.", kind=Kind.WHOLE, least=1, most=MOST_PEEKED),
-    *(one for one in FILTERS if one.name not in ("parked_as", "error")),
-)
-LOOK_FIELDS = (
-    Field(
-        name="look",
-        about="Look for its body among so many letters at most; each is received once.",
-        kind=Kind.WHOLE,
-        least=0,
-        most=10_000,
-    ),
-)
-LOG_FIELDS = (
-    Field(
-        name="log_group",
-        about="Search this log group, where no report names one.",
-        longest=512,
-    ),
-)
-DAYS_FIELDS = (Field(name="days", about="So many days back.", kind=Kind.WHOLE, least=1, most=400),)
+PEEK_OPTIONS = (replace(verb("letters").option("limit"), most=MOST_PEEKED), *DLQ_FILTERS)
+LOOK_OPTIONS = (replace(verb("show").option("look"), most=10_000),)
+LOG_OPTIONS = (verb("show").option("log_group"),)
+DAYS_OPTIONS = (verb("history").option("days"),)
 
 
 def status(session: Session) -> dict[str, Any]:
-    """One queue at a glance: as `redrive status --json` has it, and as its screen does. Raises CallFailed and Refused."""
+    """One queue at a glance: as `redrive status --json` has it, and as its screen does.
+    Raises CallFailed and Refused.
+    """
     snapshot = take_snapshot(session)
     for fault in snapshot.unknown.values():
         call, _, code = fault.partition(": ")
@@ -85,6 +72,13 @@ def status(session: Session) -> dict[str, Any]:
     ]
     name = session.terminal.spare(snapshot.queue)
     return snapshot.to_json() | {"spoken": name, "facts": facts}
+
+
+def headline(session: Session) -> dict[str, Any]:
+    """What is seen of a queue, by two kinds of reads. Raises CallFailed and Refused."""
+    circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
+    told = headlines_of(session, circuits, session.dead_letters.facts())
+    return worst(told).to_json(session.clock())
 
 
 def _tone(tone: Any) -> str | None:
@@ -122,18 +116,17 @@ def letters(session: Session, shelf: Shelf, given: Mapping[str, Any]) -> dict[st
         raise Misused(f"place {place!r} is neither parked nor dlq.")
     read = shelf.of(session)
     found = _found(session, shelf, read, given, is_parked=place == "parked")
-    if part := given.get("id", "").strip():
-        found = [one for one in found if part in one.original_id or part in one.current_id]
-    behind = _read_cursor(given["after"]) if "after" in given else None
-    left = found if behind is None else [one for one in found if place_in_line(one) < behind]
+    found = _named(found, given.get("id", "").strip())
+    left = _behind(found, _read_cursor(given["after"])) if "after" in given else found
     limit = given.get("limit", 100)
     shown = left[:limit]
+    waits = Waits.of(session) if place == "dlq" and shown else None
     return {
         "queue": session.place.queue,
         "read_at": stamp(read.at),
         "count": len(found),
         "groups": [one.to_json() for one in group(found)],
-        "letters": [_letter_to_json(one) for one in shown],
+        "letters": [_letter_to_json(one, waits) for one in shown],
         "next": _cursor(shown[-1]) if len(left) > len(shown) else None,
         "warnings": _notepad(session).warnings,
     }
@@ -162,10 +155,20 @@ def _found(
     return shelf.search(session.place.queue, tuple(texts.values()), find)
 
 
-def _letter_to_json(entry: Entry) -> dict[str, Any]:
+def _named(found: list[Entry], part: str) -> list[Entry]:
+    """Those in whose first or current id the text is."""
+    return [one for one in found if part in one.original_id or part in one.current_id]
+
+
+def _behind(found: list[Entry], cursor: tuple[datetime, str]) -> list[Entry]:
+    return [one for one in found if place_in_line(one) < cursor]
+
+
+def _letter_to_json(entry: Entry, waits: Waits | None) -> dict[str, Any]:
     told = entry_to_json(entry)
     del told["history"]  # one letter's page has it
-    return told | {"queue": entry.queue}
+    wait = waits.letter(entry) if waits else None
+    return told | {"queue": entry.queue, "waits": wait.to_json() if wait else None}
 
 
 def _cursor(entry: Entry) -> str:
@@ -207,7 +210,7 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
             failure["log_link"] = log_link(session.place, *place)
     if message:
         message["fingerprint"] = fingerprint_of_json(message)
-    return told
+    return told | {"at": stamp(session.clock())}
 
 
 def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def _operation(one: Address) -> dict[str, Any]:
                 "description": field.about,
                 "schema": field.schema(),
             }
-            for field in one.fields
+            for field in one.options
         ]
     else:
         operation["requestBody"] = {
@@ -113,6 +113,6 @@ def _body(one: Address) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {field.name: field.schema() for field in one.fields},
-        "required": [field.name for field in one.fields if field.is_needed],
+        "properties": {field.name: field.schema() for field in one.options},
+        "required": [field.name for field in one.options if field.is_needed],
     }

@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from threading import Lock
 
-from redrive.errors import CallFailed
-from smart_redriver.oncall.stack.deployment import Place, choose_places
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.oncall.deployment.places import Place, choose_places
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.terminal import Terminal
 
 #: Outputs of a stack change with a deployment.

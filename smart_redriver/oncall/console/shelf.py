@@ -1,20 +1,25 @@
-"""The ledger's stuck letters, read once for all who look within a few seconds.
+"""What the page keeps while people look: the ledger's stuck letters, and the terminal that collects a verb's result.
 
-A page that updates itself would scan the whole ledger for each of its parts, and each time again.
+The ledger is read once for all requests within a few seconds. Otherwise each part of a page that updates itself
+would scan the whole ledger every time.
 """
 
 from __future__ import annotations
 
+import io
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
+from typing import Any
 
-from redrive.core.ledger import Entry, Status
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.terminal import Terminal
 
 #: What was read is shown for so long, and for so many times as long as it took to read.
 _SECONDS = 5.0
@@ -105,3 +110,35 @@ def moment_of(entry: Entry) -> datetime:
 def place_in_line(entry: Entry) -> tuple[datetime, str]:
     """What letters are ordered by: a list can go on behind it, whatever came or went meanwhile."""
     return moment_of(entry), entry.original_id
+
+
+@dataclass(kw_only=True)
+class Notepad(Terminal):
+    """What a verb says while it looks."""
+
+    out: Any = field(default_factory=io.StringIO)
+    err: Any = field(default_factory=io.StringIO)
+    value: Any = None
+    said: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def say(self, text: str = "") -> None:
+        """Keep what people are told."""
+        self.said.append(self.spare(text))
+
+    def plan(self, text: str) -> None:
+        """Keep it: who looks plans nothing, but may be told what it cost."""
+        self.say(text)
+
+    def warn(self, text: str) -> None:
+        """Keep what went wrong or was skipped."""
+        self.warnings.append(self.spare(text))
+
+    def result(self, value: Any) -> None:
+        """Keep the result."""
+        self.value = value
+
+    def confirm(self, question: str, *, expected: str = "yes", other: str | None = None) -> bool:
+        """Refuse: whoever looks is not asked."""
+        del expected, other
+        raise Refused(f"{question} Nobody is asked here. Nothing was changed.")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from smart_redriver.oncall.console.fields import Field, Kind
-from smart_redriver.oncall.stack.asking import Answer, Asking
-from smart_redriver.oncall.stack.changes import Change, changes_of, short_name
-from smart_redriver.oncall.stack.metrics import courses
-from smart_redriver.oncall.stack.passes import EndedPass, passes_between
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.audit.trail import Change, changes_of, short_name, trail_of
+from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.metrics import Course, courses
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.passes import EndedPass, acts_in_words, is_dry, passes_between
 from smart_redriver.oncall.terminal.words import letters, stamp
+from smart_redriver.oncall.verbs.options import Kind, Option
 
-FIELDS = (Field(name="hours", about="So many hours back.", kind=Kind.WHOLE, least=1, most=24),)
+OPTIONS = (Option(name="hours", about="So many hours back.", kind=Kind.WHOLE, least=1, most=24),)
 _HOURS = 3
 #: A chart has about so many points, whatever it spans.
 _POINTS = 180
+#: What is said while letters are out for less time than an outcome takes: it comes and goes with each batch.
+_AT_FIRST = "outcome is not due yet"
+_FIGURES = re.compile(r"[\d:,.%-]+")
 _TONES = {
     "OPEN": "bad",
     "HALF_OPEN": "careful",
@@ -25,6 +29,13 @@ _TONES = {
     "SUCCESS": "good",
     "FAILURE": "bad",
 }
+
+
+def _to_json(found: Mapping[str, Course]) -> dict[str, list[list[float]]]:
+    return {
+        name: [[int(at.timestamp()), value] for at, value in points]
+        for name, points in found.items()
+    }
 
 
 def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
@@ -42,6 +53,7 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
         answers = {what: wait() for what, wait in asked.items()}
     passes: list[EndedPass] = sorted(answers["passes"].value or [], key=lambda one: one.at)
     events = [event for one in passes for event in _events(session, one)]
+    events += _seen(session, passes)
     events += [_told(session, one) for one in answers["changes"].value or []]
     return {
         "queue": session.place.queue,
@@ -50,10 +62,7 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
         "since": stamp(start),
         "events": sorted(events, key=lambda one: one["at"], reverse=True),
         "passes": [_pass(one) for one in passes],
-        "courses": {
-            name: [[int(at.timestamp()), value] for at, value in points]
-            for name, points in (answers["courses"].value or {}).items()
-        },
+        "courses": _to_json(answers["courses"].value or {}),
         "unknown": {what: one.fault for what, one in answers.items() if one.fault},
     }
 
@@ -75,7 +84,7 @@ def _period(hours: int) -> timedelta:
 
 
 def _changes(session: Session, start: datetime, now: datetime) -> list[Change]:
-    return [one for one in changes_of(session.audit.read_since(start, now)) if one.at >= start]
+    return [one for one in changes_of(trail_of(session).read_since(start, now)) if one.at >= start]
 
 
 def _told(session: Session, change: Change) -> dict[str, Any]:
@@ -90,13 +99,29 @@ def _told(session: Session, change: Change) -> dict[str, Any]:
 def _events(session: Session, ended: EndedPass) -> Iterator[dict[str, Any]]:
     """What a pass has to tell beside its figures."""
     report = ended.report
-    for text, kind, tone in (*_verdicts(report), *_circuits(report), *_deeds(report)):
+    for text, kind, tone in (*_verdicts(report), *_circuits(report), *_operations(report)):
         yield {
             "at": stamp(ended.at),
             "kind": kind,
             "tone": tone,
             "text": session.terminal.spare(text),
         }
+
+
+def _seen(session: Session, passes: Sequence[EndedPass]) -> Iterator[dict[str, Any]]:
+    """The headlines that passes found, where another one came: not where only its figures changed."""
+    before = ""
+    for one in passes:
+        text = one.report.get("headline") or ""
+        kind = _FIGURES.sub("", text)
+        if text and _AT_FIRST not in text and kind != before:
+            before = kind
+            yield {
+                "at": stamp(one.at),
+                "kind": "seen",
+                "tone": None,
+                "text": session.terminal.spare(text),
+            }
 
 
 def _circuits(report: Any) -> Iterator[tuple[str, str, str | None]]:
@@ -115,11 +140,10 @@ def _verdicts(report: Any) -> Iterator[tuple[str, str, str | None]]:
         yield text, "verdict", _TONES.get(verdict)
 
 
-def _deeds(report: Any) -> Iterator[tuple[str, str, str | None]]:
-    parts = [f"{report[name]:,} {name}" for name in ("redriven", "returned") if report.get(name)]
-    parts += [f"{count:,} parked as {why}" for why, count in (report.get("parked") or {}).items()]
-    if parts:
-        yield f"Pass: {', '.join(parts)}", "pass", None
+def _operations(report: Any) -> Iterator[tuple[str, str, str | None]]:
+    acts = acts_in_words(report)
+    if acts:
+        yield f"{'Dry run' if is_dry(report) else 'Pass'}: {', '.join(acts)}", "pass", None
     if faults := report.get("faults"):
         told = ", ".join(f"{name} ({count:,})" for name, count in faults.items())
         yield f"Faults: {told}", "fault", "bad"
@@ -128,11 +152,12 @@ def _deeds(report: Any) -> Iterator[tuple[str, str, str | None]]:
 def _pass(ended: EndedPass) -> dict[str, Any]:
     report = ended.report
     circuits = report.get("circuits") or [{}]
+    acts = {} if is_dry(report) else report
     return {
         "at": int(ended.at.timestamp()),
         "state": circuits[0].get("after"),
         "window": report.get("window"),
         "awaiting_verdict": circuits[0].get("awaiting_verdict"),
-        "redriven": report.get("redriven", 0),
+        "redriven": acts.get("redriven", 0),
         "returned": report.get("returned", 0),
     }

@@ -1,28 +1,70 @@
-"""Whether the function's role allows each call that a pass makes, and whether the keys that it needs are in use.
+"""Checks that the function's role allows each call that a pass makes, and that the keys it needs are in use.
 
-IAM's own simulator answers, so nothing is sent or received for it. It does not know the policies of queues and keys
-that belong to other accounts.
+IAM's own simulator answers, so the checks send and receive nothing. The simulator does not know the policies of
+queues and keys that belong to other accounts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from redrive.errors import CallFailed
-from redrive.queue_names import queue_name
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.targets.target_source import arn_beside
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
-from smart_redriver.oncall.doctor.target_calls import calls_of
-from smart_redriver.oncall.stack.session import Session
+
+_DELIVER: Mapping[TargetKind, tuple[str, ...]] = {
+    TargetKind.QUEUE: ("sqs:GetQueueUrl", "sqs:SendMessage"),
+    TargetKind.FUNCTION: ("lambda:InvokeFunction",),
+    TargetKind.DELIVERY_STREAM: ("firehose:PutRecord",),
+    TargetKind.STATE_MACHINE: ("states:StartExecution",),
+    TargetKind.TOPIC: ("sns:Publish",),
+}
+_TIMING = ("lambda:GetFunctionConfiguration", "lambda:GetFunctionEventInvokeConfig")
+#: Whether a queue's own failed messages come to the DLQ, which is of its account and Region then.
+_ASK_QUEUE = ("sqs:GetQueueAttributes",)
+#: By the last word of the name that the service's VPC endpoint has.
+ENDPOINTS = {
+    TargetKind.FUNCTION: "lambda",
+    TargetKind.DELIVERY_STREAM: "kinesis-firehose",
+    TargetKind.STATE_MACHINE: "states",
+    TargetKind.TOPIC: "sns",
+}
+
+
+def calls_of(deployment: Deployment) -> Iterator[tuple[Target, tuple[str, ...]]]:
+    """Each target in AWS, with the actions on it that the function's role must have."""
+    for target in deployment.targets:
+        if calls := _DELIVER.get(target.kind):
+            if deployment.origin is Origin.LAMBDA:
+                calls += _TIMING
+            if target.kind is TargetKind.QUEUE and arn_beside(target.place, deployment.dlq_url):
+                calls += _ASK_QUEUE
+            yield target, calls
+
+
+def endpoints_of(deployment: Deployment) -> list[str]:
+    """The services that targets are reached by, beside those of every pass."""
+    kinds = {one.kind for one in deployment.targets}
+    return [service for kind, service in ENDPOINTS.items() if kind in kinds]
+
 
 #: AWS can't restrict metrics to a resource.
 _ALL_METRICS = "*"
 _SEND = ("sqs:SendMessage", "sqs:GetQueueAttributes")
-_TAKE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
-_TAKE_DEAD = (*_TAKE, "sqs:ChangeMessageVisibility", "sqs:ListMessageMoveTasks")
+_TAKE = (
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ChangeMessageVisibility",
+)
+_TAKE_DEAD = (*_TAKE, "sqs:ListMessageMoveTasks")
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
-_READ_SECRET = ("secretsmanager:GetSecretValue",)
 _WITNESS = ("cloudwatch:GetMetricData",)
 _KEEP = (
     "dynamodb:GetItem",
@@ -60,15 +102,15 @@ def check_access(session: Session) -> Iterator[Finding]:
         yield check_key(session, key)
 
 
-def check_access_of_tables(session: Session) -> Iterator[Finding]:
-    """The same for a table of Postgres: what the database lets it do is told by `check_database`. Raises CallFailed."""
-    deployment = session.place.deployment
-    table = session.aws.dynamodb.describe_table(TableName=deployment.table_name)["Table"]
-    needs: list[tuple[str, tuple[str, ...]]] = [(table["TableArn"], _KEEP)]
-    if deployment.database and deployment.database.secret:
-        needs.append((deployment.database.secret, _READ_SECRET))
+def check_calls(
+    session: Session, needs: Iterable[tuple[str, tuple[str, ...]]]
+) -> Iterator[Finding]:
+    """The state table's calls, and `needs`: actions by the ARN that they are on. Raises CallFailed."""
+    table = session.aws.dynamodb.describe_table(TableName=session.place.deployment.table_name)[
+        "Table"
+    ]
     role = session.function_configuration["Role"]
-    for arn, actions in needs:
+    for arn, actions in ((table["TableArn"], _KEEP), *needs):
         yield _ask(session, role, arn, actions)
     if key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
         yield check_key(session, key)

@@ -1,4 +1,4 @@
-"""Whether an alarm would reach anybody: alarm -> topic -> topic policy -> key policy -> subscription."""
+"""Checks that an alarm would reach somebody: alarm -> topic -> topic policy -> key policy -> subscription."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from redrive.errors import CallFailed
-from smart_redriver.oncall.doctor.findings import Finding, check, unknown, wrong
-from smart_redriver.oncall.stack.alarms import alarms_of
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
+from smart_redriver.oncall.status.alarms import alarms_of, pages_of
 
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
 
@@ -17,9 +17,14 @@ _CLOUDWATCH = "cloudwatch.amazonaws.com"
 def check_alarms(session: Session) -> Iterator[Finding]:
     """Look at the queue's alarms and at the topics that they publish to. Raises CallFailed."""
     alarms = alarms_of(session)
+    if not alarms and not session.place.paging_topic:
+        yield good("The stack asks for no alarms for this queue: nobody is told of anything.")
+        return
     if not alarms:
         yield wrong("There is no alarm for this queue.", "Deploy the stack anew.")
         return
+    of_queue = {one["AlarmName"] for one in alarms}
+    alarms += [one for one in pages_of(session, alarms) if one["AlarmName"] not in of_queue]
     silenced = [one["AlarmName"] for one in alarms if not one.get("ActionsEnabled", True)]
     yield check(
         not silenced,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from redrive.targets import Origin
-from smart_redriver.oncall.doctor.access import check_access, check_access_of_tables
+from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.doctor.access import check_access
 from smart_redriver.oncall.doctor.alarms import check_alarms
-from smart_redriver.oncall.doctor.database import check_database
 from smart_redriver.oncall.doctor.findings import Finding, unknown
 from smart_redriver.oncall.doctor.network import check_network
 from smart_redriver.oncall.doctor.origins import check_origin
-from smart_redriver.oncall.doctor.passes import check_passes
+from smart_redriver.oncall.doctor.passes import check_passes, check_reports, check_state
 from smart_redriver.oncall.doctor.queues import check_queues
-from smart_redriver.oncall.doctor.reports import check_reports
-from smart_redriver.oncall.doctor.state import check_state
 from smart_redriver.oncall.doctor.targets import check_targets
-from smart_redriver.oncall.stack.asking import Answer, Asking
-from smart_redriver.oncall.stack.session import Session
 
 #: Looks at one side of a deployment. Raises CallFailed and Refused for what it can't do without.
 Check = Callable[[Session], Iterable[Finding]]
@@ -25,8 +23,8 @@ Check = Callable[[Session], Iterable[Finding]]
 
 def examine(session: Session) -> list[Finding]:
     """All findings about one queue, in the order of the checks."""
-    checks = _OF_TABLES if session.place.deployment.database else _OF_QUEUES
-    _ = session.lodging, session.store
+    checks: Mapping[str, Check] = BACKENDS[session.place.origin].load("checks")
+    _ = session.letter_store, session.store
     is_of_rules = session.place.origin is Origin.EVENTBRIDGE
     for service in (
         *_SERVICES,
@@ -41,7 +39,8 @@ def examine(session: Session) -> list[Finding]:
         return [one for name, wait in answers.items() for one in _findings(name, wait())]
 
 
-_OF_QUEUES: dict[str, Check] = {
+#: What is looked at where letters are in queues of SQS.
+CHECKS: Mapping[str, Check] = {
     "queues": check_queues,
     "origin": check_origin,
     "targets": check_targets,
@@ -49,14 +48,6 @@ _OF_QUEUES: dict[str, Check] = {
     "passes": check_passes,
     "reports": check_reports,
     "access": check_access,
-    "network": check_network,
-    "alarms": check_alarms,
-}
-_OF_TABLES: dict[str, Check] = {
-    "database": check_database,
-    "state table": check_state,
-    "passes": check_passes,
-    "access": check_access_of_tables,
     "network": check_network,
     "alarms": check_alarms,
 }

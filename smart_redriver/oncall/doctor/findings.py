@@ -1,4 +1,4 @@
-"""What a check of a deployment finds: that all is well, that something is wrong, or that nobody could look."""
+"""Findings of a check: all is well, something is wrong, or the check could not look."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def good(what: str) -> Finding:
 
 
 def wrong(what: str, remedy: str) -> Finding:
-    """Something has to be mended."""
+    """Something has to be fixed."""
     return Finding(level=Level.WRONG, what=what, remedy=remedy)
 
 

@@ -1,4 +1,4 @@
-"""Whether a function in a VPC reaches the services that a pass calls: an endpoint of each, or a way to the internet.
+"""Checks that a function in a VPC reaches the services that a pass calls: endpoints, or a way to the internet.
 
 Logs and metrics are not among them: Lambda itself takes them from the function's output. Nor are keys: SQS and
 DynamoDB use them on their side.
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from redrive.deployment import Deployment
-from redrive.targets import TargetKind
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import TargetKind
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.doctor.access import endpoints_of
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown
-from smart_redriver.oncall.doctor.target_calls import endpoints_of
-from smart_redriver.oncall.stack.session import Session
 
 #: Those of a DLQ in SQS. CloudWatch's metrics are `monitoring`.
 SERVICES = ("sqs", "dynamodb", "monitoring")
@@ -37,6 +37,14 @@ def check_network(session: Session) -> Iterator[Finding]:
     if tables and all(_leads_out(one) for one in tables):
         yield good(f"The function reaches AWS from {vpc}: each of its subnets has a way out.")
         return
+    yield from _check_endpoints(session, vpc, ec2, here, tables)
+
+
+def _check_endpoints(
+    session: Session, vpc: str, ec2: Any, here: list[dict[str, Any]], tables: list[Resource]
+) -> Iterator[Finding]:
+    """Each service by its endpoint, where the network leads nowhere else."""
+    place = session.function_configuration["VpcConfig"]
     endpoints = ec2.describe_vpc_endpoints(Filters=here)["VpcEndpoints"]
     doors = sorted({one["GroupId"] for each in endpoints for one in each.get("Groups", ())})
     groups = ec2.describe_security_groups(GroupIds=doors)["SecurityGroups"] if doors else []
@@ -58,9 +66,9 @@ def check_network(session: Session) -> Iterator[Finding]:
 
 def services_of(deployment: Deployment) -> tuple[str, ...]:
     """What a pass calls, by the last words of the endpoints' names."""
-    if deployment.database is None:
+    if deployment.location is None:
         return (*SERVICES, *endpoints_of(deployment))
-    return ("dynamodb", *(("secretsmanager",) if deployment.database.secret else ()))
+    return ("dynamodb", *deployment.location.services)
 
 
 def tables_of(tables: Sequence[Resource], subnets: Iterable[str]) -> list[Resource]:
@@ -111,7 +119,9 @@ def _fault(endpoint: Resource, tables: Sequence[str], open_doors: set[str]) -> s
 
 
 def _open_to(groups: Sequence[Resource], callers: Iterable[str]) -> set[str]:
-    """The security groups that let HTTPS in from those of ``callers``, or by address; which addresses is not looked at."""
+    """The security groups that let HTTPS in from those of ``callers``, or by address;
+    which addresses is not looked at.
+    """
     return {
         group["GroupId"]
         for group in groups
@@ -133,7 +143,9 @@ def _lets_in(rule: Resource, callers: set[str]) -> bool:
 
 
 def _leads_out(table: Resource) -> bool:
-    """Whether a default route goes somewhere from where AWS can be reached: not to an internet gateway, of no use to Lambda."""
+    """Whether a default route goes somewhere from where AWS can be reached: not to an internet gateway,
+    of no use to Lambda.
+    """
     ways = ("NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId")
     return any(
         route.get("DestinationCidrBlock") == "0.0.0.0/0"

@@ -1,7 +1,7 @@
-"""Whether what fills a DLQ really fails to it, and what its letters will look like.
+"""Checks that a DLQ's origin really fails to it, and what its letters will look like.
 
-SNS is asked about subscriptions, Lambda about functions, EventBridge about rules by their target. Scheduler knows no way
-from a DLQ or a target to its schedules.
+SNS is asked about subscriptions, Lambda about functions, EventBridge about rules by their target.
+Scheduler knows no way from a DLQ or a target to its schedules.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from redrive.errors import CallFailed
-from redrive.targets import Origin, Target, TargetKind
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.alarms import lets_publish
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
 from smart_redriver.oncall.doctor.targets import GONE
-from smart_redriver.oncall.stack.session import Session
 
 #: Who sends to a DLQ in its own name, and so needs its queue's policy. Lambda and Scheduler send in that of a role.
 _SENDERS = {Origin.SNS: "sns.amazonaws.com", Origin.EVENTBRIDGE: "events.amazonaws.com"}
@@ -31,7 +31,9 @@ _PROTOCOLS = {
 
 
 def check_origin(session: Session) -> Iterator[Finding]:
-    """Ask for each target who fails to the DLQ; nothing where SQS does. Raises CallFailed where the DLQ can't be looked at."""
+    """Ask for each target who fails to the DLQ; nothing where SQS does.
+    Raises CallFailed where the DLQ can't be looked at.
+    """
     deployment = session.place.deployment
     if deployment.origin is Origin.SQS:
         return
@@ -110,7 +112,7 @@ def judge_function(target: Target, dlq_arn: str, destinations: Mapping[str, str]
 def _check_subscription(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
     if target.subscription is None:
         yield unknown(
-            f"Which subscription of {target.name} fails to this DLQ is not said.",
+            f"Which subscription of {target.name} fails to this DLQ is not in the list.",
             "Name it before the target, SUBSCRIPTION_ARN=TARGET, and it can be looked at.",
         )
         return
@@ -126,7 +128,9 @@ def _check_subscription(session: Session, target: Target, dlq_arn: str) -> Itera
 
 
 def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
-    """Its configuration, which people need not be allowed to read, is asked for where its destination is not this DLQ."""
+    """Its configuration, which people need not be allowed to read,
+    is asked for where its destination is not this DLQ.
+    """
     client = session.aws.client("lambda")
     try:
         destinations = _on_failure(client, target)
@@ -141,7 +145,9 @@ def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[
 
 
 def _on_failure(client: Any, target: Target) -> dict[str, str]:
-    """Its on-failure destination; none for a function that says nothing of asynchronous invocations. Raises CallFailed."""
+    """Its on-failure destination; none for a function that says nothing of asynchronous invocations.
+    Raises CallFailed.
+    """
     try:
         answer = client.get_function_event_invoke_config(FunctionName=target.place)
     except CallFailed as failed:

@@ -1,4 +1,4 @@
-"""Whether passes run: the schedule, the last pass, and what it was refused."""
+"""Checks that the re-driver can work: schedule, last pass, state table, pauses, and the way of consumers' reports."""
 
 from __future__ import annotations
 
@@ -6,11 +6,50 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.circuit import Orders
+from smart_redriver.oncall.deployment.metrics import age_of_oldest
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.findings import Finding, check, good, wrong
-from smart_redriver.oncall.stack.passes import EndedPass, last_pass
-from smart_redriver.oncall.stack.schedule import ENABLED, schedule_state
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.words import ago
+from smart_redriver.oncall.doctor.queues import attributes_of
+from smart_redriver.oncall.status.passes import ENABLED, EndedPass, last_pass, schedule_state
+from smart_redriver.oncall.terminal.words import ago, span
+
+
+def check_state(session: Session) -> Iterator[Finding]:
+    """Look at the table, the circuit in it, and the settings. Raises CallFailed and Refused."""
+    table = session.place.deployment.table_name
+    described = session.aws.dynamodb.describe_time_to_live(TableName=table)
+    status = described["TimeToLiveDescription"].get("TimeToLiveStatus")
+    yield check(
+        status in ("ENABLED", "ENABLING"),
+        "The state table forgets what is old.",
+        "The state table never forgets: time to live is off.",
+        f"Enable time to live of {table} on the attribute TTL, or deploy the stack anew.",
+    )
+    mode = session.settings.mode
+    yield check(
+        mode is Mode.AUTOMATIC,
+        "The setting `mode` is automatic.",
+        f"The setting `mode` is {mode.value}: nothing is redriven.",
+        "Deploy with -c mode=automatic when you are ready.",
+    )
+    circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
+    for name in circuits:
+        yield good(f"The circuit of {name} can be read.")
+    if first := circuits[session.place.queue]:  # it keeps the pause of all that share the DLQ
+        yield judge_pause(first.orders, session.clock())
+
+
+def judge_pause(orders: Orders, now: datetime) -> Finding:
+    """A pause without an end is one that people forget."""
+    if orders.pauses(now) and orders.paused_until is None:
+        return wrong(
+            f"Paused without an end, by {orders.by}: {orders.reason}.", "`redrive resume` ends it."
+        )
+    return good("Nobody paused it for good.")
+
 
 #: Missed passes that are no accident any more; the alarm on silence counts the same.
 _MISSED = 3
@@ -33,7 +72,7 @@ def judge_last_pass(last: EndedPass | None, schedule_minutes: int, now: datetime
     is_recent = now - last.at <= _MISSED * timedelta(minutes=schedule_minutes)
     sentence = f"The last pass was {ago(last.at, now)}"
     return check(
-        is_recent, f"{sentence}.", f"{sentence}, of one each {schedule_minutes} min.", remedy
+        is_recent, f"{sentence}.", f"{sentence}; one is due every {schedule_minutes} min.", remedy
     )
 
 
@@ -52,9 +91,15 @@ def judge_report(report: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _remedy(call: str, code: str) -> str:
     if "Kms" in code or "KMS" in code:
-        return "The function may not use the queue's key: name the key's ARN in the list of queues, and see docs/deploy.md for the key's policy."
+        return (
+            "The function may not use the queue's key: name the key's ARN in the list of queues, and see "
+            "docs/deploy.md for the key's policy."
+        )
     if "AccessDenied" in code:
-        return f"The function may not call {call}: deploy the stack anew, and see docs/deploy.md for queues of other owners."
+        return (
+            f"The function may not call {call}: deploy the stack anew, and see docs/deploy.md for queues of other "
+            "owners."
+        )
     return "If it lasts, look at `redrive logs`; a single one is made up for by the next pass."
 
 
@@ -64,4 +109,64 @@ def _judge_schedule(state: str | None) -> Finding:
         "The schedule is on.",
         "The schedule is off." if state else "There is no schedule for the function.",
         "Enable it in EventBridge Scheduler." if state else "Deploy the stack anew.",
+    )
+
+
+#: As long as the alarm `ReportsUnread` waits by default, or for two looks at an idle queue.
+LONGEST_UNREAD = timedelta(hours=1)
+_VARIABLE = "OUTCOME_QUEUE_URL"
+_GONE = ("QueueDoesNotExist", "NonExistentQueue", "AWS.SimpleQueueService.NonExistentQueue")
+
+
+def check_reports(session: Session) -> Iterator[Finding]:
+    """Look at the outcome queue, its reader, and who ever reported. Raises CallFailed and Refused."""
+    url = session.place.deployment.outcome_queue_url
+    if not url:
+        yield good("Consumers have nowhere to report to: the stack has no outcome queue yet.")
+        return
+    name = url.rpartition("/")[2]
+    try:
+        attributes_of(session, url)
+    except CallFailed as failed:
+        if failed.code not in _GONE:
+            raise
+        yield wrong(f"The outcome queue {name} is gone.", "Deploy the stack anew.")
+        return
+    yield good(f"Consumers may report to {name}.")
+    told = session.environment.get(_VARIABLE)
+    yield check(
+        told == url,
+        "The function reads it.",
+        f"The function does not read it: its variable {_VARIABLE} is {told or 'not set'}.",
+        "Deploy the stack anew.",
+    )
+    oldest = age_of_oldest(session.aws, url, session.clock())
+    yield judge_unread(oldest, session.settings.schedule_minutes)
+    if session.place.deployment.targets:
+        return  # what a target was given carries nothing that its consumer could report on
+    for source in session.place.sources:
+        circuit = session.store.of(source).load_circuit()
+        yield judge_heard(source, circuit.heard_at if circuit else None, session.clock())
+
+
+def judge_unread(oldest: timedelta | None, schedule_minutes: int) -> Finding:
+    """How long the oldest report waits to be read; None where there is none."""
+    waits = oldest or timedelta()
+    return check(
+        waits <= max(LONGEST_UNREAD, 2 * timedelta(minutes=schedule_minutes)),
+        "No report waits long to be read.",
+        f"The oldest report has been waiting for {span(waits)} to be read.",
+        "Passes read reports: see what is said of the last pass, and of what the function may do.",
+    )
+
+
+def judge_heard(source: str, heard_at: datetime | None, now: datetime) -> Finding:
+    """Whether the consumer of a source queue has ever reported of a redriven letter; it need not."""
+    if heard_at is None:
+        return good(
+            f"No consumer of {source} has reported on a redriven letter yet; "
+            "docs/consumer.md says what that would take."
+        )
+    return good(
+        f"The consumer of {source} last reported on a redriven letter {ago(heard_at, now)}."
     )

@@ -1,4 +1,4 @@
-"""Whether the queues are what a re-driver needs: types, policies, retention, and nobody else at the DLQ."""
+"""Checks the queues: types, policies, retention, and that nothing else consumes the DLQ."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redrive.errors import CallFailed
-from redrive.queue_names import is_fifo, queue_name
+from smart_redriver.engine.config.queue_names import is_fifo, queue_name
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
-from smart_redriver.oncall.stack.session import Session
 
 Attributes = Mapping[str, Any]
 
@@ -71,7 +71,8 @@ def judge_source(source: Attributes, dlq: Attributes) -> Iterator[Finding]:
     yield check(
         kept > fails_in,
         f"{name} keeps a message until it has failed.",
-        f"{name} keeps a message for {kept} s, and one that fails takes {fails_in} s to go to {dlq_name}: it is gone before.",
+        f"{name} keeps a message for {kept} s, and one that fails takes {fails_in} s to go to {dlq_name}: it is gone "
+        "before.",
         f"Set MessageRetentionPeriod of {name} well above that.",
     )
 
@@ -132,8 +133,8 @@ def _throughput(queue: Attributes) -> Finding:
     if queue.get("FifoThroughputLimit") == "perMessageGroupId":
         return good(f"{name} has high throughput.")
     return good(
-        f"{name} takes 300 calls a second of a kind, ten messages each. Should that be too few: DeduplicationScope "
-        "messageGroup and FifoThroughputLimit perMessageGroupId are its high throughput."
+        f"{name} takes 300 calls a second of a kind, ten messages each. If that is too few, set DeduplicationScope "
+        "messageGroup and FifoThroughputLimit perMessageGroupId for high throughput."
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether the targets of a DLQ that SQS does not fill are still there, and at addresses that letters are posted to."""
+"""Checks that targets still exist, and have addresses that letters may be posted to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from redrive.addresses import hands_out_credentials, is_public
-from redrive.aws.target_source import arn_beside
-from redrive.errors import CallFailed
-from redrive.targets import Target, TargetKind
+from smart_redriver.engine.config.addresses import hands_out_credentials, is_public
+from smart_redriver.engine.config.targets import Target, TargetKind
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.targets.target_source import arn_beside
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import check_key
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.queues import attributes_of
-from smart_redriver.oncall.stack.session import Session
 
 #: How AWS says that something is not there, by whichever protocol.
 GONE = (
@@ -64,15 +64,18 @@ def judge_web(
     hidden = [one for one in addresses if not is_public(ip_address(one))]
     if linked:
         return wrong(
-            f"{target.name} is at {linked[0]}, a link-local address or another where machines get their credentials: nothing is ever posted there.",
+            f"{target.name} is at {linked[0]}, a link-local address or another where machines get their credentials: "
+            "nothing is ever posted there.",
             f"Find out who gave {host} this address.",
         )
     if host in {one.lower() for one in private_hosts}:
-        return good(f"{target.name} may be at an address that is not public: it is named so.")
+        return good(
+            f"{target.name} may be at an address that is not public: private_hosts names it."
+        )
     if fault:
         return unknown(
             f"The host {host} is not known here: {fault}.",
-            "See whether it is where the function runs; a name that is known to nobody holds its letters back.",
+            "See whether it is where the function runs; an unknown name holds its letters back.",
         )
     return check(
         not hidden,
@@ -104,7 +107,7 @@ def _check_queue(session: Session, target: Target) -> Iterator[Finding]:
     fails_to = json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn")
     if fails_to and fails_to == arn_beside(target.place, session.place.deployment.dlq_url):
         yield good(
-            f"{target.name} fails to this DLQ, too: what its consumer fails is judged by what comes back, as of a source queue."
+            f"{target.name} fails to this DLQ, too, so it is judged by what comes back, like a source queue."
         )
     if key := attributes.get("KmsMasterKeyId"):
         yield check_key(session, key)

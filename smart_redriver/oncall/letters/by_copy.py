@@ -11,21 +11,21 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from threading import Lock
 
-from redrive.aws.state_table import Known
-from redrive.core.case import trail_after
-from redrive.core.decision import ParkReason
-from redrive.core.hearing import Told
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Trail
-from redrive.passes.ports import DeadLetters, Ledger
+from smart_redriver.engine.aws.state_table import Known
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger
+from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.triage.case import trail_after
+from smart_redriver.engine.triage.decision import ParkReason
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
-from smart_redriver.oncall.stack.session import Session
 
 
 def ledger_for(session: Session, out_of: DeadLetters) -> Ledger:
     """The ledger by which letters of a queue are known; only the parking lot's need to be known by their copies."""
     ledger = ByCopy(session) if out_of is session.parking_lot else session.store
-    return session.lodging.ledger(out_of, ledger)
+    return session.letter_store.ledger(out_of, ledger)
 
 
 class ByCopy:
@@ -61,9 +61,9 @@ class ByCopy:
         """See `StateStore.write_ledger`. Raises CallFailed."""
         self._session.store.write_ledger(entries, kept_trails, now)
 
-    def write_failures(self, failures: Sequence[Told], now: datetime) -> None:
+    def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
         """See `StateStore.write_failures`. Raises CallFailed."""
-        self._session.store.write_failures(failures, now)
+        self._session.store.write_failures(failures, until)
 
     def _by_copy(self) -> dict[str, str]:
         """Original ids by the id of the parked copy; where several claim one, the first report of it counts."""

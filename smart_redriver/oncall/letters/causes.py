@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from redrive.core.causes import CauseCircuit
-from redrive.core.circuit import Circuit, State
-from redrive.core.ledger import Entry, Status
-from smart_redriver.oncall.stack.causes import cause_to_json, held_in_words, since_when
-from smart_redriver.oncall.stack.lodging import Stuck
+from smart_redriver.engine.headline import Headline, worst
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.message_store import Stuck
+from smart_redriver.oncall.status.causes import cause_to_json, held_in_words, since_when
 from smart_redriver.oncall.terminal.words import letters, stamp
 
 #: How a group of letters is called whose consumer reported no cause.
@@ -29,7 +30,7 @@ class CauseGroup:
         since: when the first of them was first seen. `parked_since`: when the first of them was parked.
         example: the one that was seen last.
         circuit: what the re-driver remembers of the cause, if anything.
-        waits_with_all: the circuit of the whole queue, where that lets nothing flow.
+        waits_with_all: the headline of the whole queue, where that does not let letters flow.
 
     """
 
@@ -42,7 +43,7 @@ class CauseGroup:
     parked_since: datetime | None = None
     example: Entry | None = None
     circuit: CauseCircuit | None = None
-    waits_with_all: State | None = None
+    waits_with_all: Headline | None = None
 
     @classmethod
     def of(cls, queue: str, counted: Stuck) -> CauseGroup:
@@ -75,7 +76,7 @@ class CauseGroup:
             self.example = entry
 
     def state(self) -> str:
-        """`parked`, `held` by their cause, `waiting` for the circuit of all, or `flowing`."""
+        """`parked`, `held` by their cause, `waiting` with all letters of the queue, or `flowing`."""
         if self.parked and not self.in_dlq:
             return "parked"
         if self.circuit is not None and self.circuit.is_held:
@@ -90,7 +91,7 @@ class CauseGroup:
         if state == "parked" and self.parked_since is not None:
             return f"parked {since_when(self.parked_since, now)}"
         if self.waits_with_all is not None:
-            return f"waiting with all others: the circuit is {self.waits_with_all.value}"
+            return f"waiting with all others: {self.waits_with_all.topic.value}"
         return state
 
     def line(self, now: datetime) -> str:
@@ -154,23 +155,28 @@ class ByCause:
             key=lambda one: (-one.letters, one.cause is None, one.cause or "", one.queue or ""),
         )
 
-    def know_circuits(self, circuits: Mapping[str, Circuit | None]) -> None:
-        """Let groups know the circuits of their causes; one that is held is a group even while its letters are out."""
+    def know_circuits(
+        self, circuits: Mapping[str, Circuit | None], headlines: Mapping[str, Headline]
+    ) -> None:
+        """Let groups know the circuits of their causes, and whether the letters of their queue flow.
+
+        A cause that is held is a group even while its letters are out.
+        """
         for queue, circuit in circuits.items():
-            if circuit is None:
-                continue
-            for one in circuit.causes:
-                if one.is_held or (queue, one.cause) in self.groups:
-                    group = self._group(queue, one.cause)
-                    group.circuit = one
-                    group.since = group.since or one.held_since
-        states = {queue: one.state for queue, one in circuits.items() if one is not None}
+            if circuit is not None:
+                self._know_causes(queue, circuit)
+        waiting = {queue: one for queue, one in headlines.items() if not one.lets_flow}
         # A letter of no known queue may be of any: it waits where none of them lets anything flow.
-        all_wait = len(states) == len(circuits) and State.CLOSED not in states.values()
-        any_of = next(iter(states.values()), State.CLOSED) if all_wait else State.CLOSED
+        any_of = worst(waiting) if waiting and len(waiting) == len(headlines) else None
         for group in self.groups.values():
-            state = states.get(group.queue, State.CLOSED) if group.queue else any_of
-            group.waits_with_all = None if state is State.CLOSED else state
+            group.waits_with_all = waiting.get(group.queue) if group.queue else any_of
+
+    def _know_causes(self, queue: str, circuit: Circuit) -> None:
+        for one in circuit.causes:
+            if one.is_held or (queue, one.cause) in self.groups:
+                group = self._group(queue, one.cause)
+                group.circuit = one
+                group.since = group.since or one.held_since
 
     def _group(self, queue: str | None, cause: str | None) -> CauseGroup:
         return self.groups.setdefault((queue, cause), CauseGroup(queue=queue, cause=cause))
@@ -196,8 +202,8 @@ def by_cause(entries: Iterable[Entry]) -> ByCause:
 def first_line(entry: Entry) -> str | None:
     """What the consumer said beside the class of its error, as far as the ledger keeps it."""
     error = entry.error or ""
-    if entry.cause is not None:
-        error = error.removeprefix(entry.cause).removeprefix(": ")
+    if entry.cause is not None:  # reported: the error's class comes first
+        error = error.partition(": ")[2] or error
     return error or None
 
 

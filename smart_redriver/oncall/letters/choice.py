@@ -1,20 +1,161 @@
-"""Which letters a command is about: by id, by what they contain, by when and why. Pure but for JMESPath."""
+"""Which letters a command selects: by id, by what they contain, by time, by cause, and by `--where`.
+
+A letter's cause is what its consumer reported, else an error attribute, else the shape of its body. `--where` is a
+JMESPath expression over a body. In JMESPath 'DE' is text and "DE" is the name of a field: `country == "DE"` compares
+two fields, and letters that have neither match, as null is null. So such an expression is refused.
+https://jmespath.org/specification.html#identifiers
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
-from redrive.core.case import Case
-from redrive.core.cause import error_of
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
-from smart_redriver.oncall.letters.shapes import cause_in_hand, reported_cause
-from smart_redriver.oncall.letters.where import Where, read_where
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.reports.outcomes import error_of
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import parse_moment
+
+_FIELDS = ("field", "subexpression", "index_expression")
+#: Their second argument is text to look for.
+_TEXT_SEARCHES = ("contains", "starts_with", "ends_with")
+
+#: A body that is no JSON or nested deeper than Python reads, or an expression that does not fit what it found: JMESPath
+#: says so, or compares a text with a number, or rounds 1e999.
+_UNFIT = (ValueError, RecursionError, TypeError, ArithmeticError)
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A compiled expression, and what a person has to know of it before they say yes."""
+
+    search: Callable[[Any], Any]
+    warning: str = ""
+
+    def lets_through(self, body: str) -> bool:
+        """Whether it is true of a body; no JSON is no match."""
+        try:
+            return bool(self.search(json.loads(body)))
+        except _UNFIT:
+            return False
+
+
+def read_where(expression: str) -> Where:
+    """Compile an expression. Raises Misused for one that is none, or that has a text where a field's name belongs."""
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        compiled = jmespath.compile(expression)
+        quoted = _quoted_names(expression)
+    except (JMESPathError, RecursionError) as fault:
+        reason = str(fault).splitlines()[0]
+        raise Misused(
+            f"--where {expression!r} is not a JMESPath expression: {reason}. Try for example "
+            "--where \"customer.country == 'DE'\"."
+        ) from fault
+    for name in _texts_meant(compiled.parsed, quoted):
+        raise Misused(
+            f'--where {expression!r}: in JMESPath "{name}" names a field, so this would compare two fields '
+            f"and match letters that have neither. For text write '{name}', for a number `{name}`; "
+            f'for the field write @."{name}".'
+        )
+    compared = list(_fields_compared(compiled.parsed))
+    warning = (
+        "two fields of the body are compared; letters that have neither match" if compared else ""
+    )
+    return Where(search=compiled.search, warning=warning)
+
+
+def _quoted_names(expression: str) -> Set[str]:
+    from jmespath.lexer import Lexer
+
+    return {
+        token["value"]
+        for token in Lexer().tokenize(expression)
+        if token["type"] == "quoted_identifier"
+    }
+
+
+def _texts_meant(node: Node, quoted: Set[str]) -> Iterator[str]:
+    """Names in quotes that stand where people write text: against another field, or as what is looked for."""
+    for one in _nodes(node):
+        children = one["children"]
+        if one["type"] == "comparator":
+            literal = any(child["type"] == "literal" for child in children)
+            suspects = [] if literal else children
+        elif one["type"] == "function_expression" and one["value"] in _TEXT_SEARCHES:
+            suspects = children[1:]
+        else:
+            continue
+        for child in suspects:
+            if child["type"] == "field" and child["value"] in quoted:
+                yield child["value"]
+
+
+def _fields_compared(node: Node) -> Iterator[Node]:
+    for one in _nodes(node):
+        if one["type"] == "comparator" and all(
+            child["type"] in _FIELDS for child in one["children"]
+        ):
+            yield one
+
+
+def _nodes(node: Any) -> Iterator[Node]:
+    if isinstance(node, Mapping):
+        yield node
+        for child in node.get("children", ()):
+            yield from _nodes(child)
+
+
+_KEYS_SHOWN = 6
+_TYPES = {
+    dict: "object",
+    list: "array",
+    str: "text",
+    bool: "yes/no",
+    int: "number",
+    float: "number",
+}
+
+
+def cause_in_hand(case: Case) -> str:
+    """Why a letter in hand failed: as its consumer reported, or said on the message, else the shape of its body."""
+    return (reported_cause(case.entry) if case.entry else "") or cause_of(case.letter)
+
+
+def reported_cause(entry: Entry) -> str:
+    """Why a letter failed, as far as the ledger knows; empty where it does not."""
+    known = entry.cause or (entry.error if entry.status is Status.PARKED else None)
+    return printable(known) if known else ""
+
+
+def cause_of(letter: Letter) -> str:
+    """What letters of one kind have in common, on one line."""
+    error = error_of(letter.attributes)
+    return printable(error) if error else shape_of(letter.body)
+
+
+def shape_of(body: str) -> str:
+    """The outline of a body: the keys of a JSON object, else what it is."""
+    try:
+        value: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return "text, no JSON"
+    if not isinstance(value, dict):
+        return f"JSON {_TYPES.get(type(value), 'null')}"
+    keys = sorted(value)
+    more = ", ..." if len(keys) > _KEYS_SHOWN else ""
+    return printable(f"JSON {{{', '.join(keys[:_KEYS_SHOWN])}{more}}}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +167,8 @@ class Filter:
         where: a JMESPath expression that is true of the body, read as JSON.
         since, until: first seen (in the DLQ) or parked (in the parking lot) at this moment or later, or before it.
         reason: why the letter was parked. error: text within what the consumer said.
-        cause: text within the class of the error that the consumer reported, or else within the cause that `redrive letters`
+        cause: text within the class of the error that the consumer reported,
+            or else within the cause that `redrive letters`
             groups by; of a parked one first within what the ledger knows.
 
     """
@@ -50,7 +192,9 @@ class Filter:
         return self.contains is not None or self.where is not None
 
     def needs_body_of(self, entry: Entry) -> bool:
-        """Whether the ledger alone can't tell of this parked letter: where nothing was reported, its body has its cause."""
+        """Whether the ledger alone can't tell of this parked letter: where nothing was reported,
+        its body has its cause.
+        """
         return self.needs_body or (self.cause is not None and not reported_cause(entry))
 
     def lets_entry_through(self, entry: Entry) -> bool:
@@ -116,6 +260,10 @@ class Filter:
         return ", ".join(part for part in parts if part)
 
 
+#: What `read_filter` takes.
+_FILTERS = ("contains", "where", "since", "until", "parked_as", "error", "cause")
+
+
 def read_filter(
     now: datetime,
     *,
@@ -132,9 +280,7 @@ def read_filter(
     texts = {"--contains": contains, "--since": since, "--until": until, "--error": error}
     for option, text in (texts | {"--parked-as": parked_as, "--cause": cause}).items():
         if text is not None and not text.strip():
-            raise Misused(
-                f"{option} {text!r} says nothing: leave it out, or say what letters have."
-            )
+            raise Misused(f"{option} {text!r} is empty: leave it out, or give a text.")
     read = Filter(
         contains=contains,
         where=where,
@@ -145,7 +291,7 @@ def read_filter(
         cause=cause,
     )
     if read.since and read.until and read.since >= read.until:
-        raise Misused("--until is before --since: no letter can be of that time.")
+        raise Misused("--until is before --since: no letter can match.")
     _ = read.compiled
     return read
 
@@ -185,6 +331,16 @@ class Choice:
         return ", ".join(part for part in (named, self.filter.in_words()) if part) or "all"
 
 
+def filter_of(given: Mapping[str, Any], now: datetime) -> Filter:
+    """The filter among what was given to a verb. Raises Misused."""
+    return read_filter(now, **{name: given[name] for name in _FILTERS if name in given})
+
+
+def choice_of(given: Mapping[str, Any], now: datetime) -> Choice:
+    """The letters that what was given to a changing verb means. Raises Misused."""
+    return choose(given.get("ids", ()), filter_of(given, now), is_all=given.get("all", False))
+
+
 def choose(ids: Sequence[str], given: Filter, *, is_all: bool) -> Choice:
     """What a changing command is about; nothing at all is never taken for everything. Raises Misused."""
     if not ids and given.is_empty and not is_all:
@@ -198,6 +354,6 @@ def choose_one(ids: Sequence[str], given: Filter, *, is_all: bool) -> str:
     """The id of the one letter that is meant. Raises Misused for none, or for more than a person can edit by hand."""
     if len(ids) != 1 or is_all or not given.is_empty:
         raise Misused(
-            "By hand one letter is edited, named by its id. For more, or by filter, and for --dry-run, say --with CMD."
+            "The editor takes one letter, named by its id. For several, a filter or --dry-run, add --with CMD."
         )
     return ids[0]

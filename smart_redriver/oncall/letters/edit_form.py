@@ -1,15 +1,28 @@
-"""The text that a person edits: attributes as JSON above a line, the body below it. And what they made of it."""
+"""The text that a person edits, in their own editor: attributes as JSON above a line, the body below it.
+
+A fingerprint proves that a letter is still the one that a person saw.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
-from collections.abc import Iterator
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from redrive.core.letter import Letter
+from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.oncall.letters.jsonlines import attributes_from_json, attributes_to_json
 from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.terminal import Terminal
 
 _LINE = "---- attributes above, body below; leave this line alone ----"
 
@@ -29,7 +42,7 @@ def read_form(text: str, before: Letter) -> Letter:
     above, line, body = text.partition(f"\n{_LINE}\n")
     if not line:
         raise Refused(
-            f"The line {_LINE!r} is gone, so nobody can tell body from attributes. Nothing was changed."
+            f"The line {_LINE!r} is missing, so body and attributes can't be told apart. Nothing was changed."
         )
     try:
         attributes = attributes_from_json(json.loads(above))
@@ -38,7 +51,7 @@ def read_form(text: str, before: Letter) -> Letter:
     if not before.body.endswith("\n"):
         body = body.removesuffix("\n")  # which editors add
     if not body:
-        raise Refused("The body is empty, which SQS does not take. Nothing was changed.")
+        raise Refused("SQS does not accept an empty body. Nothing was changed.")
     return replace(before, body=body, attributes=attributes)
 
 
@@ -56,3 +69,78 @@ def difference(before: Letter, after: Letter) -> Iterator[str]:
 def _attributes(letter: Letter) -> str:
     plain = attributes_to_json(letter.attributes)
     return json.dumps(plain, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+def fingerprint(letter: Letter) -> str:
+    """A SHA-256 over attributes and body."""
+    return fingerprint_of_form(write_form(letter))
+
+
+def fingerprint_of_form(form: str) -> str:
+    """The fingerprint of the letter that has this form."""
+    return hashlib.sha256(form.encode()).hexdigest()
+
+
+def fingerprint_of_json(message: Mapping[str, Any]) -> str:
+    """The fingerprint of a letter as `show --json` has it."""
+    letter = Letter(
+        message_id="",
+        receipt_handle="",
+        body=message["body"],
+        sent_at=datetime.fromtimestamp(0, UTC),
+        attributes=attributes_from_json(message["attributes"]),
+    )
+    return fingerprint(letter)
+
+
+#: Editors that fill a terminal, and wait for its keys for ever where there is none.
+_ON_SCREEN = frozenset(
+    {
+        "emacs",
+        "helix",
+        "hx",
+        "joe",
+        "jed",
+        "mcedit",
+        "micro",
+        "nano",
+        "ne",
+        "nvim",
+        "pico",
+        "vi",
+        "view",
+        "vim",
+    }
+)
+
+
+def own_editor(terminal: Terminal) -> Callable[[str], str]:
+    """Gives a text to the editor of the person. Raises Refused for one that needs a terminal where there is none."""
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    editor = named or "vi"
+    program = Path(editor.split()[0] if editor.split() else "").name
+    if not terminal.is_watched and (named is None or program in _ON_SCREEN):
+        raise Refused(
+            f"There is no terminal for the editor {program}. Edit with a command, `--with CMD`, or name an EDITOR "
+            "that needs none."
+        )
+    return partial(edited, editor=editor)
+
+
+def edited(text: str, editor: str) -> str:
+    """What a person made of `text` in their editor. Raises Refused."""
+    with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
+        file = Path(folder) / "letter.txt"
+        file.write_text(text, encoding="utf-8", newline="")
+        try:
+            finished = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603 - the caller's editor
+        except (OSError, ValueError) as fault:
+            raise Refused(f"The editor {editor!r} could not be started. Set EDITOR.") from fault
+        if finished.returncode:
+            raise Refused(f"The editor ended with {finished.returncode}. Nothing was changed.")
+        try:
+            return file.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as fault:
+            raise Refused(
+                f"The edited file can't be read: {fault}. Nothing was changed."
+            ) from fault

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from redrive.core.case import Case
-from redrive.core.letter import Attribute, Letter, Trail, Unfit
-from redrive.queue_names import queue_name
+from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.messages.letter import Attribute, Letter, Trail, Unfit
+from smart_redriver.engine.triage.case import Case
 
 VERSION = 1
 
@@ -54,7 +54,7 @@ class Kept:
 def letter_from_json(fields: Any) -> Kept:
     """The letter of one line. Raises ValueError saying what is wrong."""
     if not isinstance(fields, dict):
-        raise ValueError("a line is one JSON object")  # noqa: TRY004 - one kind of fault for all
+        raise ValueError("each line must be one JSON object")  # noqa: TRY004 - one kind of fault for all
     if fields.get("version") != VERSION:
         raise ValueError(f"version {fields.get('version')!r} is not known, {VERSION} is")
     try:
@@ -119,7 +119,7 @@ def _attribute_from_json(name: str, value: Any) -> Attribute:
         try:
             binary = base64.b64decode(encoded, validate=True)
         except ValueError as fault:
-            raise ValueError(f"attribute {name}: BinaryBase64 is no base64") from fault
+            raise ValueError(f"attribute {name}: BinaryBase64 is not base64") from fault
         return {"DataType": data_type, "BinaryValue": binary}
     if isinstance(text := value.get("StringValue"), str):
         return {"DataType": data_type, "StringValue": _encodable(text, f"attribute {name}")}
@@ -130,7 +130,7 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except OverflowError as fault:
-        raise ValueError(f"{text!r} is no moment") from fault
+        raise ValueError(f"{text!r} is not a point in time") from fault
 
 
 def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
@@ -140,7 +140,7 @@ def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
 def _text(fields: Mapping[str, Any], name: str, *, least: int = 1) -> str:
     value = fields[name]
     if not isinstance(value, str) or len(value) < least:
-        raise ValueError(f"{name} is no text")
+        raise ValueError(f"{name} is not text")
     return _encodable(value, name)
 
 

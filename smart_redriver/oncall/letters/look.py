@@ -8,17 +8,22 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from redrive.core.case import Case
-from redrive.core.letter import Letter
-from redrive.passes.ports import DeadLetters
-from redrive.passes.read import LETTERS_A_RECEIVE, read_letters
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.read import (
+    LETTERS_A_RECEIVE,
+    ROUND_BYTES,
+    ROUND_SIZE,
+    read_letters,
+)
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.reach import COPY, is_cut, out_of_reach
-from smart_redriver.oncall.stack.session import Session
 
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
@@ -72,20 +77,30 @@ class Look:
             if self.session.clock() >= ends_at:
                 self.is_cut_short = True
                 return
-            few = min(LETTERS_A_RECEIVE, self.limit - self.seen)
-            read = read_letters(self.out_of, ledger, few, hidden_for=self.hidden_for)
+            few = min(self._at_once, self.limit - self.seen)
+            read = read_letters(
+                self.out_of, ledger, few, hidden_for=self.hidden_for, max_bytes=ROUND_BYTES
+            )
             # Only what is needed to release them: a body may have a megabyte.
             self._held += [handle_only(case.letter) for case in read.cases]
             fresh = [case for case in read.cases if case.message_id not in ids]
             ids |= {case.message_id for case in fresh}
             self.seen += len(fresh)
             if self.out_of.is_fifo:
-                here = [case for case in read.cases if not case.is_replaced]
-                self.out_of_reach |= out_of_reach(here, is_sent=self.is_sent)
-                self.is_cut |= any(is_cut(case) for case in read.cases)
+                self._note_order(read.cases)
             yield from fresh
             if read.is_end or not fresh:
                 return
+
+    def _note_order(self, cases: Sequence[Case]) -> None:
+        here = [case for case in cases if not case.is_replaced]
+        self.out_of_reach |= out_of_reach(here, is_sent=self.is_sent)
+        self.is_cut |= any(is_cut(case) for case in cases)
+
+    @property
+    def _at_once(self) -> int:
+        """Letters that the ledger is asked about in one call. Those of SQS are hidden while they wait for it."""
+        return ROUND_SIZE if self.session.letter_store.finds_by_id else LETTERS_A_RECEIVE
 
     @property
     def receives(self) -> int:
@@ -94,7 +109,7 @@ class Look:
 
     def cost(self) -> str:
         """What the look cost, in words."""
-        return self.session.lodging.cost(self.receives, self.seen)
+        return self.session.letter_store.cost(self.receives, self.seen)
 
 
 def look_through(

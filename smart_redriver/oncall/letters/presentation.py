@@ -1,22 +1,23 @@
-"""How letters and their ledger entries are shown, in every command alike."""
+"""How letters and their ledger entries are shown, in every command alike, and why a letter can't be taken now."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from redrive.core.decision import HoldReason, ParkReason
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.triage.decision import HoldReason, ParkReason
+from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import stamp
+from smart_redriver.oncall.terminal.words import ago, stamp
 
 #: What keeps a letter in the DLQ, in words.
 HELD = {
     HoldReason.AWAITING_VERDICT: "wait for the verdict on their batch",
     HoldReason.BACKOFF: "are on backoff",
     HoldReason.LAST_CHANCE: "failed while others succeeded, and wait for their last chance",
-    HoldReason.CAUSE: "failed of a cause whose letters are held together, and wait for its canary",
+    HoldReason.CAUSE: "failed for a cause whose letters are held together, and wait for its canary",
     HoldReason.NO_PERMIT: "are due, and wait for the circuit to let them through",
     HoldReason.GROUP: "wait for an earlier letter of their message group",
     HoldReason.BLOCKED: "are poison that blocks its message group, and wait for a person",
@@ -95,3 +96,22 @@ def shown_body(letter: Letter) -> str:
 def _printable_line(line: str) -> str:
     indent = line[: len(line) - len(line.lstrip())].expandtabs()
     return indent + printable(line)
+
+
+#: What is hidden until no known moment comes back within minutes: so long a pass or a command hides it.
+TRY_AGAIN = "try again in five minutes"
+_IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"
+_IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
+
+
+def hidden_in_words(entry: Entry | None, facts: QueueFacts, now: datetime) -> str | None:
+    """How a letter is hidden that was not met in its queue, of these facts; None where nothing there is."""
+    until = held_until(entry) if entry else None
+    if until and until > now:
+        return f"hidden until {stamp(until)} ({ago(until, now)})"
+    return _IN_HAND if facts.in_flight else None
+
+
+def belongs(entry: Entry, *, to_dlq: bool) -> bool:
+    """Whether the ledger says that the letter is in this queue, for sure."""
+    return entry.status in (_IN_THE_DLQ if to_dlq else (Status.PARKED,))

@@ -1,7 +1,8 @@
 """Which letters of a FIFO queue a person can take, and in what order they go. Pure.
 
-What a pass has sent on stays at its place in the DLQ, see `redrive.core.ordered`: taken from there while nobody knows
-what became of its copy, it would be there twice. On a standard queue nothing stays, and all can be taken.
+What a pass has sent on stays at its place in the DLQ, see `smart_redriver.engine.triage.ordered`:
+taken from there while nobody knows what became of its copy, it would be there twice. On a standard queue nothing stays,
+and all can be taken.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from redrive.core.case import Case, GroupView
-from redrive.core.ordered import Fate, copies_among, known_fate
+from smart_redriver.engine.triage.case import Case, GroupView
+from smart_redriver.engine.triage.ordered import Fate, copies_among, known_fate
 
 T = TypeVar("T")
 
-OUT = "its copy is out: what became of that is not known yet"
-DONE = "its consumer is done with its copy: the next pass removes it"
-BEHIND = "an earlier letter of its message group stays, which it would overtake"
-COPY = "it is a copy that came back, of a letter that is at its place still"
+OUT = "its copy is out, and its outcome is not known yet"
+DONE = "its consumer has finished its copy; the next pass removes it"
+BEHIND = "it would overtake an earlier letter of its message group, which stays"
+COPY = "it is a returned copy of a letter that is still in its place"
 
 
 def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, str]:

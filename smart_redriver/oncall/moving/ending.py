@@ -1,14 +1,16 @@
-"""Tells what became of the letters that a command moved, and chooses the exit code."""
+"""Says what a change does to the order of a FIFO queue, and how it ended: counts and the exit code."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from redrive.passes.ports import DeadLetters
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.hiding import TRY_AGAIN
+from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.presentation import TRY_AGAIN
 from smart_redriver.oncall.moving.work import Tally
-from smart_redriver.oncall.stack.session import Session
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
 
@@ -45,7 +47,7 @@ def finish(
 
     Of those `planned` some may be hidden by now in the queue that they were to be taken `out_of`.
     """
-    unmet = 0 if choice.ids else _unmet(tally, planned, out_of)
+    unmet, gone = (0, 0) if choice.ids else _not_met(tally, planned, out_of)
     missing = sorted(choice.ids - tally.ids_done) if not tally.was_interrupted else []
     first, *rest = tally_in_words(tally, done_word)
     session.terminal.say(first[0].upper() + first[1:] + ".")
@@ -57,11 +59,17 @@ def finish(
         )
     if unmet:
         session.terminal.warn(
-            f"Not met: {letters(unmet)}. As many are in somebody's hands, such as a pass's: {TRY_AGAIN}."
+            f"Not met: {letters(unmet)}. A pass or a person is working on them: {TRY_AGAIN}."
         )
-    left = bool(unmet or missing or tally.skipped or tally.failed or tally.was_interrupted)
-    done = tally.done or tally.discarded
-    code = Exit.DONE if not left else Exit.PARTLY if done else Exit.REFUSED
+    if gone:
+        session.terminal.warn(
+            f"Gone: {letters(gone)} of the plan, which somebody else took meanwhile: "
+            "`redrive history` tells who."
+        )
+    is_too_late = bool(gone) and not tally.done
+    left = bool(
+        is_too_late or unmet or missing or tally.skipped or tally.failed or tally.was_interrupted
+    )
     session.terminal.result(
         {
             "done": tally.done,
@@ -70,15 +78,61 @@ def finish(
             "failed": dict(tally.failed),
             "missing": missing,
             "not_met": unmet,
+            "gone": gone,
             "interrupted": tally.was_interrupted,
         }
     )
-    return code
+    return _exit(tally, is_all=not left)
 
 
-def _unmet(tally: Tally, planned: int, out_of: DeadLetters | None) -> int:
-    """Letters of the plan that nobody met and that are hidden; what is not there any more, others have taken."""
+def _exit(tally: Tally, *, is_all: bool) -> Exit:
+    if is_all:
+        return Exit.DONE
+    return Exit.PARTLY if tally.done or tally.discarded else Exit.REFUSED
+
+
+def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[int, int]:
+    """Letters of the plan that were not met: those that are hidden, and those that are not there any more."""
     met = tally.done + tally.discarded + tally.skipped.total() + tally.failed.total()
     if out_of is None or tally.was_interrupted or met >= planned:
-        return 0
-    return min(planned - met, out_of.facts().in_flight)
+        return 0, 0
+    hidden = min(planned - met, out_of.facts().in_flight)
+    return hidden, planned - met - hidden
+
+
+def tell_order(session: Session, *, from_dlq: bool) -> None:
+    """What becomes of the order when letters go to their source queues; nothing for standard queues."""
+    if not session.dead_letters.is_fifo:
+        return
+    say = session.terminal.plan
+    say(
+        "Letters of one message group go in their order, one after the other; where one fails again, those behind it "
+        "overtake it."
+    )
+    if from_dlq:
+        say(
+            "A letter whose copy is out stays until its outcome is known, and so do those behind it in its group."
+        )
+    else:
+        say("Messages of their groups that were processed meanwhile have overtaken them.")
+
+
+def tell_gap(session: Session) -> None:
+    """What becomes of the order when letters are taken out of the DLQ; nothing for standard queues."""
+    if session.dead_letters.is_fifo:
+        session.terminal.plan(
+            "Their message groups go on without them. A letter whose copy is out stays, as nobody knows yet what "
+            "became of that."
+        )
+
+
+def tell_import_order(session: Session, file: Iterable[Kept], *, to_source: bool) -> None:
+    """What the letters of a file find of an order; nothing for standard queues. Reads the file."""
+    if not session.dead_letters.is_fifo:
+        return
+    say = session.terminal.plan
+    say("Each keeps its message group, in the order of the file.")
+    if to_source:
+        say("Messages of their groups that were processed meanwhile have overtaken them.")
+    if alone := sum(one.letter.group_id is None for one in file):
+        say(f"Without a message group, so each becomes a group of its own: {letters(alone)}.")

@@ -1,27 +1,41 @@
-"""Sends letters of a file that are not about any more: to their source queue, or to the parking lot."""
+"""Sends the letters of a file that exist nowhere else, by the ledger, to their source queue or to the parking lot."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from zlib import crc32
 
-from redrive.core.case import Case
-from redrive.core.ledger import Entry
-from redrive.core.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.jsonlines import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
-from smart_redriver.oncall.moving.refusals import tell_refused
 from smart_redriver.oncall.moving.sending import Destinations, why_not_served
-from smart_redriver.oncall.moving.shift import new_owner, shift
-from smart_redriver.oncall.moving.whereabouts import Whereabouts
-from smart_redriver.oncall.moving.work import Tally
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.moving.work import Tally, leased_work, new_owner, tell_refused
 from smart_redriver.oncall.terminal.terminal import Advance
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """The ledger's entries, and of which of them nothing is about any more, by original ids."""
+
+    entries: Mapping[str, Entry]
+    gone: frozenset[str]
+
+    @classmethod
+    def of(cls, session: Session, few: Iterable[Kept]) -> Whereabouts:
+        """Look. Raises CallFailed."""
+        entries = session.store.read_ledger(one.letter.original_id for one in few).entries
+        deleted = {key for key, entry in entries.items() if entry.status is Status.DELETED}
+        others = [entry for key, entry in entries.items() if key not in deleted]
+        return cls(entries, frozenset(deleted | session.letter_store.nowhere(others)))
+
 
 #: Sends letters of a file, of which each has its trail already.
 Send = Callable[[Sequence[Outgoing]], Sent]
@@ -51,7 +65,7 @@ class Importing(ABC):
         with self._session.terminal.interrupts() as interrupts:
             few = list(islice(reading, ENTRIES_PER_CALL))
             while few and not interrupts.came:
-                with shift(self._session, owner):
+                with leased_work(self._session, owner):
                     self._take(few)
                 advance(len(few))
                 few = list(islice(reading, ENTRIES_PER_CALL))
@@ -64,7 +78,7 @@ class Importing(ABC):
             letter, entry = one.letter, known.entries.get(one.letter.original_id)
             is_about = entry is not None and letter.original_id not in known.gone
             if is_about or letter.message_id in absent:
-                self.tally.skipped["the ledger says it is still about"] += 1
+                self.tally.skipped["the ledger shows it as still there"] += 1
             else:
                 if entry is not None and one.queue is not None:
                     entry = replace(entry, queue=one.queue)  # another's letter is this queue's now
@@ -83,7 +97,9 @@ class Importing(ABC):
         record: Record,
         now: datetime,
     ) -> None:
-        """Send, and record what was accepted. Of a FIFO queue's groups one after the other, and none past one refused."""
+        """Send, and record what was accepted. Of a FIFO queue's groups one after the other,
+        and none past one refused.
+        """
         pairs = list(zip(cases, outgoing, strict=True))
         if not self._session.dead_letters.is_fifo:
             self._send_together(pairs, send, record, now)

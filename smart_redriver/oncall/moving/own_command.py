@@ -1,4 +1,4 @@
-"""A person's own command, to which bodies are given: `--validate CMD`, `--with CMD`."""
+"""A person's own command, which is given each body: `--validate CMD`, `--with CMD`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.oncall.moving.sending import Validate
 from smart_redriver.oncall.terminal.exits import Misused
 
 #: Ten letters are in hand at once and hidden for five minutes.
@@ -58,3 +60,14 @@ class OwnCommand:
         lines = (ended.stderr or ended.stdout).decode(errors="replace").strip().splitlines()
         why = lines[-1][:_LONGEST_REASON] if lines else f"exit code {ended.returncode}"
         return Finished(fault=why)
+
+
+def validator(command: str) -> Validate:
+    """A check that gives each body to `command`. Raises Misused."""
+    own = OwnCommand("--validate", command)
+
+    def validate(letter: Letter) -> str | None:
+        fault = own.run(letter.body).fault
+        return f"not valid: {fault}" if fault else None
+
+    return validate

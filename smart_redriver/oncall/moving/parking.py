@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from redrive.core.case import Case
-from redrive.core.cause import error_of
-from redrive.core.ledger import Entry
-from redrive.core.letter import Letter
-from redrive.core.outgoing import Outgoing
-from redrive.passes.ports import DeadLetters
-from redrive.passes.send_back import Leaving
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.outgoing import Outgoing
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.send_back import Leaving
+from smart_redriver.engine.reports.outcomes import error_of
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.moving.sending import forward_for, left_behind
 from smart_redriver.oncall.moving.work import Acted
-from smart_redriver.oncall.stack.session import Session
 
 #: Why a letter is parked that a person put there.
 BY_HAND = "BY_HAND"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from redrive.aws.sources import owner_of
-from redrive.core.case import Case
-from redrive.core.ledger import Entry
-from redrive.core.letter import Letter, Unfit
-from redrive.core.outgoing import Outgoing
-from redrive.errors import EntryFault
-from redrive.passes.hands import Destination
-from redrive.passes.ports import DeadLetters
-from redrive.passes.send_back import Forwarded, Leaving, Send, forward
+from smart_redriver.engine.aws.queues import owner_of
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import Letter, Unfit
+from smart_redriver.engine.messages.outgoing import Outgoing
+from smart_redriver.engine.passes.hands import Destination
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.send_back import Forwarded, Leaving, Send, forward
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.deployment.targets import UNFIT
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.targets import UNFIT
 
 #: What is wrong with a letter's body, or None. May take its time.
 Validate = Callable[[Letter], str | None]
@@ -37,7 +37,8 @@ class Destinations:
         }
 
     def of(self, case: Case) -> Destination | None:
-        """Where a letter belongs; None for one of a queue that is not served, and for one that can go back to no target.
+        """Where a letter belongs; None for one of a queue that is not served,
+        and for one that can go back to no target.
 
         A letter of SQS that says nothing of where it came from is the first queue's; no target is ever guessed.
         """
@@ -85,7 +86,8 @@ def forward_for(
             break
     if left := len(forwarded.not_deleted):
         session.terminal.warn(
-            f"{left} were {done_word}, but their old copies could not be deleted. Whoever meets them discards them."
+            f"{left} were {done_word}, but their old copies could not be deleted. The next pass or command discards "
+            "them."
         )
     if forwarded.failure is not None:
         raise forwarded.failure
@@ -152,7 +154,9 @@ class SendBack:
         return acted
 
     def _faults_of(self, few: Sequence[Case], until: datetime) -> dict[str, str | None]:
-        """By message id, of the first ones that can be told by then, and of one at least: a slow check must get on, too."""
+        """By message id, of the first ones that can be told by then, and of one at least: a slow check must get on,
+        too.
+        """
         faults: dict[str, str | None] = {}
         for case in few:
             if faults and self._session.clock() >= until:

@@ -1,38 +1,130 @@
 """Works through a queue by hand: letter after letter, under the lease, interruptible and resumable.
 
-    shift: lease ─► receive ten ─► choose ─► act ─► receive ten ─► ... ─► give the lease back
+    lease ─► receive ten ─► choose ─► act ─► receive ten ─► ... ─► give the lease back
 
-Progress is kept nowhere but in the queue and the ledger, so a run that was interrupted or killed goes on by being
-started again. What is not chosen stays hidden until the end, or it would be received again and again; then it is
-released.
+Work is cut into stretches of a minute, so that passes may run in between. A command that is killed leaves the queue
+to others when its stretch would have ended. Progress is kept only in the queue and the ledger, so an interrupted run
+goes on by being started again. Letters that were not chosen stay hidden until the end, or they would be received
+again and again; then they are released.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol
 
-from redrive.core.case import Case
-from redrive.core.letter import Letter
-from redrive.core.outgoing import ENTRIES_PER_CALL
-from redrive.errors import EntryFault
-from redrive.passes.ports import DeadLetters
-from redrive.passes.read import read_letters
-from redrive.passes.send_back import Forwarded, delete
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.read import read_letters
+from smart_redriver.engine.passes.send_back import Forwarded, delete
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.by_copy import ledger_for
 from smart_redriver.oncall.letters.choice import Choice, ids_of
 from smart_redriver.oncall.letters.look import handle_only
 from smart_redriver.oncall.letters.reach import COPY, out_of_reach
-from smart_redriver.oncall.moving.refusals import tell_refused
-from smart_redriver.oncall.moving.shift import new_owner, shift
-from smart_redriver.oncall.moving.throttle import Throttle
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.terminal import Advance
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.terminal import Advance, Terminal
+
+LEASED_TIME = timedelta(seconds=60)
+#: What finishing the letters in hand may take after the shift's end; the lease covers it.
+STOPPING_TIME = timedelta(seconds=30)
+#: A pass lasts four minutes at most.
+PATIENCE = timedelta(minutes=5)
+_ASK_AGAIN_SECONDS = 2.0
+
+
+def new_owner() -> str:
+    """Whom the lease belongs to while one command runs: of two of one person's commands, too,
+    one waits for the other.
+    """
+    return f"oncall-{uuid.uuid4()}"
+
+
+@contextmanager
+def leased_work(session: Session, owner: str) -> Iterator[datetime]:
+    """Hold the lease; the moment when the work has to stop. Waits for a pass to end. Raises Refused and CallFailed."""
+    lease = _acquired(session, owner)
+    try:
+        yield lease.expires_at - STOPPING_TIME
+    finally:
+        try:
+            session.store.release_lease(lease)
+        except CallFailed as failed:
+            session.terminal.warn(
+                f"The lease could not be given back ({failed.code}); it ends by itself within "
+                f"{int((LEASED_TIME + STOPPING_TIME).total_seconds())} s."
+            )
+
+
+def _acquired(session: Session, owner: str) -> Lease:
+    patient_until = session.clock() + PATIENCE
+    is_told = False
+    while (now := session.clock()) < patient_until:
+        lease = Lease(owner=owner, expires_at=now + LEASED_TIME + STOPPING_TIME)
+        if session.store.acquire_lease(lease, now):
+            return lease
+        if not is_told:
+            session.terminal.warn(
+                "Another pass or person is at work on this queue; waiting for it to end."
+            )
+            is_told = True
+        session.sleep(_ASK_AGAIN_SECONDS)
+    raise Refused("The queue has been busy for five minutes. `redrive status` shows why.")
+
+
+def tell_refused(terminal: Terminal, failed: Counter[str], faults: Iterable[EntryFault]) -> None:
+    """Count faults in `failed`, and say once of each kind what the first answer said."""
+    for fault in faults:
+        kind = f"{fault.call}: {fault.code}"
+        if kind not in failed and fault.detail:
+            terminal.warn(f"{kind}: {fault.detail}.")
+        failed[kind] += 1
+
+
+class Throttle:
+    """At most `rate` letters a second, however many workers send. A rate of 0 has no limit.
+
+    Workers wait with nothing in hand: what is hidden for so long would be others' again, and the lease, too.
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], datetime]) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._free_at = clock()
+        self._lock = Lock()
+
+    def at_once(self, most: int) -> int:
+        """Letters to take in hand at once, at most `most`: those of five seconds."""
+        return most if self._rate == 0 else max(1, min(most, int(self._rate * 5)))
+
+    def side_by_side(self, most: int) -> int:
+        """Workers, at most `most`: so few that what all of them have in hand takes a second, or one."""
+        return most if self._rate == 0 else max(1, min(most, int(self._rate / self.at_once(10))))
+
+    def wait_seconds(self) -> float:
+        """How long until the next letter may be sent; 0 for now."""
+        with self._lock:
+            return max(0.0, (self._free_at - self._clock()).total_seconds())
+
+    def spend(self, letters: int) -> None:
+        """Note letters that are about to be sent."""
+        if self._rate == 0 or letters == 0:
+            return
+        with self._lock:
+            starts = max(self._clock(), self._free_at)
+            self._free_at = starts + timedelta(seconds=letters / self._rate)
+
 
 #: After a kill, the letters in hand are visible again so soon.
 HIDDEN_FOR = timedelta(minutes=5)
@@ -40,15 +132,23 @@ HIDDEN_FOR = timedelta(minutes=5)
 _LONGEST_SLEEP_SECONDS = 5.0
 
 
+#: Of more letters nobody waits to see what became of each.
+_MOST_FOLLOWED = 1_000
+
+
 @dataclass(slots=True)
 class Tally:
-    """What a command has done with letters so far. `skipped` and `failed` count by reason."""
+    """What a command has done with letters so far. `skipped` and `failed` count by reason.
+
+    `first_done` are the original ids of the first letters that were done: enough of them to see what becomes of them.
+    """
 
     done: int = 0
     discarded: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     ids_done: set[str] = field(default_factory=set)
+    first_done: set[str] = field(default_factory=set)
     was_interrupted: bool = False
 
 
@@ -56,7 +156,7 @@ class Tally:
 class Acted:
     """What an act made of a few letters: those done, and those skipped or refused, with why.
 
-    Those `postponed` were not looked at in time, and are met again in the next shift.
+    Those `postponed` were not looked at in time, and are met again under the next lease.
     """
 
     done: list[Case] = field(default_factory=list)
@@ -123,7 +223,7 @@ class Work:
         with self._session.terminal.interrupts() as self._interrupts:
             try:
                 while not self._has_to_stop():
-                    with shift(self._session, owner) as ends_at:
+                    with leased_work(self._session, owner) as ends_at:
                         self._work_until(ends_at)
                     if self._has_postponed:
                         # While they were in hand, another worker may have seen an empty queue.
@@ -162,7 +262,9 @@ class Work:
             raise
 
     def _fresh(self, cases: Sequence[Case]) -> list[Case]:
-        """Those not met before. What was left is visible again after `HIDDEN_FOR`, and hidden anew by being received."""
+        """Those not met before. What was left is visible again after `HIDDEN_FOR`,
+        and hidden anew by being received.
+        """
         with self._lock:
             fresh = [case for case in cases if case.message_id not in self._left]
             again = [case for case in cases if case.message_id in self._left]
@@ -171,29 +273,26 @@ class Work:
         return fresh
 
     def _has_met_all_again(self) -> bool:
-        """Whether all that is left came once more and nothing else did: there is nothing else, or no time to find it."""
+        """Whether all that is left came once more and nothing else did: there is nothing else,
+        or no time to find it.
+        """
         return bool(self._left) and self._met_again >= len(self._left)
 
     def _act_on(self, fresh: list[Case], ends_at: datetime) -> None:
-        replaced = [case for case in fresh if case.is_replaced]
-        here = [case for case in fresh if not case.is_replaced]
+        replaced, here = _apart(fresh)
         why = out_of_reach(here, is_sent=self._is_sent) if self._out_of.is_fifo else {}
-        meant = [case for case in here if self._is_meant(case)]
-        chosen = self._within_limit([case for case in meant if case.message_id not in why])
-        discarded = delete([case.letter for case in replaced], self._out_of)
-        if self._throttle:
-            self._throttle.spend(len(chosen))
-        acted = self._act(chosen, until=ends_at) if chosen else Acted()
-        acted.skipped += [(one, why[one.message_id]) for one in meant if self._is_told(one, why)]
+        selection = [case for case in here if self._is_meant(case)]
+        chosen = self._within_limit([case for case in selection if case.message_id not in why])
+        discarded = self._delete(replaced)
+        acted = self._act_on_chosen(chosen, ends_at)
+        acted.skipped += [
+            (one, why[one.message_id]) for one in selection if self._is_told(one, why)
+        ]
         copies = _copies_of_done(here, why, acted)
-        discarded_copies = delete([case.letter for case in copies], self._out_of)
-        gone = {case.message_id for case in (*acted.done, *acted.postponed, *copies)}
+        discarded_copies = self._delete(copies)
+        left = _left_of(here, (*acted.done, *acted.postponed, *copies))
         with self._lock:
-            self._left |= {
-                case.message_id: handle_only(case.letter)
-                for case in here
-                if case.message_id not in gone
-            }
+            self._left |= left
             self._had.update(case.original_id for case in acted.done)
             self._note_refused(chosen, acted)
             self._count(acted, replaced, discarded)
@@ -202,6 +301,14 @@ class Work:
             self._has_postponed = True
             self._out_of.hide((case.letter, timedelta()) for case in acted.postponed)
         self._advance(len(acted.done))
+
+    def _delete(self, cases: Sequence[Case]) -> Forwarded:
+        return delete([case.letter for case in cases], self._out_of)
+
+    def _act_on_chosen(self, chosen: list[Case], ends_at: datetime) -> Acted:
+        if self._throttle:
+            self._throttle.spend(len(chosen))
+        return self._act(chosen, until=ends_at) if chosen else Acted()
 
     def _is_meant(self, case: Case) -> bool:
         return self._choice.takes(case) and not (self._once_each and case.original_id in self._had)
@@ -219,6 +326,8 @@ class Work:
     def _count(self, acted: Acted, replaced: Sequence[Case], discarded: Forwarded) -> None:
         tally = self._tally
         tally.done += len(acted.done)
+        room = _MOST_FOLLOWED - len(tally.first_done)
+        tally.first_done |= {case.original_id for case in acted.done[:room]}
         tally.discarded += discarded.removed
         tally.skipped.update(reason for _, reason in acted.skipped)
         refused = [*acted.faults, *discarded.not_deleted]
@@ -240,6 +349,20 @@ class Work:
     def _release(self) -> None:
         if self._left:
             self._out_of.hide((letter, timedelta()) for letter in self._left.values())
+
+
+def _apart(fresh: Sequence[Case]) -> tuple[list[Case], list[Case]]:
+    """Letters whose id was replaced, and the others."""
+    replaced = [case for case in fresh if case.is_replaced]
+    return replaced, [case for case in fresh if not case.is_replaced]
+
+
+def _left_of(here: Sequence[Case], done: Sequence[Case]) -> dict[str, Letter]:
+    """What is needed to release the letters that stay, by id."""
+    gone = {case.message_id for case in done}
+    return {
+        case.message_id: handle_only(case.letter) for case in here if case.message_id not in gone
+    }
 
 
 def _copies_of_done(here: Sequence[Case], why: Mapping[str, str], acted: Acted) -> list[Case]:

@@ -9,7 +9,7 @@ LONGEST_REASON = 500
 
 
 class Exit(IntEnum):
-    """Exit codes, as docs/oncall.md promises them."""
+    """Exit codes, as docs/command.md promises them."""
 
     DONE = 0
     REFUSED = 1  # refused, declined or failed; nothing was changed, or it says what was

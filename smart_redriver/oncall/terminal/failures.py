@@ -5,10 +5,13 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from redrive.errors import CallFailed, DatabaseLost, RedriverError
+from smart_redriver.engine.errors import CallFailed, DatabaseLost, RedriverError
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 
-_NO_CREDENTIALS = "No AWS credentials were found. Log in (for example `aws sso login`), or name a profile with --profile."
+_NO_CREDENTIALS = (
+    "No AWS credentials were found. Log in (for example `aws sso login`), "
+    "or name a profile with --profile."
+)
 _UNREACHABLE = "AWS could not be reached. Check your network, --region and --endpoint-url."
 
 _ADVICE = {
@@ -20,11 +23,11 @@ _ADVICE = {
     "UnauthorizedSSOTokenError": _NO_CREDENTIALS,
     "ProfileNotFound": "That profile does not exist. `aws configure list-profiles` shows which do.",
     "NoRegionError": "No region is set. Name one with --region, or set AWS_REGION.",
-    "InvalidRegionError": "That is no region. Name one with --region, for example eu-west-1.",
+    "InvalidRegionError": "That is not a Region. Name one with --region, for example eu-west-1.",
     "EndpointConnectionError": _UNREACHABLE,
     "ConnectTimeoutError": _UNREACHABLE,
     "ConnectionClosedError": _UNREACHABLE,
-    "ResponseParserError": "What answers there is no AWS. Check --endpoint-url and AWS_ENDPOINT_URL.",
+    "ResponseParserError": "The endpoint is not AWS. Check --endpoint-url and AWS_ENDPOINT_URL.",
     "ReadTimeoutError": "AWS did not answer in time; what was asked may have been done. Look with `redrive status`.",
     "InvalidClientTokenId": "AWS does not know these credentials. Log in again, or name another --profile.",
     "UnrecognizedClientException": "AWS does not know these credentials. Log in again, or name another --profile.",
@@ -33,10 +36,16 @@ _ADVICE = {
     "QueueDoesNotExist": "The stack names a queue that is gone. Deploy the stack anew.",
     "NonExistentQueue": "The stack names a queue that is gone. Deploy the stack anew.",
     "ResourceNotFoundException": "The stack names something that is gone. Deploy the stack anew.",
-    "UnreadableCircuit": "The circuit's item in the state table was damaged, or written by a version that this one does not know. Deploy that "
-    "version, or delete the item (docs/deploy.md, Rollback): without it the next pass starts with a new circuit. Until then letters stay in the DLQ.",
-    "UnreadableEntry": "A letter's item in the state table was damaged, or written by a version that this one does not know. Deploy that version, or "
-    "delete the item (docs/deploy.md, Rollback): its letter is then known by its trail alone. Until then no letter of the queue goes.",
+    "UnreadableCircuit": "The circuit's item in the state table was damaged, or written by a version "
+    "that this one does not know. "
+    "Deploy that "
+    "version, or delete the item (docs/deploy.md, Rollback): without it the next pass starts with a new circuit. "
+    "Until then letters stay in the DLQ.",
+    "UnreadableEntry": "A letter's item in the state table was damaged, or written by a version "
+    "that this one does not know. Deploy "
+    "that version, or "
+    "delete the item (docs/deploy.md, Rollback): its letter is then known by its trail alone. Until then no letter "
+    "of the queue goes.",
     "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
     "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
 }
@@ -66,7 +75,8 @@ def explain(fault: Exception) -> tuple[str, Exit]:
     if isinstance(fault, OSError):
         of = f" ({fault.filename})" if fault.filename else ""
         return (
-            f"This machine refused: {fault.strerror or fault}{of}. What was done stays done; mend that, and run it again.",
+            f"This machine refused: {fault.strerror or fault}{of}. What was done stays done; fix this and run it "
+            "again.",
             Exit.REFUSED,
         )
     where = traceback.extract_tb(fault.__traceback__)[-1]
@@ -81,13 +91,13 @@ def advice(failed: CallFailed) -> str:
     """One paragraph for a person: what failed, and what to do next."""
     if isinstance(failed, DatabaseLost):
         return (
-            f"The database was lost while it was asked ({failed.call}: {failed.detail or failed.code}). What was done stays done, and "
-            "each row is moved whole or not at all: run it again once the database is back."
+            f"The database was lost while it was asked ({failed.call}: {failed.detail or failed.code}). What was "
+            "done stays done, and each row is moved whole or not at all: run it again once the database is back."
         )
     if failed.code in _DENIED:
         return (
             f"You may not call {failed.call} ({failed.code}). Looking needs the managed policy RedriveViewer, "
-            "changing RedriveOperator (docs/oncall.md says how to deploy them)."
+            "changing RedriveOperator (docs/command.md says how to deploy them)."
         )
     if failed.code in _THROTTLED:
         return (

@@ -1,5 +1,7 @@
-"""What a command says and asks. With `--json` standard output holds the result and nothing else; what a person has
-to know before they answer goes to standard error.
+"""What a command says and asks, and how Ctrl-C stops it between two rounds.
+
+With `--json` standard output holds the result and nothing else. What a person has to know before they answer goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -7,17 +9,44 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any, TextIO
 
 from smart_redriver.oncall.terminal.exits import Refused
-from smart_redriver.oncall.terminal.interrupts import Interrupts
-from smart_redriver.oncall.terminal.names import shortened
 from smart_redriver.oncall.terminal.table import table
+from smart_redriver.oncall.terminal.words import shortened
+
+
+class Interrupts:
+    """While entered, notes the first Ctrl-C. `came` says whether it did."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._previous: Any = None
+        self._is_installed = False
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = signal.signal(signal.SIGINT, self._note)
+            self._is_installed = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_installed:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _note(self, *_: object) -> None:
+        if self.came:
+            raise KeyboardInterrupt
+        self.came = True
+
 
 #: Told how many more are done.
 Advance = Callable[[int], None]
@@ -35,6 +64,16 @@ class Tone(str, Enum):
     BAD = "red"
 
 
+def is_other(answer: str, expected: str, other: str | None) -> bool:
+    """Whether the answer is the other one. Raises Refused where it is neither."""
+    typed = answer.strip().lower()
+    if other is not None and typed == other.lower():
+        return True
+    if typed != expected.lower():
+        raise Refused("Nothing was changed.")
+    return False
+
+
 @dataclass(kw_only=True)
 class Terminal:
     """Both ends of the terminal; a test puts strings in their places.
@@ -49,6 +88,9 @@ class Terminal:
     err: TextIO = field(default_factory=lambda: sys.stderr)
     answers: TextIO = field(default_factory=lambda: sys.stdin)
 
+    def keep(self, file: Path) -> None:
+        """Know that letters are kept in this file, which the plan names."""
+
     @property
     def is_watched(self) -> bool:
         """Whether there is a terminal at both ends, for a program that fills the screen."""
@@ -60,6 +102,11 @@ class Terminal:
         if not self.out.isatty():
             return None
         return max(NARROWEST, shutil.get_terminal_size().columns)
+
+    @property
+    def rows(self) -> int | None:
+        """How many lines a screen has; None where the output goes somewhere else, and is read whole."""
+        return shutil.get_terminal_size().lines if self.out.isatty() else None
 
     def paint(self, text: str, tone: Tone | None) -> str:
         """The text in its colour, where there is a terminal and nobody has said NO_COLOR."""
@@ -97,16 +144,19 @@ class Terminal:
         if self.is_json:
             print(json.dumps(value, indent=2, default=str, ensure_ascii=False), file=self.out)
 
-    def confirm(self, question: str, *, expected: str = "yes") -> None:
-        """Go on only when a person types `expected`, or said `--yes` beforehand. Raises Refused."""
+    def confirm(self, question: str, *, expected: str = "yes", other: str | None = None) -> bool:
+        """Go on only when a person types `expected`, or said `--yes` beforehand, or types the `other` answer.
+
+        Whether it was the other. Raises Refused.
+        """
         if self.assume_yes:
-            return
+            return False
         if not self.answers.isatty() and self.answers is sys.stdin:
-            raise Refused(f"{question} Nobody is here to answer: say --yes if you mean it.")
-        self.err.write(f"{self.spare(question)} Type {expected} to go on: ")
+            raise Refused(f"{question} There is no terminal to answer on: add --yes to go ahead.")
+        more = f", {other} to try one first" if other else ""
+        self.err.write(f"{self.spare(question)} Type {expected} to go on{more}: ")
         self.err.flush()
-        if self.answers.readline().strip().lower() != expected.lower():
-            raise Refused("Nothing was changed.")
+        return is_other(self.answers.readline(), expected, other)
 
     def interrupts(self) -> Interrupts:
         """What notes that a person wants work to end early: Ctrl-C."""

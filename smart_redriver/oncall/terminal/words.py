@@ -1,10 +1,15 @@
-"""Times, ages and counts in plain words, and back."""
+"""Times, ages, counts and generated names in plain words.
+
+`SmartRedriver-QueuesDeadLetterA4947A69-1X2Y3Z` is what the template calls QueuesDeadLetter: people read DeadLetter.
+The stack's own source queue has the stack's id in its name; people read Source. Standard library only.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from smart_redriver.oncall.terminal.exits import Misused
 
@@ -50,7 +55,7 @@ def parse_span(text: str) -> timedelta:
     """A duration such as 90s, 20m, 2h, 1d or 1h30m. Raises Misused."""
     parts = re.findall(r"(\d+)([smhdw])", text.strip().lower())
     if not parts or "".join(amount + unit for amount, unit in parts) != text.strip().lower():
-        raise Misused(f"{text!r} is no duration. Write for example 90s, 20m, 2h, 1d or 1h30m.")
+        raise Misused(f"{text!r} is not a duration. Write for example 90s, 20m, 2h, 1d or 1h30m.")
     seconds = sum(int(amount) * _SECONDS[unit] for amount, unit in parts)
     if seconds > _LONGEST.total_seconds():
         raise Misused(f"{text!r} is longer than ten years.")
@@ -73,6 +78,24 @@ def parse_moment(text: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise Misused(
-            f"{text!r} is no moment. Write for example 2h, 3d or 2026-11-20T17:00:00Z."
+            f"{text!r} is not a point in time. Write for example 2h, 3d or 2026-11-20T17:00:00Z."
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+#: What comes before tells that the name is a part of something longer, an ARN or an address.
+_ALONE = r"(?<![\w:/.-])"
+_HASHES = r"[0-9A-F]{8}-[A-Za-z0-9]+(?![\w-])"
+_STACK_ID = "-".join(f"[0-9a-f]{{{digits}}}" for digits in (8, 4, 4, 4, 12))
+#: See `smart_redriver.cdk.queues`, which makes it.
+_OWN_SOURCE = re.compile(rf"{_ALONE}\w+-(Source)-{_STACK_ID}(?![\w-])")
+
+
+def shortened(text: str, stack: str) -> str:
+    """The text with the names that were made for `stack` cut to their sense; ARNs and addresses stay."""
+    return _OWN_SOURCE.sub(r"\1", _made_in(stack).sub(r"\1", text))
+
+
+@cache
+def _made_in(stack: str) -> re.Pattern[str]:
+    return re.compile(rf"{_ALONE}{re.escape(stack)}-(?:Queues)?([A-Za-z]\w*?){_HASHES}")

@@ -1,1 +1,1 @@
-"""What the commands do, one module a verb (two where they are opposites). How they are typed is in `commands`."""
+"""Carries out the verbs, one module each (one for two that are opposites). `declarations` says how they are given."""

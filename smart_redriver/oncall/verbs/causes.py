@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from redrive.core.ledger import Entry
-from redrive.core.queue_facts import QueueFacts
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.headline import Headline, worst
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.causes import (
     ByCause,
     CauseGroup,
@@ -17,13 +20,18 @@ from smart_redriver.oncall.letters.causes import (
     first_line,
 )
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.status.standing import headlines_of
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, stamp
 
 #: Whoever reads a terminal at night reads no more of them.
 MOST_SHOWN = 20
+#: Nobody writes down in a dry run what consumers report.
+_UNHEARD = (
+    "In a dry run reports of consumers stay unread: causes here are those of before. They are read once "
+    "`mode` is automatic."
+)
 _HINT = "docs/consumer.md says how consumers report why they fail."
 
 
@@ -38,11 +46,14 @@ class Page:
     known: ByCause
     is_of_ledger: bool
     groups: list[CauseGroup]
+    headline: Headline
+    mode: Mode
 
     def to_json(self) -> dict[str, Any]:
         return {
             "queue": self.queue,
             "at": stamp(self.at),
+            "headline": self.headline.to_json(self.at),
             "letters": sum(one.letters for one in self.groups),
             "groups": [one.to_json(self.at) for one in self.groups],
         }
@@ -60,12 +71,14 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     """One DLQ's stuck letters by their cause. `stuck` is what the ledger has of them. Raises CallFailed and Refused."""
     now = session.clock()
     dlq, lot = session.dead_letters.facts(), session.parking_lot.facts()
-    counted = session.lodging.stuck()
+    counted = session.letter_store.stuck()
     known = by_cause(stuck) if counted is None else as_counted(session.place.queue, counted)
     names = session.place.sources
     if counted is None:
         known.add_unlisted(dead=dlq.depth, parked=lot.depth)
-    known.know_circuits({name: session.store.of(name).load_circuit() for name in names})
+    circuits = {name: session.store.of(name).load_circuit() for name in names}
+    headlines = headlines_of(session, circuits, dlq)
+    known.know_circuits(circuits, headlines)
     return Page(
         queue=session.place.queue,
         at=now,
@@ -74,11 +87,16 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
         known=known,
         is_of_ledger=counted is None,
         groups=known.ranked(),
+        headline=worst(headlines),
+        mode=session.settings.mode,
     )
 
 
 def _lines(page: Page) -> Iterator[str]:
     yield f"{page.queue}, {stamp(page.at)}"
+    yield printable(page.headline.sentence(page.at))
+    if page.mode is Mode.DRY_RUN and page.is_of_ledger:
+        yield _UNHEARD
     if not page.groups:
         yield ""
         yield "No letter is stuck: the DLQ and the parking lot are empty."
@@ -113,5 +131,10 @@ def _group_lines(group: CauseGroup, page: Page) -> Iterator[str]:
         said = first_line(group.example)
         told = group.example.original_id + (f": {said}" if said else "")
         yield f"  such as {printable(told)}"
-    if group.cause is None and page.is_of_ledger:
+    if group.cause is None and page.is_of_ledger and page.mode is not Mode.DRY_RUN:
         yield f"  {_HINT}"
+
+
+def act(session: Session, _given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return causes(session)

@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from redrive.core.case import Case
-from redrive.core.ledger import Entry
-from redrive.errors import EntryFault
-from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
-from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
-from smart_redriver.oncall.moving.group_order import tell_gap
-from smart_redriver.oncall.moving.meant import CUT, find_meant, tell_meant
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_gap
+from smart_redriver.oncall.moving.selection import CUT, find_selection, tell_selection
 from smart_redriver.oncall.moving.work import Acted, Work
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import tell_standing
+from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import letters
 
@@ -36,26 +37,29 @@ class DeleteRequest:
 
 def delete(session: Session, request: DeleteRequest) -> Exit:
     """Count, ask for the count, write, delete. Raises CallFailed and Refused."""
-    out_of = session.letters_in(dlq=request.from_dlq, ids=request.choice.ids)
-    meant = find_meant(session, request.choice, from_dlq=request.from_dlq)
-    if not meant.is_exact:
+    refuse_unless(session.letter_store, Operation.DELETE)
+    out_of = session.letters_in(
+        dlq=request.from_dlq, ids=request.choice.ids, contains=request.choice.filter.contains
+    )
+    selection = find_selection(session, request.choice, from_dlq=request.from_dlq)
+    if not selection.is_exact:
         few = (
             f"{CUT} Name those that are seen by their ids"
-            if meant.is_cut
+            if selection.is_cut
             else "There are too many to count in one look. Narrow the choice"
         )
         raise Refused(f"{few}, or use --all.")
-    count = meant.count
+    count = selection.count
     session.terminal.plan(
         f"Plan: write {letters(count)} of {session.place.queue} ({request.choice.in_words()}) to {request.file}, "
         "then delete them. `redrive import` would bring them back:"
     )
-    tell_meant(session, request.choice, meant)
+    tell_selection(session, request.choice, selection)
     if request.from_dlq:
         tell_gap(session)
     tell_standing(session)
     if request.is_dry_run:
-        return end_dry_run(session, meant.to_json())
+        return end_dry_run(session, selection.to_json())
     session.terminal.confirm(f"Delete {letters(count)}?", expected=str(count))
     what = f"delete {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
     with ExportFile(request.file, session.name_of) as file:
@@ -102,7 +106,9 @@ class WriteAndDelete:
         self._session.store.write_ledger(entries, [], now)
         faults: list[EntryFault] = []
         try:
-            faults = self._session.lodging.remove([case.letter for case in few], dlq=self._from_dlq)
+            faults = self._session.letter_store.remove(
+                [case.letter for case in few], dlq=self._from_dlq
+            )
         except KeyboardInterrupt:
             self._put_back(few, known)
             raise
@@ -113,7 +119,7 @@ class WriteAndDelete:
 
     def _known_before(self, few: Sequence[Case]) -> Mapping[str, Entry]:
         """What the ledger itself has of letters; of those in a queue nobody will ask."""
-        if not self._session.lodging.finds_by_id:
+        if not self._session.letter_store.finds_by_id:
             return {}
         ids = [case.original_id for case in few]
         return self._session.store.read_ledger(ids).entries
@@ -124,7 +130,7 @@ class WriteAndDelete:
         if not cases:
             return
         letters = [case.letter for case in cases]
-        there = session.lodging.still_there(letters, dlq=self._from_dlq)
+        there = session.letter_store.still_there(letters, dlq=self._from_dlq)
         entries = [
             known.get(case.original_id) or case.known(session.name_of(case))
             for case in cases
@@ -132,3 +138,15 @@ class WriteAndDelete:
         ]
         if entries:
             session.store.write_ledger(entries, [], session.clock())
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    request = DeleteRequest(
+        choice=choice_of(given, session.clock()),
+        file=given.get("export") or session.new_file("deleted"),
+        from_dlq=given["from_dlq"],
+        reason=given.get("reason", ""),
+        is_dry_run=given.get("dry_run", False),
+    )
+    return delete(session, request)

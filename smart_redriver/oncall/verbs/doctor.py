@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.checkup import examine
 from smart_redriver.oncall.doctor.findings import Finding, Level
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Tone
 
 
-def doctor(session: Session) -> Exit:
-    """Check every queue that is meant. Raises CallFailed and Refused where the stack itself can't be read."""
-    by_queue = {one.place.queue: examine(one) for one in session.each_queue()}
+def doctor(session: Session, *, with_all: bool = False) -> Exit:
+    """Check every queue that is meant; `with_all` lists what is well, too.
+
+    Raises CallFailed and Refused where the stack itself can't be read.
+    """
+    found = {one.place.queue: examine(one) for one in session.each_queue()}
+    return _told(session, found, with_all=with_all)
+
+
+def preview(session: Session, file: Path | None, library: str | None) -> Exit:
+    """Check the database of a file, or those of the queues that are meant, as a library's where one is named.
+
+    All is listed: what a migration would grant is no fault.
+
+    Raises Misused, SettingsError, CallFailed and Refused.
+    """
+    if file is not None:
+        (look,) = (one.load("preview") for one in BACKENDS.values() if one.preview)
+        findings = list(look(session, _text_of(file), library))
+        return _told(session, {str(file): findings}, with_all=True)
+    by_queue: dict[str, Sequence[Finding]] = {}
+    for one in session.each_queue():
+        location = one.place.deployment.location
+        backend = BACKENDS[one.place.origin]
+        if location is None or not backend.preview:
+            raise Misused(
+                f"{one.place.queue} has no tables: --library is for queues in a database."
+            )
+        by_queue[one.place.queue] = list(backend.load("preview")(one, location.encode(), library))
+    return _told(session, by_queue, with_all=True)
+
+
+def _told(session: Session, by_queue: Mapping[str, Sequence[Finding]], *, with_all: bool) -> Exit:
     session.terminal.result(
         {
             "queues": [
@@ -24,23 +58,50 @@ def doctor(session: Session) -> Exit:
         }
     )
     for queue, findings in by_queue.items():
-        _tell(session, queue, findings)
+        _tell(session, queue, findings, with_all=with_all)
     is_wrong = any(one.level is Level.WRONG for findings in by_queue.values() for one in findings)
     return Exit.REFUSED if is_wrong else Exit.DONE
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeError) as error:
+        raise Misused(f"{file} can't be read: {error}.") from error
 
 
 _SIGNS = {Level.GOOD: "ok   ", Level.WRONG: "WRONG", Level.UNKNOWN: "?    "}
 _TONES = {Level.GOOD: Tone.GOOD, Level.WRONG: Tone.BAD, Level.UNKNOWN: Tone.CAREFUL}
 
 
-def _tell(session: Session, queue: str, findings: Sequence[Finding]) -> None:
+#: Faults come first.
+_ORDER = {Level.WRONG: 0, Level.UNKNOWN: 1, Level.GOOD: 2}
+
+
+def _tell(session: Session, queue: str, findings: Sequence[Finding], *, with_all: bool) -> None:
     say = session.terminal.say
     say(f"{queue}:")
-    for one in findings:
+    for one in sorted(findings, key=lambda one: _ORDER[one.level]):
+        if one.level is Level.GOOD and not with_all:
+            continue
         sign = session.terminal.paint(_SIGNS[one.level], _TONES[one.level])
         say(f"  {sign}  {printable(one.what)}")
         if one.remedy:
             say(f"         -> {printable(one.remedy)}")
     count = sum(one.level is Level.WRONG for one in findings)
-    say(f"{count or 'Nothing'} to mend." if count != 1 else "1 thing to mend.")
+    well = sum(one.level is Level.GOOD for one in findings)
+    say(f"{count or 'Nothing'} to fix." if count != 1 else "1 thing to fix.")
+    if not with_all:
+        say(f"{well:,} checks are well: --all lists them.")
     say()
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    file, library = given.get("database"), given.get("library")
+    if file is None and library is None:
+        return doctor(session, with_all=given["all"])
+    try:
+        return preview(session, file, library)
+    except SettingsError as unfit:
+        raise Misused(str(unfit)) from unfit

@@ -7,15 +7,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from redrive.core import by_hand
-from redrive.core.circuit import Circuit, State
-from smart_redriver.oncall.stack.circuit import Change, change_circuit
-from smart_redriver.oncall.stack.function import invoke
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_against, show_standing, take_standing
+from smart_redriver.engine.headline import worst
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.session import Session, invoke
+from smart_redriver.oncall.status.forecast import became_of
+from smart_redriver.oncall.status.standing import (
+    CircuitChange,
+    change_circuit,
+    confirm_against,
+    headlines_of,
+    load_circuit,
+    show_standing,
+    take_standing,
+)
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.words import letters, listed, span
+from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import letters, listed, parse_lasting, span, stamp
 
 #: A pass looks first and costs nearly nothing when there is nothing to do yet.
 _BETWEEN_PASSES_SECONDS = 20.0
@@ -62,7 +72,15 @@ def drain(session: Session, request: DrainRequest) -> Exit:
         first = windows[session.place.queue]
         session.terminal.result({"window": first, "windows": windows, "rate": rate, "depth": depth})
         return Exit.DONE
-    return _follow(session, now + request.lasts, depth)
+    ends_at = now + request.lasts
+    try:
+        return _follow(session, ends_at, depth)
+    except KeyboardInterrupt:
+        session.terminal.warn(
+            f"The order stays in force until {stamp(ends_at)}: passes go on with it. `redrive watch` shows how; "
+            "`redrive pause` ends it."
+        )
+        raise
 
 
 def _larger_window(circuit: Circuit) -> int:
@@ -90,7 +108,7 @@ def _tell_plan(
         f"second{each}. {letters(depth)} are in the DLQ. The circuit breaker still stops on failure."
     )
     if session.dead_letters.is_fifo:
-        plan("Of each message group one letter is out at a time, however large the window is.")
+        plan("One letter of each message group is out at a time, however large the window is.")
     for one in circuits:
         if one.state is not State.CLOSED:
             plan(
@@ -99,7 +117,7 @@ def _tell_plan(
             )
 
 
-def _order(session: Session, request: DrainRequest, window: int, rate: float) -> Change:
+def _order(session: Session, request: DrainRequest, window: int, rate: float) -> CircuitChange:
     def change(circuit: Circuit, now: datetime) -> Circuit:
         orders = replace(
             circuit.orders,
@@ -119,14 +137,18 @@ def _order(session: Session, request: DrainRequest, window: int, rate: float) ->
 def _follow(session: Session, until: datetime, depth: int) -> Exit:
     started, first = session.clock(), depth
     left, circuit, end = depth, "", ""
+    seen = ""
     was_flowing = False
     while not end:
         states = _states(invoke(session))
         is_flowing = State.CLOSED.value in states.values()
         was_flowing = was_flowing or is_flowing
         circuit = _in_words(states)
-        left = session.dead_letters.facts().depth
-        session.terminal.say(_progress(session.clock() - started, first, left, circuit))
+        facts = session.dead_letters.facts()
+        left, before = facts.depth, seen
+        seen = _headline(session, facts)
+        progress = _progress(session.clock() - started, first, left)
+        session.terminal.say(progress if seen == before else f"{progress}. {seen}")
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
         elif was_flowing and not is_flowing:
@@ -136,6 +158,8 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
         else:
             session.sleep(_BETWEEN_PASSES_SECONDS)
     session.terminal.say(f"{end}.")
+    if became := became_of(_circuits(session).values(), started):
+        session.terminal.say(became)
     session.terminal.result({"depth_before": first, "depth": left, "circuit": circuit, "end": end})
     if not left:
         return Exit.DONE
@@ -153,11 +177,34 @@ def _in_words(states: Mapping[str, str]) -> str:
     return next(iter(states.values()), "not known")
 
 
-def _progress(elapsed: timedelta, first: int, left: int, state: str) -> str:
+def _headline(session: Session, dlq: QueueFacts) -> str:
+    """What is seen of the consumer now. Raises CallFailed and Refused."""
+    seen = worst(headlines_of(session, _circuits(session), dlq))
+    return printable(seen.sentence(session.clock()))
+
+
+def _circuits(session: Session) -> dict[str, Circuit]:
+    return {name: load_circuit(session, name) for name in session.place.sources}
+
+
+def _progress(elapsed: timedelta, first: int, left: int) -> str:
     progress = f"{left:,} left of {first:,}"
     drained = first - left
     if drained > 0 and elapsed:
         rate = drained / elapsed.total_seconds()
         progress += f", {rate:.1f} a second" if rate >= 1 else f", {60 * rate:.1f} a minute"
         progress += f", about {span(timedelta(seconds=left / rate))} to go" if left else ""
-    return f"{progress}; circuit {state}"
+    return progress
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    request = DrainRequest(
+        lasts=parse_lasting(given["for"]),
+        window=given.get("window"),
+        rate=given.get("rate"),
+        reason=given.get("reason", ""),
+        follows=given.get("follow", True),
+        insists=given.get("even_though_paused", False),
+    )
+    return drain(session, request)

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from redrive.core.case import Case
-from redrive.core.letter import Letter
-from redrive.passes.ports import DeadLetters
-from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.edit_form import difference, read_form, write_form
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice, choice_of, choose_one, filter_of
+from smart_redriver.oncall.letters.edit_form import (
+    difference,
+    fingerprint,
+    fingerprint_of_form,
+    form_of,
+    own_editor,
+    read_form,
+    write_form,
+)
 from smart_redriver.oncall.letters.export_file import ExportFile
-from smart_redriver.oncall.letters.fingerprints import fingerprint
-from smart_redriver.oncall.letters.look import find
-from smart_redriver.oncall.moving.ending import finish, tally_in_words
-from smart_redriver.oncall.moving.group_order import tell_order
-from smart_redriver.oncall.moving.sending import Destinations, SendBack, why_not_served
-from smart_redriver.oncall.moving.validate import validator
+from smart_redriver.oncall.letters.look import find, look_through
+from smart_redriver.oncall.letters.reach import COPY, Overtaking
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
+from smart_redriver.oncall.moving.own_command import OwnCommand, validator
+from smart_redriver.oncall.moving.selection import CUT, SAMPLES, facts_of, nothing_matches
+from smart_redriver.oncall.moving.sending import Destinations, SendBack, Validate, why_not_served
 from smart_redriver.oncall.moving.work import Work
-from smart_redriver.oncall.stack.lodging import Deed, refuse_unless
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
+from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
 from smart_redriver.oncall.terminal.terminal import Tone
+from smart_redriver.oncall.terminal.words import letters, listed
 
 _CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
 
@@ -53,7 +66,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     meanwhile stands. What somebody else edited meanwhile stays.
     """
     check = validator(request.validate) if request.validate else None
-    refuse_unless(session.lodging, Deed.REWRITE)
+    refuse_unless(session.letter_store, Operation.REWRITE)
     hand = ready()
     out_of = session.letters_in(dlq=request.from_dlq)
     before = _find(session, out_of, request.message_id)
@@ -136,3 +149,253 @@ def _destination(session: Session, after: Case) -> str:
             f"The edited letter has {after.letter.size:,} bytes, {name} takes {limit:,}. Nothing was changed."
         )
     return name
+
+
+#: What is said of a letter that the command leaves as it is.
+UNCHANGED = "the command leaves it as it is"
+
+
+class Transformation:
+    """Makes letters what a command makes of their bodies. Attributes stay. `check` may refuse what came out."""
+
+    def __init__(self, command: str, check: Validate | None) -> None:
+        """Raises Misused where there is no such command."""
+        self._command = OwnCommand("--with", command)
+        self._check = check
+        self._made: dict[str, Letter] = {}
+
+    def fault_of(self, letter: Letter) -> str | None:
+        """Why the letter stays what and where it is, if it does; else `take` has what it became."""
+        finished = self._command.run(letter.body)
+        if finished.fault is not None:
+            return f"refused by the command: {finished.fault}"
+        try:
+            body = _body_of(finished.out, letter)
+        except ValueError as fault:
+            return f"refused: {fault}"
+        if body == letter.body:
+            return UNCHANGED
+        made = replace(letter, body=body)
+        if self._check and (refused := self._check(made)):
+            return refused
+        self._made[letter.message_id] = made
+        return None
+
+    def take(self, letter: Letter) -> Letter:
+        """What a letter without fault has become; it is remembered once."""
+        return self._made.pop(letter.message_id)
+
+
+def _body_of(out: bytes, before: Letter) -> str:
+    """The body that was put out. Raises ValueError for what SQS would not take."""
+    try:
+        body = out.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise ValueError("the output of the command is not text") from fault
+    if not before.body.endswith("\n"):
+        body = body.removesuffix("\n")  # which most commands add
+    if not body:
+        raise ValueError("the command printed nothing")
+    return body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteRequest:
+    """Which letters, what makes them right, and the file that keeps them as they were."""
+
+    choice: Choice
+    command: str
+    file: Path
+    from_dlq: bool = False
+    validate: str | None = None
+    reason: str = ""
+    is_dry_run: bool = False
+    insists: bool = False
+
+
+@dataclass(slots=True)
+class Trial:
+    """What the command makes of the letters: which it changes, by id, and how many stay and why. Pairs for show.
+
+    `left_over` are ids of copies of letters that were sent already, which are removed.
+    """
+
+    changed: set[str] = field(default_factory=set)
+    left_over: set[str] = field(default_factory=set)
+    overtaking: int = 0
+    is_cut: bool = False
+    staying: Counter[str] = field(default_factory=Counter)
+    samples: list[tuple[Letter, Letter]] = field(default_factory=list)
+    cost: str = ""
+
+    @property
+    def count(self) -> int:
+        """Letters that it was tried on."""
+        return len(self.changed) + self.staying.total()
+
+    def lines(self) -> Iterator[str]:
+        """As lines of a plan."""
+        for before, after in self.samples:
+            yield f"  such as {before.original_id}:"
+            for line in difference(before, after):
+                yield f"    {line}"
+        if self.left_over:
+            yield f"Left-over copies of letters sent before, which are removed: {len(self.left_over):,}."
+        for why, count in self.staying.most_common():
+            yield f"Left unchanged: {letters(count)}, {why}."
+        if self.overtaking:
+            yield f"Overtake earlier letters of their message group, which stay: {letters(self.overtaking)}."
+        if self.is_cut:
+            yield f"{CUT} Run it again for them."
+        yield self.cost
+
+
+def rewrite(session: Session, request: RewriteRequest) -> Exit:
+    """Try the command on all, show differences and counts, ask, keep the originals, send.
+    Raises CallFailed and Refused.
+    """
+    check = validator(request.validate) if request.validate else None
+    transformation = Transformation(request.command, check)
+    refuse_unless(session.letter_store, Operation.REWRITE)
+    out_of = session.letters_in(dlq=request.from_dlq)
+    trial = _try(session, request, out_of, transformation)
+    _tell_plan(session, request, trial)
+    standing = tell_standing(session)
+    if request.is_dry_run:
+        plan = {"count": len(trial.changed), "staying": dict(trial.staying)}
+        return end_dry_run(session, plan)
+    question = (
+        f"Send the command's output for {letters(len(trial.changed))}, and remove the originals?"
+    )
+    confirm_sending(session, question, standing, insists=request.insists)
+    return _send_rewritten(session, request, out_of, transformation, trial)
+
+
+def _try(
+    session: Session, request: RewriteRequest, out_of: DeadLetters, transformation: Transformation
+) -> Trial:
+    """Let the command make what it makes of every letter that is meant. Raises Refused where it makes nothing."""
+    trial = Trial()
+    facts = facts_of(session, from_dlq=request.from_dlq)
+    look = look_through(session, out_of, facts.depth, is_sent=True, is_slow=True)
+    overtaking = Overtaking()
+    with look, session.terminal.progress("Trying", facts.depth) as advance:
+        for case in look:
+            advance(1)
+            if case.is_replaced:
+                trial.left_over.add(case.message_id)
+            elif (why := look.out_of_reach.get(case.message_id)) != COPY:
+                if request.choice.takes(case):
+                    _try_on(case, transformation, trial, why)
+                overtaking.saw(case, is_meant=case.message_id in trial.changed)
+            if request.choice.ids and trial.count == len(request.choice.ids):
+                break
+    trial.cost = look.cost()
+    trial.overtaking, trial.is_cut = overtaking.count, look.is_cut
+    if look.is_cut_short:
+        raise Refused(
+            "There are too many to try it on in one look, or it is too slow. Narrow the choice."
+        )
+    if trial.left_over:
+        return trial
+    if not trial.count:
+        raise nothing_matches(session, request.choice, facts, from_dlq=request.from_dlq)
+    if not trial.changed:
+        why = "; ".join(f"{count:,}: {one}" for one, count in trial.staying.most_common())
+        raise Refused(f"The command changes no letter: nothing to do ({why}).")
+    return trial
+
+
+def _try_on(
+    case: Case, transformation: Transformation, trial: Trial, out_of_reach: str | None
+) -> None:
+    if fault := out_of_reach or transformation.fault_of(case.letter):
+        trial.staying[fault] += 1
+        return
+    trial.changed.add(case.message_id)
+    after = transformation.take(case.letter)
+    if len(trial.samples) < SAMPLES:
+        trial.samples.append((case.letter, replace(after, receipt_handle="")))
+
+
+def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
+    say = session.terminal.plan
+    say(
+        f"Plan: pipe {letters(len(trial.changed))} through `{request.command}`, send the results to "
+        f"{listed(session.place.sources)}, and remove the originals, which are kept in {request.file}:"
+    )
+    for line in trial.lines():
+        say(printable_line(line))
+    if not request.choice.filter.is_empty:
+        say(f"Only those {request.choice.filter.in_words()}.")
+    say("Each keeps its trail and starts without strikes.")
+    tell_order(session, from_dlq=request.from_dlq)
+
+
+def _send_rewritten(
+    session: Session,
+    request: RewriteRequest,
+    out_of: DeadLetters,
+    transformation: Transformation,
+    trial: Trial,
+) -> Exit:
+    note = f"edited with `{request.command}` and replayed by {session.who}"
+    what = f"edit {request.choice.in_words()} with `{request.command}`"
+    with ExportFile(request.file, session.name_of) as file:
+        act = SendBack(
+            session,
+            out_of,
+            note=note,
+            validate=transformation.fault_of,
+            edit=transformation.take,
+            keep=file.write,
+        )
+        agreed = Choice(
+            ids=frozenset(trial.changed | trial.left_over)
+        )  # what arrives meanwhile nobody has agreed to
+        work = Work(session, out_of, agreed, act, once_each=True, is_sent=True)
+        with (
+            recorded(session, what, request.reason) as ended,
+            session.terminal.progress("Editing", len(trial.changed)) as advance,
+        ):
+            tally = work.run(advance)
+            tally.skipped.update(trial.staying)
+            ended += [*tally_in_words(tally, "sent edited copies of"), *file.told()]
+    return finish(session, tally, agreed, "sent edited copies of")
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared: one letter by an editor or as the page has it, or many by a command."""
+    file = given.get("export") or session.new_file("edited")
+    more = {
+        "file": file,
+        "from_dlq": given["from_dlq"],
+        "validate": given.get("validate"),
+        "reason": given.get("reason", ""),
+        "insists": given.get("even_though_paused", False),
+    }
+    if "command" in given:
+        choice, is_dry_run = choice_of(given, session.clock()), given["dry_run"]
+        many = RewriteRequest(
+            choice=choice, command=given["command"], is_dry_run=is_dry_run, **more
+        )
+        return rewrite(session, many)
+    if "body" in given:
+        return edit(
+            session, EditRequest(message_id=given["id"], **more), lambda: _as_on_page(given)
+        )
+    is_all = given["all"] or given["dry_run"]
+    one = choose_one(given.get("ids", ()), filter_of(given, session.clock()), is_all=is_all)
+    ready = partial(own_editor, session.terminal)
+    return edit(session, EditRequest(message_id=one, **more), ready)
+
+
+def _as_on_page(given: Mapping[str, Any]) -> Hand:
+    """A hand that makes of a letter what the page has, unless the letter has changed since."""
+
+    def hand(form: str) -> str:
+        if fingerprint_of_form(form) != given["was"]:
+            raise Refused("The letter is not as it was when you opened it. Open it once more.")
+        return form_of(json.dumps(given["attributes"]), given["body"])
+
+    return hand

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice, choice_of, filter_of
 from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.look import Look
 from smart_redriver.oncall.letters.reach import COPY
-from smart_redriver.oncall.moving.meant import CUT, facts_of, nothing_matches
-from smart_redriver.oncall.moving.refusals import tell_refused
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.moving.selection import CUT, facts_of, nothing_matches
+from smart_redriver.oncall.moving.work import tell_refused
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
 
@@ -23,7 +25,7 @@ LONGEST_EXPORT = timedelta(minutes=9)
 
 def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> Exit:
     """Write letters to `file` and leave them where they are. Raises CallFailed and Refused."""
-    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids)
+    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
     facts = facts_of(session, from_dlq=from_dlq, exactly=True)
     depth, count, unread = facts.depth, 0, Counter[str]()
     with ExportFile(file, session.name_of, is_continued=False) as export_file:
@@ -47,14 +49,27 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
         raise nothing_matches(session, choice, facts, from_dlq=from_dlq)
     session.terminal.say(f"Wrote {letters(count)} to {file}; they are still where they were.")
     session.terminal.say(look.cost())
-    is_complete = not (look.is_cut_short or look.is_cut or unread)
+    missing = list(_missing(look, unread))
+    for sentence in missing:
+        session.terminal.warn(sentence)
+    session.terminal.result({"file": str(file), "count": count, "is_complete": not missing})
+    return Exit.PARTLY if missing else Exit.DONE
+
+
+def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
+    """Why the file is not complete; nothing where it is."""
     if unread:
-        session.terminal.warn(
-            f"{letters(unread.total())} could not be read: the file is not complete."
-        )
+        yield f"{letters(unread.total())} could not be read: the file is not complete."
     if look.is_cut_short:
-        session.terminal.warn("There were too many for one look: the file is not complete.")
+        yield "There were too many for one look: the file is not complete."
     elif look.is_cut:
-        session.terminal.warn(f"{CUT} The file is not complete.")
-    session.terminal.result({"file": str(file), "count": count, "is_complete": is_complete})
-    return Exit.DONE if is_complete else Exit.PARTLY
+        yield f"{CUT} The file is not complete."
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared. The command has a file instead of ids: it takes all that its filters let through."""
+    now = session.clock()
+    is_typed = "file" in given
+    choice = Choice(filter=filter_of(given, now)) if is_typed else choice_of(given, now)
+    file = given["file"] if is_typed else session.new_file("exported")
+    return export(session, file, choice, from_dlq=given["from_dlq"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from redrive.core import by_hand
-from redrive.core.circuit import Circuit, State
-from smart_redriver.oncall.stack.circuit import change_and_tell
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import tell_standing
+from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.standing import change_and_tell, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 
 
@@ -35,3 +36,13 @@ def force(session: Session, state: State, reason: str) -> Exit:
         change,
         f"The circuit of {queue} is {state.value}.",
     )
+
+
+def act_open(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return force(session, State.OPEN, given["reason"])
+
+
+def act_close(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return force(session, State.CLOSED, given["reason"])

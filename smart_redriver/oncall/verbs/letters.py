@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from redrive.core.case import Case
-from redrive.core.ledger import Entry
-from redrive.settings import Settings
-from smart_redriver.oncall.letters.choice import Filter
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_of
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import held_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
-from smart_redriver.oncall.letters.shapes import cause_in_hand
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 
 def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Exit:
     """Show at most `limit` letters, grouped by cause. Raises CallFailed and Refused."""
-    depth = session.lodging.facts(dlq=True, exactly=limit > SHORT_LOOK_LETTERS).depth
+    depth = session.letter_store.facts(dlq=True, exactly=limit > SHORT_LOOK_LETTERS).depth
     found: list[Case] = []
+    waits = Waits.of(session)
     look = Look(session=session, out_of=session.dead_letters, limit=min(limit, depth))
     with look:
         found = [case for case in look if wanted.lets_through(case)]
@@ -33,7 +33,7 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
             "depth": depth,
             "seen": look.seen,
             "receives": look.receives,
-            "letters": [_to_json(case, with_body=with_body) for case in found],
+            "letters": [_to_json(case, waits, with_body=with_body) for case in found],
         }
     )
     say = session.terminal.say
@@ -41,7 +41,7 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
         say("The DLQ is empty.")
         return Exit.DONE
     say(f"{letters(depth)} in the DLQ, {look.seen:,} looked at, {len(found):,} shown:")
-    _tell(session, found, with_body=with_body)
+    _tell(session, found, waits, with_body=with_body)
     say()
     say(look.cost())
     return Exit.DONE
@@ -56,17 +56,21 @@ def held(session: Session, wanted: Filter) -> Exit:
         raise Misused(
             "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
         )
+    known = Waits.of(session)
     entries = [
         one
         for one in held_entries(session)
         if wanted.lets_entry_through(one) and not wanted.needs_body_of(one)
     ]
     entries.sort(key=lambda one: one.not_before or one.first_seen)
+    waits = {one.original_id: wait for one in entries if (wait := known.letter(one))}
     session.terminal.result(
         {
             "queue": session.place.queue,
             "count": len(entries),
-            "letters": [entry_to_json(one) for one in entries],
+            "letters": [
+                entry_to_json(one) | {"waits": waits[one.original_id].to_json()} for one in entries
+            ],
         }
     )
     say, now = session.terminal.say, session.clock()
@@ -81,27 +85,18 @@ def held(session: Session, wanted: Filter) -> Exit:
             ago(one.first_seen, now),
             str(one.redrive_count),
             str(one.strikes),
-            stamp(one.not_before) or "-",
+            stamp(waits[one.original_id].until) or "-",
             one.cause or "-",
-            _waits_for(one, session.settings),
+            waits[one.original_id].what,
         )
         for one in entries
     ]
-    titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "HELD UNTIL", "CAUSE", "FOR")
+    titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "UNTIL", "CAUSE", "WAITS FOR")
     session.terminal.table(titles, rows, right={2, 3})
     return Exit.DONE
 
 
-def _waits_for(entry: Entry, settings: Settings) -> str:
-    """What a letter is held for, as triage has it."""
-    if entry.first_strike is None or entry.not_before is None:
-        return "its backoff"
-    chance = entry.first_strike + timedelta(seconds=settings.last_chance_seconds)
-    has_one_left = entry.strikes >= settings.max_attempts - 1
-    return "its last chance" if has_one_left and entry.not_before >= chance else "its backoff"
-
-
-def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:
+def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool) -> None:
     say, now = session.terminal.say, session.clock()
     groups: defaultdict[str, list[Case]] = defaultdict(list)
     for case in found:
@@ -109,35 +104,31 @@ def _tell(session: Session, found: list[Case], *, with_body: bool) -> None:
     for cause, some in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         say()
         say(f"{letters(len(some))}: {cause}")
-        rows = [_row(case, now) for case in some]
-        titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "LAST RETURN", "BYTES", "ATTRIBUTES")
-        session.terminal.table(titles, rows, right={2, 3, 5})
+        rows = [_row(case, waits, now) for case in some]
+        titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "BYTES", "WAITS FOR", "UNTIL")
+        session.terminal.table(titles, rows, right={2, 3, 4})
         if with_body:
             for case in some:
                 say(f"--- {case.original_id}")
                 say(shown_body(case.letter))
 
 
-def _row(case: Case, now: datetime) -> tuple[str, ...]:
+def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:
     letter, entry = case.letter, case.entry
+    wait = waits.letter(entry) or Wait("-")
     return (
         case.original_id,
         ago(entry.first_seen if entry else letter.sent_at, now),
         str(case.redrives),
         str(entry.strikes if entry else 0),
-        _last_return(case),
         f"{letter.size:,}",
-        ", ".join(letter.attributes) or "-",
+        wait.what,
+        stamp(wait.until) or "-",
     )
 
 
-def _last_return(case: Case) -> str:
-    notes = case.entry.history if case.entry else ()
-    return next((note.split(" ")[0] for note in reversed(notes) if " returned" in note), "-")
-
-
-def _to_json(case: Case, *, with_body: bool) -> dict[str, Any]:
-    letter = case.letter
+def _to_json(case: Case, waits: Waits, *, with_body: bool) -> dict[str, Any]:
+    letter, wait = case.letter, waits.letter(case.entry)
     return {
         "message_id": case.message_id,
         "original_id": case.original_id,
@@ -148,5 +139,14 @@ def _to_json(case: Case, *, with_body: bool) -> dict[str, Any]:
         "bytes": letter.size,
         "attributes": attributes_to_json(letter.attributes),
         "ledger": entry_to_json(case.entry) if case.entry else None,
+        "waits": wait.to_json() if wait else None,
         **({"body": letter.body} if with_body else {}),
     }
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    wanted = filter_of(given, session.clock())
+    if given["held"]:
+        return held(session, wanted)
+    return peek(session, wanted, limit=given["limit"], with_body=given["body"])

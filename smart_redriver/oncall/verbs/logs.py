@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from smart_redriver.oncall.stack.logs import LogLine, Query, read_log
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.deployment.logs import LogLine, Query, read_log
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable, printable_line
 from smart_redriver.oncall.terminal.words import parse_moment, stamp
@@ -40,7 +40,7 @@ def logs(
     `with_all`: the function's metrics and Lambda's own lines, too.
     """
     if event is not None and not _EVENT.fullmatch(event):
-        raise Misused(f"{event!r} is no event's name. One is for example letter.parked.")
+        raise Misused(f"{event!r} is not the name of an event. One is for example letter.parked.")
     now = session.clock()
     query = Query(
         group=session.log_group,
@@ -60,7 +60,7 @@ def logs(
         left_out.append(line)
         return False
 
-    found = read_log(session, query, most=limit, meant=is_meant)
+    found = read_log(session, query, most=limit, selection=is_meant)
     read = [(line, _event(line)) for line in found.lines]
     session.terminal.result(
         {
@@ -120,3 +120,14 @@ def _object(line: LogLine) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return logs(
+        session,
+        since=given["since"],
+        event=given.get("event"),
+        limit=given["limit"],
+        with_all=given["all"],
+    )

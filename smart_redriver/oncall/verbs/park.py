@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
-from smart_redriver.oncall.moving.group_order import tell_gap
-from smart_redriver.oncall.moving.meant import find_meant, tell_meant
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice, choice_of
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_gap
 from smart_redriver.oncall.moving.parking import BY_HAND, Park
+from smart_redriver.oncall.moving.selection import find_selection, tell_selection
 from smart_redriver.oncall.moving.work import Work
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import tell_standing
+from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
 
@@ -28,24 +29,36 @@ class ParkRequest:
 
 def park(session: Session, request: ParkRequest) -> Exit:
     """Show the plan, ask, park. Raises CallFailed and Refused."""
-    meant = find_meant(session, request.choice, from_dlq=True)
-    least = "" if meant.is_exact else "at least "
+    selection = find_selection(session, request.choice, from_dlq=True)
+    least = "" if selection.is_exact else "at least "
     session.terminal.plan(
-        f"Plan: park {least}{letters(meant.count)} of the DLQ as {BY_HAND}; `redrive replay` sends them back:"
+        f"Plan: park {least}{letters(selection.count)} of the DLQ as {BY_HAND}; `redrive replay` sends them back:"
     )
-    tell_meant(session, request.choice, meant)
+    tell_selection(session, request.choice, selection)
     tell_gap(session)
     tell_standing(session)
     if request.is_dry_run:
-        return end_dry_run(session, meant.to_json())
+        return end_dry_run(session, selection.to_json())
     session.terminal.confirm("Park them?")
-    out_of = session.letters_in(dlq=True, ids=request.choice.ids)
+    out_of = session.letters_in(
+        dlq=True, ids=request.choice.ids, contains=request.choice.filter.contains
+    )
     note = session.signed(f"parked {BY_HAND}", request.reason)
     work = Work(session, out_of, request.choice, Park(session, out_of, note=note), once_each=True)
     with (
         recorded(session, f"park {request.choice.in_words()}", request.reason) as ended,
-        session.terminal.progress("Parking", meant.count) as advance,
+        session.terminal.progress("Parking", selection.count) as advance,
     ):
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "parked"))
-    return finish(session, tally, request.choice, "parked", planned=meant.count, out_of=out_of)
+    return finish(session, tally, request.choice, "parked", planned=selection.count, out_of=out_of)
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    request = ParkRequest(
+        choice=choice_of(given, session.clock()),
+        reason=given.get("reason", ""),
+        is_dry_run=given.get("dry_run", False),
+    )
+    return park(session, request)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from redrive.core.case import Case
-from redrive.core.ledger import Entry
-from smart_redriver.oncall.letters.choice import Choice, Filter
-from smart_redriver.oncall.letters.hiding import TRY_AGAIN
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice, Filter, filter_of
 from smart_redriver.oncall.letters.ledger_scan import parked_entries
 from smart_redriver.oncall.letters.look import Look
-from smart_redriver.oncall.letters.presentation import NO_ERROR, entry_to_json, label, why_parked
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.letters.presentation import (
+    NO_ERROR,
+    TRY_AGAIN,
+    entry_to_json,
+    label,
+    why_parked,
+)
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
@@ -97,7 +102,7 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
     with Look(
         session=session,
         out_of=session.parking_lot,
-        limit=session.lodging.facts(dlq=False, exactly=True).depth,
+        limit=session.letter_store.facts(dlq=False, exactly=True).depth,
     ) as look:
         for case in _known(look, left):
             met.add(case.message_id)
@@ -112,13 +117,11 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
 def _warn_of_strangers(session: Session) -> None:
     """Where the ledger has no match, letters that it does not know, or of which it told nothing, may be hidden."""
     if hidden := session.parking_lot.facts().in_flight:
-        _warn_of_hidden(session, f"Of the parking lot {letters(hidden)} can't be looked at now")
+        _warn_of_hidden(session, f"{letters(hidden)} of the parking lot can't be looked at now")
 
 
 def _warn_of_hidden(session: Session, what: str) -> None:
-    session.terminal.warn(
-        f"{what}: in somebody's hands, such as a pass's that looks through the parking lot; {TRY_AGAIN}."
-    )
+    session.terminal.warn(f"{what}: a pass or a person is working on them; {TRY_AGAIN}.")
 
 
 def _known(look: Iterable[Case], left: dict[str, Entry]) -> Iterator[Case]:
@@ -154,3 +157,9 @@ def _tell(
     session.terminal.table(titles, listed, right={3, 4})
     if len(shown) < len(entries):
         say(f"... and {len(entries) - len(shown):,} more: raise --limit.")
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    wanted = filter_of(given, session.clock())
+    return parked(session, wanted, as_list=given["list"], limit=given["limit"])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from redrive.core import by_hand
-from redrive.core.circuit import Circuit, Orders
-from smart_redriver.oncall.stack.circuit import change_and_tell
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_against, tell_standing
+from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model.circuit import Circuit, Orders
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.standing import change_and_tell, confirm_against, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.words import listed, stamp
+from smart_redriver.oncall.terminal.words import listed, parse_lasting, stamp
 
 
 def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bool = False) -> Exit:
@@ -23,7 +24,8 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
     until = session.clock() + lasts if lasts else None
     end = f"until {stamp(until)}" if until else "until `redrive resume`"
     session.terminal.plan(
-        f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are still parked."
+        f"Plan: pause {listed(session.place.sources)} {end}. Its letters stay in the DLQ; those near expiry are "
+        "still parked."
     )
     standing = tell_standing(session)
     is_anothers = standing.is_paused and standing.orders.by != session.who
@@ -39,7 +41,7 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
 
 
 def resume(session: Session, reason: str) -> Exit:
-    """Let passes work again. Raises CallFailed and Refused."""
+    """Let passes redrive again. Raises CallFailed and Refused."""
     session.terminal.plan(
         f"Plan: resume {listed(session.place.sources)}. The next pass goes on where it was."
     )
@@ -53,3 +55,15 @@ def resume(session: Session, reason: str) -> Exit:
         return by_hand.order(circuit, orders, now)
 
     return change_and_tell(session, session.place.queue, "resume", reason, change, "Resumed.")
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    lasts = parse_lasting(given["for"]) if "for" in given else None
+    insists = given.get("even_though_paused", False)
+    return pause(session, given["reason"], lasts, insists=insists)
+
+
+def act_resume(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return resume(session, given.get("reason", ""))

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
 
-from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words
-from smart_redriver.oncall.moving.group_order import tell_order
-from smart_redriver.oncall.moving.meant import Meant, find_meant, tell_meant
-from smart_redriver.oncall.moving.sending import SendBack
-from smart_redriver.oncall.moving.throttle import Throttle
-from smart_redriver.oncall.moving.validate import validator
-from smart_redriver.oncall.moving.work import Work
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import confirm_sending, tell_standing
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.choice import Choice, choice_of
+from smart_redriver.oncall.letters.presentation import NO_ERROR
+from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
+from smart_redriver.oncall.moving.own_command import validator
+from smart_redriver.oncall.moving.selection import Selection, find_selection, tell_selection
+from smart_redriver.oncall.moving.sending import SendBack, Validate
+from smart_redriver.oncall.moving.work import Throttle, Work
+from smart_redriver.oncall.status.forecast import forecast
+from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
-from smart_redriver.oncall.terminal.words import letters, listed
+from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import letters, listed, span
 
 #: Letters on AWS need five calls for each ten; eight workers make several hundred a second of that.
 WORKERS = 8
@@ -25,12 +31,20 @@ WORKERS = 8
 #: Letters a second: one in some seventeen minutes.
 SLOWEST = 0.001
 
+#: The answer that sends one letter before the others.
+_ONE = "one"
+#: Reports are read by the pass of the next minute; without them CloudWatch tells within five.
+_OUTCOME_WITHIN = timedelta(minutes=5)
+_BETWEEN_LOOKS_SECONDS = 10.0
+_UNKNOWN = "nothing is known yet: `redrive show ID` tells later"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
     """What to replay and how. `rate` is letters a second, 0 for no limit, None for the setting `max_rate`.
 
-    `insists`: although the queue is paused, or its circuit not closed.
+    `insists`: although the queue is paused, or its circuit not closed. `follows`: wait until it is known what became of
+    them.
     """
 
     choice: Choice
@@ -40,6 +54,7 @@ class ReplayRequest:
     reason: str = ""
     is_dry_run: bool = False
     insists: bool = False
+    follows: bool = False
     workers: int = WORKERS
 
 
@@ -51,13 +66,41 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
         raise Misused(
             f"{rate:g} letters a second are too few: {SLOWEST:g} at least, or 0 for no limit."
         )
-    meant = find_meant(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
-    _tell_plan(session, request, meant, rate)
+    selection = find_selection(session, request.choice, from_dlq=request.from_dlq, is_sent=True)
+    _tell_plan(session, request, selection, rate)
     standing = tell_standing(session)
+    for line in forecast(standing.seen, standing.circuits, causes_of(selection)):
+        session.terminal.plan(printable(line))
     if request.is_dry_run:
-        return end_dry_run(session, {**meant.to_json(), "rate": rate})
-    confirm_sending(session, "Send them back?", standing, insists=request.insists)
-    out_of = session.letters_in(dlq=request.from_dlq, ids=request.choice.ids)
+        return end_dry_run(session, {**selection.to_json(), "rate": rate})
+    first = selection.samples[0].original_id if selection.count > 1 and selection.samples else None
+    is_one = confirm_sending(
+        session,
+        "Send them back?",
+        standing,
+        insists=request.insists,
+        other=_ONE if first else None,
+    )
+    if is_one and first:
+        one = replace(request, choice=Choice(ids=frozenset({first})), follows=True)
+        end = _send(session, one, rate, planned=1, validate=validate)
+        session.terminal.say(f"{letters(selection.count - 1)} of the plan stay where they are.")
+        return end
+    return _send(session, request, rate, planned=selection.count, validate=validate)
+
+
+def _send(
+    session: Session,
+    request: ReplayRequest,
+    rate: float,
+    *,
+    planned: int,
+    validate: Validate | None,
+) -> Exit:
+    """Send them, and say what became of them as far as that is wanted. Raises CallFailed and Refused."""
+    out_of = session.letters_in(
+        dlq=request.from_dlq, ids=request.choice.ids, contains=request.choice.filter.contains
+    )
     note = session.signed("replayed", request.reason)
     throttle = Throttle(rate, session.clock)
     work = Work(
@@ -73,26 +116,89 @@ def replay(session: Session, request: ReplayRequest) -> Exit:
     what = f"replay {request.choice.in_words()}{' from the DLQ' if request.from_dlq else ''}"
     with (
         recorded(session, what, request.reason) as ended,
-        session.terminal.progress("Replaying", meant.count) as advance,
+        session.terminal.progress("Replaying", planned) as advance,
     ):
         tally = work.run(advance)
         ended.extend(tally_in_words(tally, "replayed"))
-    return finish(session, tally, request.choice, "replayed", planned=meant.count, out_of=out_of)
+    end = finish(session, tally, request.choice, "replayed", planned=planned, out_of=out_of)
+    if tally.done and request.follows:
+        _follow(session, tally.first_done)
+    elif tally.done:
+        session.terminal.say(
+            "Sent is not done: what fails again is back in the DLQ. `--follow` waits for it, `redrive audit` counts it."
+        )
+    return end
 
 
-def _tell_plan(session: Session, request: ReplayRequest, meant: Meant, rate: float) -> None:
+def causes_of(selection: Selection) -> dict[str, int]:
+    """How many letters there are of each cause. A group of parked letters is named by its reason, too."""
+    found: Counter[str] = Counter()
+    for group, count in selection.groups.items():
+        found[group.rpartition(" · ")[2]] += count
+    return found
+
+
+def _follow(session: Session, ids: Set[str]) -> None:
+    """Wait until it is known what became of letters that were sent, and say it. Raises CallFailed."""
+    until = session.clock() + _OUTCOME_WITHIN
+    session.terminal.say(
+        f"Waiting for what becomes of them, for {span(_OUTCOME_WITHIN)} at most; Ctrl-C ends the waiting alone."
+    )
+    fates = _fates(session, ids)
+    try:
+        while fates[_UNKNOWN] and session.clock() < until:
+            session.sleep(_BETWEEN_LOOKS_SECONDS)
+            fates = _fates(session, ids)
+    except KeyboardInterrupt:
+        pass  # they are sent
+    for fate, count in fates.most_common():
+        session.terminal.say(f"{letters(count)}: {fate}.")
+
+
+def _fates(session: Session, ids: Set[str]) -> Counter[str]:
+    """Counts letters by their fate in the ledger. A pass writes it when it reads reports, or meets them."""
+    entries = session.store.read_ledger(sorted(ids)).entries
+    return Counter(_fate(entry) for entry in entries.values())
+
+
+def _fate(entry: Entry) -> str:
+    if entry.status is Status.SUCCEEDED:
+        return "succeeded"
+    if entry.status in (Status.RETURNED, Status.FAILED, Status.PARKED) or entry.is_settled:
+        return f"failed again, {entry.cause or entry.error or NO_ERROR}"
+    return _UNKNOWN
+
+
+def _tell_plan(session: Session, request: ReplayRequest, selection: Selection, rate: float) -> None:
     say = session.terminal.plan
-    least = "" if meant.is_exact else "at least "
+    least = "" if selection.is_exact else "at least "
     pace = "as fast as it goes"
     if rate:
-        pace = f"{rate:g} a second, about {math.ceil(meant.count / rate):,} s"
-    say(f"Plan: replay {least}{letters(meant.count)} to {listed(session.place.sources)}, {pace}:")
-    tell_meant(session, request.choice, meant)
+        pace = f"{rate:g} a second, about {math.ceil(selection.count / rate):,} s"
+    say(
+        f"Plan: replay {least}{letters(selection.count)} to {listed(session.place.sources)}, {pace}:"
+    )
+    tell_selection(session, request.choice, selection)
     if request.validate:
         say(f"Each body is given to `{request.validate}` first; those it refuses stay.")
-    say("Each keeps its trail and starts with no strikes.")
+    say("Each keeps its trail and starts without strikes.")
     tell_order(session, from_dlq=request.from_dlq)
     if request.from_dlq:
         say(
-            "What is replayed from the DLQ is no evidence to the circuit breaker; `redrive drain` is."
+            "Letters replayed from the DLQ are no evidence for the circuit breaker; those of `redrive drain` are."
         )
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    request = ReplayRequest(
+        choice=choice_of(given, session.clock()),
+        from_dlq=given["from_dlq"],
+        rate=given.get("rate"),
+        validate=given.get("validate"),
+        reason=given.get("reason", ""),
+        is_dry_run=given.get("dry_run", False),
+        insists=given.get("even_though_paused", False),
+        follows=given.get("follow", False),
+    )
+    return replay(session, request)

@@ -1,24 +1,35 @@
-"""`redrive run`: one pass now, by the deployed function; a dry run here, with the caller's own credentials."""
+"""`redrive run`: one pass now, by the deployed function; a dry run here, with the caller's own credentials.
+
+With `--forever` the passes are run here, beside queues that no function can reach, until the process is stopped.
+"""
 
 from __future__ import annotations
 
+import json
+import signal
+import tomllib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from random import Random
+from threading import Event
 from typing import Any
 
-from redrive.core.report import Outcome
-from redrive.passes.redrive_pass import run_pass
-from redrive.settings import Mode
-from redrive.wiring import make_tools
+from smart_redriver.engine.config.backends import BACKENDS, Stopped
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.passes.redrive_pass import run_pass
+from smart_redriver.engine.report import Outcome
+from smart_redriver.engine.wiring import make_tools
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.session import Session, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
-from smart_redriver.oncall.stack.function import invoke
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import tell_standing
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.status.passes import acts_in_words
+from smart_redriver.oncall.status.standing import tell_standing
+from smart_redriver.oncall.terminal.exits import Exit, Misused
+from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
@@ -30,7 +41,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
     if is_dry_run:
         report = dry_run(session)
         if session.settings.mode is Mode.PAUSED:
-            session.terminal.plan("The setting `mode` is paused; were it not, the next pass would:")
+            session.terminal.plan("The setting `mode` is paused. Otherwise the next pass would:")
     else:
         session.terminal.plan(
             f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
@@ -47,25 +58,77 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
 
 
 def dry_run(session: Session) -> dict[str, Any]:
-    """The next pass without its deeds, with the caller's credentials.
+    """The next pass as a dry run, with the caller's credentials.
 
     Looking is not free: the receive counts of the letters that it looks at rise by one.
     """
     tools = make_tools(
+        session.letter_store.connection,
         session.place.deployment,
-        sqs=session.aws.sqs,
         dynamodb=session.aws.dynamodb,
-        cloudwatch=session.aws.client("cloudwatch"),
         journal=_silent,
         clock=session.clock,
         rng=Random(),
         owner=f"oncall-{uuid.uuid4()}",
         pause=session.sleep,
-        reach=session.reach,
-        database=session.lodging.database,
     )
     settings = replace(session.settings, mode=Mode.DRY_RUN)
     return run_pass(tools, settings, deadline=session.clock() + LONGEST_DRY_RUN).to_json()
+
+
+def run_forever(session: Session, file: Path) -> Exit:
+    """Run passes as a file says until the process is asked to end. Raises Misused, SettingsError and CallFailed."""
+    tables = _tables_in(file)
+    process = next(
+        (
+            one.load("process")
+            for origin, one in BACKENDS.items()
+            if origin.value in tables and one.process
+        ),
+        None,
+    )
+    if process is None:
+        known = ", ".join(f"[{origin.value}]" for origin, one in BACKENDS.items() if one.process)
+        raise Misused(f"{file} has none of the tables {known}.")
+    session.terminal.plan(f"Plan: passes as {file} says, until this process is stopped.")
+    session.terminal.confirm("Run them?")
+    terminal = session.terminal
+
+    def tell(event: str, /, **fields: object) -> None:
+        at = f"{session.clock():%Y-%m-%dT%H:%M:%SZ}"
+        terminal.out.write(json.dumps({"at": at, "event": event, **fields}, default=str) + "\n")
+        terminal.out.flush()
+
+    with _asked_to_end() as is_to_end:
+
+        def pause(seconds: float) -> None:
+            if is_to_end.wait(seconds):
+                raise Stopped
+
+        process(tables, tell, pause)
+    return Exit.DONE
+
+
+def _tables_in(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except OSError as error:
+        raise Misused(f"{file} can't be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise Misused(f"{file} is no TOML: {error}.") from error
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[Event]:
+    """Set by the signals that end processes, which are as they were afterwards."""
+    asked = Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, lambda *_: asked.set()) for one in signals]
+    try:
+        yield asked
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)
 
 
 def _silent(_event: str, /, **_fields: object) -> None:
@@ -74,13 +137,10 @@ def _silent(_event: str, /, **_fields: object) -> None:
 
 def report_in_words(report: Mapping[str, Any]) -> str:
     """A report in one line."""
-    parts = [
-        f"{report.get(name, 0)} {name}"
-        for name in ("examined", "redriven", "returned", "discarded", "renewed", "failed")
-        if report.get(name)
-    ]
-    for kind in ("parked", "held"):
-        parts += [f"{count} {kind} as {why}" for why, count in (report.get(kind) or {}).items()]
+    parts = [f"{report['examined']:,} examined"] if report.get("examined") else []
+    parts += acts_in_words(report)
+    parts += [f"{report['failed']:,} failed"] if report.get("failed") else []
+    parts += [f"{count:,} held as {why}" for why, count in (report.get("held") or {}).items()]
     parts += [f"{count} faults {fault}" for fault, count in (report.get("faults") or {}).items()]
     reason = f" ({report['reason']})" if report.get("reason") else ""
     depth = report.get("depth")
@@ -104,16 +164,25 @@ def _circuits_in_words(report: Mapping[str, Any]) -> str:
 def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
     """Verdicts, what reasons mean, and in a dry run each decision."""
     say = session.terminal.say
+    if seen := report.get("headline"):
+        say(printable(seen))
     for one in report.get("verdicts") or ():
         say(
             f"Verdict on batch {one['batch']} of {one['queue']} ({letters(one['size'])}): {one['verdict']}, "
             f"{one['reason']}."
         )
     for kind, why in (("held", why_held), ("parked", why_parked)):
-        for reason in report.get(kind) or {}:
+        for reason in report.get(kind) or report.get("would", {}).get(kind) or {}:
             if words := why(reason):
                 say(f"{reason}: {words}.")
     if decisions := report.get("decisions"):
         rows = [(one["original_id"], one["decision"], one["reason"]) for one in decisions]
         say()
         session.terminal.table(("ID", "DECISION", "REASON"), rows)
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    if file := given.get("forever"):
+        return run_forever(session, file)
+    return run(session, is_dry_run=given["dry_run"], reason=given.get("reason", ""))

@@ -2,40 +2,121 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from redrive.core.hearing import Told
-from redrive.core.ledger import Entry, Status
-from redrive.core.letter import Letter
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.deployment.targets import KINDS, UNFIT
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.consumer_log import ConsumerLog, query_of, read_consumer_log
 from smart_redriver.oncall.letters.failures import (
+    ConsumerLog,
     failure_facts,
     failure_to_json,
     last_failure,
+    query_of,
+    read_consumer_log,
     traceback_lines,
 )
-from smart_redriver.oncall.letters.finding import look_for
 from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
-from smart_redriver.oncall.letters.of_target import (
-    given_back,
-    log_group_of,
-    target_lines,
-    target_of,
-)
+from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.letters.presentation import (
     NO_ERROR,
+    belongs,
     entry_to_json,
-    held_until,
+    hidden_in_words,
     shown_body,
     why_parked,
 )
-from smart_redriver.oncall.stack.session import Session
+from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable, printable_line
 from smart_redriver.oncall.terminal.words import ago, stamp
+
+_LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
+
+
+def look_for(
+    session: Session, choice: Choice, entry: Entry | None, limit: int
+) -> tuple[Case | None, str | None, Status | None]:
+    """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it.
+
+    Beside it how it is hidden, where it is there and was not met although all that can be was looked at; and whether it
+    is in the DLQ or the parking lot, if looking has told that for sure. Raises CallFailed and Refused.
+    """
+    in_lot = entry is not None and entry.status is Status.PARKED
+    if session.letter_store.finds_by_id:
+        return _find(session, choice, in_lot=in_lot)
+    if entry is not None and entry.status not in _LOOKED_FOR:
+        return None, None, None
+    out_of = session.letters_in(dlq=not in_lot)
+    facts = out_of.facts()
+    if not facts.depth or not limit:
+        return None, None, None
+    found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
+    session.terminal.say(look.cost())
+    session.terminal.say()
+    is_missed = found is None and look.seen < limit and not look.is_cut_short
+    if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
+        return None, hidden_in_words(entry, facts, session.clock()), None
+    return found, None, None
+
+
+def _find(
+    session: Session, choice: Choice, *, in_lot: bool
+) -> tuple[Case | None, str | None, Status | None]:
+    """The letter by its id, where it most likely is first."""
+    for is_parked in (in_lot, not in_lot):
+        out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
+        found, _ = find(session, out_of, choice.takes, sys.maxsize)
+        if found is not None:
+            return found, None, Status.PARKED if is_parked else Status.RETURNED
+    return None, None, None
+
+
+def target_of(session: Session, entry: Entry | None, found: Case | None) -> Target | None:
+    """The target that a letter is of, as far as it tells itself, or else the ledger; None for one of a source queue."""
+    place = found.source_arn if found else entry.source_arn if entry else None
+    for target in session.place.deployment.targets:
+        if target.place == place:
+            return target
+    is_told = entry is not None and not (found and found.letter.unfit)
+    return session.place.target(entry.queue) if entry and is_told else None
+
+
+def target_lines(target: Target | None, letter: Letter | None) -> Iterator[str]:
+    """What a person reads of it."""
+    if target:
+        yield f"{'Target:':<12} {printable(target.place)}, {KINDS[target.kind]}"
+    if letter and letter.unfit:
+        yield f"{'Unfit:':<12} {UNFIT[letter.unfit]}"
+
+
+def given_back(entry: Entry, target: Target, origin: Origin) -> str:
+    """Where a letter is that was given back to a target."""
+    by = " by a person" if entry.status is Status.REPLAYED else ""
+    if origin is Origin.LAMBDA:
+        return f"given back to {target.name}{by}: processed, waiting there to be tried, or on its way back"
+    return f"given back to {target.name}{by}, which accepted it: it does not come back here"
+
+
+def log_group_of(target: Target | None) -> str | None:
+    """Where a function logs if nobody changed that; None for all else.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-loggroups.html
+    """
+    if target is None or target.kind is not TargetKind.FUNCTION:
+        return None
+    return f"/aws/lambda/{target.place.split(':')[6]}"
+
 
 _WHERE = {
     Status.PARKED: "in the parking lot",
@@ -48,7 +129,7 @@ _WHERE = {
 }
 
 #: Of a FIFO queue.
-_KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, what became of it is not known yet"
+_KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,65 +139,83 @@ class Wanted:
     Attributes:
         look: its body is looked for among so many letters at most.
         logs: what its consumer logged about it, too. `log_group`: where, if no report says.
+        whole: body and traceback, where a screen would do.
 
     """
 
     look: int
     logs: bool = False
     log_group: str | None = None
+    whole: bool = False
 
 
 def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     """Tell where a letter is, its history, and its content where it can be looked at. Raises CallFailed, Refused."""
     entry = find_entry(session, message_id)
-    ids = {message_id} | ({entry.original_id, entry.current_id} if entry else set())
-    ids |= {entry.kept_id} if entry and entry.kept_id else set()
-    found, hidden, seen = look_for(session, Choice(ids=frozenset(ids)), entry, wanted.look)
-    if entry is None and found is None and session.lodging.finds_by_id:
-        raise Refused(
-            f"Nobody knows {message_id}: it is in neither table, nor in the ledger. An id is a row's number with dlq- or "
-            "parked- before it, or a job's with job-."
-        )
+    found, hidden, seen = look_for(session, _by_any_id(message_id, entry), entry, wanted.look)
     if entry is None and found is None:
-        raise Refused(
-            f"Nobody knows {message_id}: it is not in the ledger, and not among the first {wanted.look} letters of the "
-            "DLQ. --look 1000 looks further; a letter that was never redriven is in no ledger."
-        )
-    entry = entry or (found.entry if found else None)
+        raise Refused(session.letter_store.unknown(message_id, wanted.look))
+    if found:
+        entry = entry or found.entry
     letter = found.letter if found else None
     failure = last_failure(session, entry.original_id) if entry else None
     target = target_of(session, entry, found)
-    if not (wanted.log_group or failure):
-        wanted = replace(wanted, log_group=log_group_of(target))
+    wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
     where = _WHERE[seen] if seen else _where(session, entry, hidden)
-    session.terminal.result(
-        {
-            "where": where,
-            "target": target.place if target else None,
-            "unfit": letter.unfit.value if letter and letter.unfit else None,
-            "ledger": entry_to_json(entry) if entry else None,
-            "failure": failure_to_json(failure),
-            "message": {
-                "message_id": letter.message_id,
-                "sent_at": stamp(letter.sent_at),
-                "attributes": attributes_to_json(letter.attributes),
-                "group_id": letter.group_id,
-                "body": letter.body,
-            }
-            if letter
-            else None,
-        }
-        | ({"log": _log_to_json(log)} if wanted.logs else {})
-    )
-    known_as = entry.original_id if entry else letter.message_id if letter else message_id
-    session.terminal.say(f"{known_as} is {where}.")
+    wait = Waits.of(session).letter(entry)
+    told = {"where": where, **_to_json(target, entry, failure, letter)}
+    told["waits"] = wait.to_json() if wait else None
+    session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
+    session.terminal.say(f"{_known_as(message_id, entry, letter)} is {where}.")
     for line in target_lines(target, letter):
         session.terminal.say(f"  {line}")
-    _tell(session, entry, hidden, failure, letter)
+    if wait:
+        session.terminal.say(f"  Waits for:   {printable(wait.in_words(session.clock()))}")
+    _tell(session, entry, hidden, failure, letter, None if wanted.whole else session.terminal.rows)
     if wanted.logs:
         _tell_log(session, log)
     return Exit.DONE
+
+
+def _by_any_id(message_id: str, entry: Entry | None) -> Choice:
+    known = {entry.original_id, entry.current_id, entry.kept_id} if entry else set()
+    return Choice(ids=frozenset({message_id, *filter(None, known)}))
+
+
+def _known_as(message_id: str, entry: Entry | None, letter: Letter | None) -> str:
+    if entry:
+        return entry.original_id
+    return letter.message_id if letter else message_id
+
+
+def _with_log_group(wanted: Wanted, failure: Told | None, target: Target | None) -> Wanted:
+    """A target's own log group, where neither a person nor a report names one."""
+    if wanted.log_group or failure:
+        return wanted
+    return replace(wanted, log_group=log_group_of(target))
+
+
+def _to_json(
+    target: Target | None, entry: Entry | None, failure: Told | None, letter: Letter | None
+) -> dict[str, Any]:
+    return {
+        "target": target.place if target else None,
+        "unfit": letter.unfit.value if letter and letter.unfit else None,
+        "ledger": entry_to_json(entry) if entry else None,
+        "failure": failure_to_json(failure),
+        "message": _message_to_json(letter) if letter else None,
+    }
+
+
+def _message_to_json(letter: Letter) -> dict[str, Any]:
+    return {
+        "message_id": letter.message_id,
+        "sent_at": stamp(letter.sent_at),
+        "attributes": attributes_to_json(letter.attributes),
+        "group_id": letter.group_id,
+        "body": letter.body,
+    }
 
 
 def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> str:
@@ -129,30 +228,32 @@ def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> 
     return f"{where}, {hidden}" if hidden else where
 
 
+def _facts(entry: Entry, failure: Told | None, now: datetime) -> Iterator[tuple[str, str]]:
+    """What the ledger knows of a letter, by name."""
+    yield "Current id", entry.current_id
+    yield "First seen", f"{stamp(entry.first_seen)} ({ago(entry.first_seen, now)})"
+    yield "Redrives", str(entry.redrive_count)
+    yield "Strikes", str(entry.strikes)
+    if entry.parked_at:
+        why = f"{entry.park_reason} ({ago(entry.parked_at, now)})"
+        yield "Parked", f"{why}, {entry.error or NO_ERROR}"
+        yield "Why", f"it {why_parked(entry.park_reason or '')}"
+    elif entry.error and not failure:
+        yield "Error", entry.error
+
+
 def _tell(
     session: Session,
     entry: Entry | None,
     hidden: str | None,
     failure: Told | None,
     letter: Letter | None,
+    rows: int | None,
 ) -> None:
-    say, now = session.terminal.say, session.clock()
+    say = session.terminal.say
     if entry:
-        until = held_until(entry)
-        facts = {
-            "Current id": entry.current_id,
-            "First seen": f"{stamp(entry.first_seen)} ({ago(entry.first_seen, now)})",
-            "Redrives": str(entry.redrive_count),
-            "Strikes": str(entry.strikes),
-            "Held": until and until > now and f"until {stamp(until)} ({ago(until, now)})",
-            "Parked": entry.parked_at
-            and f"{entry.park_reason} ({ago(entry.parked_at, now)}), {entry.error or NO_ERROR}",
-            "Why": entry.parked_at and f"it {why_parked(entry.park_reason or '')}",
-            "Error": not (entry.parked_at or failure) and entry.error,
-        }
-        for name, fact in facts.items():
-            if fact:
-                say(f"  {name + ':':<12} {printable(fact)}")
+        for name, fact in _facts(entry, failure, session.clock()):
+            say(f"  {name + ':':<12} {printable(fact)}")
         if failure is not None:
             _tell_failure(session, failure)
         say("  History:")
@@ -160,13 +261,31 @@ def _tell(
             say(f"    {printable(note)}")
     if letter is None:
         why = "it was not looked for there, or not found. --look N looks further"
-        say(f"Its body is not at hand: {'it is hidden' if hidden else why}.")
-        return
-    _tell_content(session, letter)
+        say(f"Its body is not available: {'it is hidden' if hidden else why}.")
+    else:
+        _tell_content(session, letter, rows)
+    if failure is not None and failure.outcome.traceback:
+        say("  Traceback:")
+        for line in _end_of(list(traceback_lines(failure)), rows):
+            say(f"    {line}")
 
 
-def _tell_content(session: Session, letter: Letter) -> None:
-    say, trace = session.terminal.say, session.lodging.stack_trace(letter)
+def _beginning_of(lines: list[str], rows: int | None) -> list[str]:
+    """As many as a screen has, and how many more there are."""
+    if rows is None or len(lines) <= rows:
+        return lines
+    return [*lines[:rows], f"... {len(lines) - rows:,} more lines: --whole"]
+
+
+def _end_of(lines: list[str], rows: int | None) -> list[str]:
+    """The same from the end, where an error is named."""
+    if rows is None or len(lines) <= rows:
+        return lines
+    return [f"... {len(lines) - rows:,} lines before: --whole", *lines[-rows:]]
+
+
+def _tell_content(session: Session, letter: Letter, rows: int | None) -> None:
+    say, trace = session.terminal.say, session.letter_store.stack_trace(letter)
     if letter.group_id is not None:
         say(f"  Message group: {printable(letter.group_id)}")
     say(f"  Attributes ({len(letter.attributes)}):")
@@ -180,7 +299,7 @@ def _tell_content(session: Session, letter: Letter) -> None:
         for line in trace.splitlines():
             say(f"    {printable_line(line)}")
     say(f"  Body ({letter.size:,} bytes with attributes):")
-    say(shown_body(letter) or "(nothing)")
+    say("\n".join(_beginning_of(shown_body(letter).splitlines(), rows)) or "(nothing)")
 
 
 def _tell_failure(session: Session, failure: Told) -> None:
@@ -188,10 +307,6 @@ def _tell_failure(session: Session, failure: Told) -> None:
     for name, fact in failure_facts(failure, session.clock()).items():
         if fact:
             say(f"  {name + ':':<12} {printable(fact)}")
-    if failure.outcome.traceback:
-        say("  Traceback:")
-        for line in traceback_lines(failure):
-            say(f"    {line}")
 
 
 def _log_of(
@@ -241,3 +356,12 @@ def _tell_log(session: Session, log: ConsumerLog | None) -> None:
                 say(f"    {stamp(line.at)}  {printable_line(part)}")
         say("  The query was:")
     say(f"    {printable(log.query.command())}")
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    log_group = given.get("log_group")
+    logs = given["logs"] or log_group is not None
+    whole = given["whole"]
+    wanted = Wanted(look=given["look"], logs=logs, log_group=log_group, whole=whole)
+    return show(session, given["message_id"], wanted)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from smart_redriver.oncall.stack.gathering import take_snapshots
-from smart_redriver.oncall.stack.homes import look_around, look_here
-from smart_redriver.oncall.stack.overview import overview_screen
-from smart_redriver.oncall.stack.page import facts_of
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.snapshot import Snapshot
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.accounts import look_around, look_here, overview_screen
+from smart_redriver.oncall.status.gathering import take_snapshots
+from smart_redriver.oncall.status.page import facts_of
+from smart_redriver.oncall.status.snapshot import Snapshot
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.terminal import Terminal
@@ -28,7 +27,9 @@ MOST_PAGES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a person wants to see beside the facts. `homes` name accounts and Regions, of which there is an overview only."""
+    """What a person wants to see beside the facts. `homes` name accounts and Regions,
+    of which there is an overview only.
+    """
 
     links: bool = False
     full_names: bool = False
@@ -37,7 +38,9 @@ class Shown:
 
 
 def status(session: Session, shown: Shown) -> Exit:
-    """Print one snapshot of each queue, or all at a glance where they fill more than a screen. Raises CallFailed and Refused."""
+    """Print one snapshot of each queue, or all at a glance where they fill more than a screen.
+    Raises CallFailed and Refused.
+    """
     if shown.overview or shown.homes:
         return overview(session, shown.homes)
     queues = session.each_queue()
@@ -133,3 +136,20 @@ def _wrapped(terminal: Terminal, text: str) -> list[str]:
     if terminal.columns is None:
         return [spared]
     return textwrap.wrap(spared, terminal.columns - _WIDTH - 1) or [""]
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    shown = Shown(
+        links=given["links"],
+        full_names=session.terminal.spared_stack is None,
+        overview=given["overview"],
+        homes=tuple(given.get("home", ())),
+    )
+    return status(session, shown)
+
+
+def act_live(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    shown = Shown(links=given["links"], full_names=session.terminal.spared_stack is None)
+    return watch(session, shown, every_seconds=given["every"], times=given.get("times"))

@@ -11,23 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from redrive.core.ledger import Status
-from redrive.core.letter import Letter
-from redrive.core.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
+from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile
 from smart_redriver.oncall.letters.jsonlines import Kept
-from smart_redriver.oncall.letters.kept_file import KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
-from smart_redriver.oncall.moving.importing import ToParkingLot
+from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
 from smart_redriver.oncall.moving.parking import Park
-from smart_redriver.oncall.moving.whereabouts import Whereabouts
 from smart_redriver.oncall.moving.work import Tally, Work
-from smart_redriver.oncall.stack.lodging import Deed
-from smart_redriver.oncall.stack.recording import recorded
-from smart_redriver.oncall.stack.session import Session
-from smart_redriver.oncall.stack.standing import tell_standing
+from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import letters
 
@@ -68,14 +67,16 @@ class _Originals:
 
 def undo(session: Session, request: UndoRequest) -> Exit:
     """Show the plan, ask, put back. Raises CallFailed and Refused."""
+    refuse_unless(session.letter_store, Operation.IMPORT)
     file = KeptFile(session, request.file)
     if not file.check():
         raise Refused(f"{request.file} has no letter in it: nothing to do.")
     originals = _sort(session, file)
     session.terminal.plan(
-        f"Plan: put {letters(len(originals))} of {request.file} into the parking lot as they were. Deleted: {len(originals.gone):,}. "
-        f"Parked, perhaps in another form: {len(originals.parked):,}. In the DLQ: {len(originals.returned):,}. Sent, and put "
-        f"back if they have returned to the DLQ since: {len(originals.away):,}. What takes their place now is kept in {request.kept}."
+        f"Plan: put {letters(len(originals))} of {request.file} into the parking lot as they were. Deleted: "
+        f"{len(originals.gone):,}. Parked, perhaps in another form: {len(originals.parked):,}. In the DLQ: "
+        f"{len(originals.returned):,}. Sent, and put back if they have returned to the DLQ since: "
+        f"{len(originals.away):,}. Their present versions are kept in {request.kept}."
     )
     tell_standing(session)
     session.terminal.confirm("Put them back?")
@@ -111,7 +112,9 @@ def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> 
     if originals.unknown:
         tally.skipped[_UNKNOWN] += len(originals.unknown)
     note = session.signed("put back", request.reason)
-    if session.lodging.refusal(Deed.REWRITE):  # then they are as they were, wherever they are
+    if session.letter_store.refusal(
+        Operation.REWRITE
+    ):  # then they are as they were, wherever they are
         stay = (
             (_AS_IT_WAS, originals.parked),
             (_UNCHANGED, originals.returned),
@@ -169,3 +172,10 @@ def _add(tally: Tally, more: Tally) -> None:
     tally.was_interrupted = more.was_interrupted
     for into, counts in ((tally.skipped, more.skipped), (tally.failed, more.failed)):
         Counter.update(into, counts)
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    kept = given.get("export") or session.new_file("undone")
+    request = UndoRequest(file=given["file"], kept=kept, reason=given.get("reason", ""))
+    return undo(session, request)

@@ -1,7 +1,7 @@
 """An application that existed before, adopted, on a local AWS that enforces IAM; and its story, played once.
 
-Each queue has live traffic, poison pills, and an outage of its own while the others are well. The consumer of the encrypted
-one reports.
+Each queue has live traffic, poison pills, and an outage of its own while the others are well.
+The consumer of the encrypted one reports.
 """
 
 from collections.abc import Iterator

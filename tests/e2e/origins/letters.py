@@ -1,4 +1,5 @@
-"""Letters as SNS, rules and schedules leave them in a DLQ, in the shapes that `tests.unit.origin_letters` has with their sources.
+"""Letters as SNS, rules and schedules leave them in a DLQ, in the shapes that `tests.unit.origin_letters` has with
+their sources.
 
 Lambda's are not here: the local AWS makes them of invocations that fail.
 """

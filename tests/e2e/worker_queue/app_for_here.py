@@ -1,4 +1,6 @@
-"""Our app as it is, but psycopg's libraries are those of the machine and Python on which the local AWS runs functions."""
+"""Our app as it is, but psycopg's libraries are those of the machine and Python on which the local AWS runs
+functions.
+"""
 
 import platform
 import sys

@@ -1,4 +1,6 @@
-"""A worker queue in Postgres whose re-driver is deployed: database by TLS, secret, network, workers, and time that passes."""
+"""A worker queue in Postgres whose re-driver is deployed: database by TLS, secret, network, workers,
+and time that passes.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from emulator import cdk
 from emulator.environments import ROOT
 from emulator.process import LocalAws
 from examples.postgres_worker.worker import Worker
-from redrive.postgres.migration import ROLE
-from smart_redriver.oncall.stack.outputs import read_outputs
+from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.postgres.migration import ROLE
 from tests.e2e.oncall_command import OnCall
 from tests.oncall.ran import Ran
 from tests.postgres.tls_server import HOST, TlsServer

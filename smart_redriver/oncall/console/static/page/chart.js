@@ -1,10 +1,10 @@
-// Courses over time, by uPlot. The figures are said in words, too: a canvas tells nothing to those who do not see it.
+// Courses over time, by uPlot. The figures are said in words, too, those of now or where the pointer is.
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { html } from "./html.js";
 import { count } from "./words.js";
 
-const HEIGHT = 160;
+const HEIGHT = 165;
 
 // Whether it is dark, by the system or by choice: a canvas does not follow by itself.
 function useDarkness() {
@@ -37,6 +37,7 @@ function colour(name, place) {
 export function Chart({ title, courses, since, until }) {
   const place = useRef(null);
   const drawn = useRef(null);
+  const [pointed, setPointed] = useState(null);
   const within = useRef([since, until]);
   within.current = [since, until];
   const ground = useDarkness();
@@ -56,7 +57,17 @@ export function Chart({ title, courses, since, until }) {
       y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] },
     };
     const width = place.current.clientWidth || 600;
-    const options = { width, height: HEIGHT, series: [{}, ...series], axes: [axis, { ...axis, size: 60 }], scales };
+    const tzDate = (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
+    const options = {
+      tzDate,
+      width,
+      height: HEIGHT,
+      series: [{}, ...series],
+      axes: [{ ...axis, values: CLOCK, size: 46 }, { ...axis, size: 52 }],
+      scales,
+      legend: { show: false },
+      hooks: { setCursor: [({ cursor }) => setPointed(cursor.left >= 0 ? cursor.idx : null)] },
+    };
     drawn.current = new uPlot(options, data, place.current);
     const fit = new ResizeObserver(() => {
       if (place.current?.clientWidth) drawn.current.setSize({ width: place.current.clientWidth, height: HEIGHT });
@@ -68,12 +79,31 @@ export function Chart({ title, courses, since, until }) {
     };
   }, [shape]);
   useEffect(() => drawn.current?.setData(data), [JSON.stringify(data), since, until]);
-  const told = courses.map(({ name, points }) => `${name}: ${points.length ? count(points.at(-1)[1]) : "no figures"}`);
-  return html`<figure>
-    <figcaption>${title}: <span class="faint">${told.join(", ")}</span></figcaption>
+  const figure = ({ points }, place) => {
+    const value = pointed === null ? points.at(-1)?.[1] : data[place + 1][pointed];
+    return value === undefined || value === null ? "no figures" : count(value);
+  };
+  const told = courses.map((one) => `${one.name}: ${one.points.length ? count(one.points.at(-1)[1]) : "no figures"}`);
+  return html`<figure class="card padded">
+    <figcaption>
+      <strong>${title}</strong>
+      ${courses.map(
+        (one, place) =>
+          html`<span key=${one.name}><i class="swatch" style=${`background: var(${one.color})`}></i> ${one.name} <b>${figure(one, place)}</b></span>`,
+      )}
+      <span class="faint">${pointed === null || data[0][pointed] === undefined ? "now" : new Date(data[0][pointed] * 1000).toISOString().slice(11, 16)}</span>
+    </figcaption>
     <div ref=${place} role="img" aria-label=${`${title}. Now: ${told.join(", ")}`}></div>
   </figure>`;
 }
+
+// Ticks by a clock of 24 hours, a new day with its date: what a tick's distance is, its default, its form, and the form where
+// year, day or minute are new. https://github.com/leeoniya/uPlot/tree/master/docs#axis--grid-opts
+const CLOCK = [
+  [86400, "{MM}-{DD}", null, null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+];
 
 // Courses have figures at different moments; uPlot wants one row of moments.
 function together(courses) {

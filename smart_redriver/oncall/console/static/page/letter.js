@@ -1,10 +1,11 @@
 // One letter: where it is, how it failed, what it carries, and its mending by hand.
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLook } from "./api.js";
 import { html } from "./html.js";
 import { ConsumerLog } from "./log.js";
 import { Badge, Copied, Trouble, useKeys, Waiting } from "./parts.js";
-import { count, pretty, visible } from "./words.js";
+import { go } from "./route.js";
+import { count, pretty, visible, waits } from "./words.js";
 
 function Journey({ ledger, why }) {
   const facts = {
@@ -32,6 +33,38 @@ function Journey({ ledger, why }) {
     </ol>`;
 }
 
+const OF_LIBRARIES = /site-packages|dist-packages|\/opt\/python|\/var\/(runtime|lang)\/|\/lib\/python3|<frozen|node_modules|node:internal/;
+
+// Its last line is what one looks for; frames of libraries are folded until asked for.
+function Traceback({ text }) {
+  const [isWhole, setWhole] = useState(false);
+  const place = useRef(null);
+  const { kept, left } = ownFrames(text);
+  useLayoutEffect(() => {
+    place.current.scrollTop = place.current.scrollHeight;
+  }, [isWhole, text]);
+  return html`<pre ref=${place} class="code" tabindex="0" role="region" aria-label="Traceback">${visible(isWhole ? text : kept)}</pre>
+    ${left > 0 &&
+    html`<button type="button" class="small" aria-pressed=${isWhole} onClick=${() => setWhole(!isWhole)}>
+      With ${count(left)} ${left === 1 ? "frame" : "frames"} of libraries
+    </button>`}`;
+}
+
+// A frame is a line that names a file, with the lines of code below it.
+function ownFrames(text) {
+  const kept = [];
+  let left = 0;
+  let isOfLibrary = false;
+  for (const line of text.split("\n")) {
+    const isFrame = /^\s+(File "|at )/.test(line);
+    if (isFrame) isOfLibrary = OF_LIBRARIES.test(line);
+    else if (!/^\s/.test(line)) isOfLibrary = false;
+    if (!isOfLibrary) kept.push(line);
+    else if (isFrame) left += 1;
+  }
+  return { kept: kept.join("\n"), left };
+}
+
 function Failure({ failure }) {
   const { consumer } = failure;
   const who = [consumer.name, consumer.version].filter(Boolean).join(" ");
@@ -45,8 +78,7 @@ function Failure({ failure }) {
       Reported ${failure.reported_at}${who && `, by ${visible(who)}`}${failure.receive_count ? `, at receive ${failure.receive_count}` : ""}
       ${consumer.request_id && `, request ${visible(consumer.request_id)}`}
     </p>
-    ${failure.traceback &&
-    html`<pre class="code" tabindex="0" role="region" aria-label="Traceback">${visible(failure.traceback)}</pre>`}
+    ${failure.traceback && html`<${Traceback} text=${failure.traceback} />`}
     <p>
       ${failure.log_link && html`<a href=${failure.log_link} target="_blank" rel="noreferrer noopener">Open its log</a> `}
       ${failure.log_command && html`<${Copied} text=${failure.log_command}>Copy the command that opens its log<//>`}
@@ -126,11 +158,11 @@ function Editor({ queue, id, message, isParked, onOrder, onClose }) {
   </form>`;
 }
 
-export function Letter({ queue, id, isReadOnly, onOrder }) {
+export function Letter({ queue, id, query, isReadOnly, onOrder }) {
   const [further, setFurther] = useState(100);
   // Looking costs a receive: it is asked once, and again after a change or by hand.
   const look = useLook(`/queues/${encodeURIComponent(queue)}/letters/${encodeURIComponent(id)}`, { look: further }, 0);
-  const [isEditing, setEditing] = useState(false);
+  const [isEditing, setEditing] = useState(query.edit === "1");
   const { value } = look;
   const isParked = value?.ledger?.status === "PARKED";
   const isThere = Boolean(value?.message);
@@ -139,6 +171,7 @@ export function Letter({ queue, id, isReadOnly, onOrder }) {
   const can = !isReadOnly && isThere;
   useKeys({
     e: () => can && setEditing(true),
+    Escape: () => (isEditing ? setEditing(false) : go(["q", queue, "letters"], isParked ? {} : { place: "dlq" })),
     r: () => can && order("replay"),
     d: () => can && order("delete"),
   });
@@ -147,9 +180,9 @@ export function Letter({ queue, id, isReadOnly, onOrder }) {
     <${Trouble} look=${look} /><${Waiting} look=${look} what="the letter" />
     ${value &&
     html`<p>
-        It is ${value.where}.
+        It is ${value.where}. ${value.waits && value.where !== "in the parking lot" && html`It waits for ${visible(waits(value.waits, value.at))}. `}
         ${value.message === null &&
-        html` Its body is not at hand: it was not looked for there, or not found.
+        html` Its body is not available: it was not looked for there, or not found.
           <button type="button" onClick=${() => setFurther(further * 10)} disabled=${further >= 10000}>
             Look among ${count(Math.min(10000, further * 10))}
           </button>`}
@@ -174,9 +207,13 @@ export function Letter({ queue, id, isReadOnly, onOrder }) {
         onOrder=${onOrder}
         onClose=${() => setEditing(false)}
       />`}
-      ${value.failure && html`<${Failure} failure=${value.failure} />`}
-      ${value.ledger && html`<${ConsumerLog} key=${id} queue=${queue} id=${id} />`}
-      ${value.message && html`<${Body} body=${value.message.body} /><h2>Attributes</h2><${Attributes} attributes=${value.message.attributes} />`}
-      ${value.ledger && html`<h2>In the ledger</h2><${Journey} ledger=${value.ledger} why=${value.why} />`}`}
+      <div class="split">
+        ${value.message && html`<div><${Body} body=${value.message.body} /><h2>Attributes</h2><${Attributes} attributes=${value.message.attributes} /></div>`}
+        <div>
+          ${value.failure && html`<${Failure} failure=${value.failure} />`}
+          ${value.ledger && html`<${ConsumerLog} key=${id} queue=${queue} id=${id} />`}
+        </div>
+        ${value.ledger && html`<div><h2>In the ledger</h2><${Journey} ledger=${value.ledger} why=${value.why} /></div>`}
+      </div>`}
   </section>`;
 }

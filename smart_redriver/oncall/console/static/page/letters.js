@@ -5,20 +5,12 @@ import { ask, useLook } from "./api.js";
 import { html } from "./html.js";
 import { inRow, Link, step, Trouble, useKeys, Waiting } from "./parts.js";
 import { go } from "./route.js";
-import { ago, count, letters, visible } from "./words.js";
+import { ago, count, letters, visible, waits } from "./words.js";
 
 const PAGE = 200;
 const FILTERS = ["contains", "where", "since", "until", "parked_as", "error", "cause"];
-const FIELDS = {
-  id: "Id",
-  cause: "Cause",
-  error: "Error",
-  parked_as: "Parked as",
-  since: "Since",
-  until: "Until",
-  contains: "Body contains",
-  where: "Where (JMESPath)",
-};
+const FIELDS = { cause: "Cause", contains: "Body contains", id: "Id" };
+const MORE_FIELDS = { error: "Error", parked_as: "Parked as", since: "Since", until: "Until", where: "Where (JMESPath)" };
 const HINTS = { since: "2h, 3d, 2026-11-22T06:00", where: "customer.country == 'DE'", parked_as: "MAX_ATTEMPTS" };
 
 function Search({ queue, query }) {
@@ -34,7 +26,19 @@ function Search({ queue, query }) {
     go(["q", queue, "letters"], typed);
   };
   const change = (name) => (event) => setTyped({ ...typed, [name]: event.target.value });
-  return html`<form class="search" role="search" onSubmit=${search}>
+  const field = ([name, label]) =>
+    html`<div key=${name} class="field">
+      <label for=${`search-${name}`}>${label}</label>
+      <input
+        id=${`search-${name}`}
+        value=${typed[name] ?? ""}
+        placeholder=${HINTS[name]}
+        onInput=${change(name)}
+        autocomplete="off"
+        spellcheck="false"
+      />
+    </div>`;
+  return html`<details class="folded" open=${matchMedia("(min-width: 48rem)").matches}><summary>Search</summary><form class="search card padded" role="search" onSubmit=${search}>
     <div class="field">
       <label for="place">Where</label>
       <select id="place" value=${typed.place ?? ""} onChange=${change("place")}>
@@ -42,25 +46,16 @@ function Search({ queue, query }) {
         <option value="dlq">DLQ</option>
       </select>
     </div>
-    ${Object.entries(FIELDS).map(
-      ([name, label]) =>
-        html`<div key=${name} class="field">
-          <label for=${`search-${name}`}>${label}</label>
-          <input
-            id=${`search-${name}`}
-            value=${typed[name] ?? ""}
-            placeholder=${HINTS[name]}
-            onInput=${change(name)}
-            autocomplete="off"
-            spellcheck="false"
-          />
-        </div>`,
-    )}
+    ${Object.entries(FIELDS).map(field)}
     <div class="buttons">
       <button type="submit" class="main">Search</button>
       <button type="button" onClick=${() => go(["q", queue, "letters"], { place: query.place })}>Clear</button>
     </div>
-  </form>`;
+    <details class="more" open=${Object.keys(MORE_FIELDS).some((name) => typed[name])}>
+      <summary>More filters</summary>
+      <div class="search">${Object.entries(MORE_FIELDS).map(field)}</div>
+    </details>
+  </form></details>`;
 }
 
 const Row = memo(({ queue, one, at, isChosen, onChoose, isReadOnly }) => {
@@ -71,15 +66,26 @@ const Row = memo(({ queue, one, at, isChosen, onChoose, isReadOnly }) => {
     html`<td>
       <input type="checkbox" aria-label=${`Choose ${id}`} checked=${isChosen} onClick=${(event) => onChoose(id, event.shiftKey)} />
     </td>`}
-    <th scope="row" class="code"><${Link} to=${["q", queue, "letter", id]} data-row>${id}<//></th>
-    <td>${one.reason ?? one.status}</td>
-    <td>${visible(one.cause ?? "")}</td>
-    <td class="error">${visible(one.error ?? "")}</td>
-    <td class="number">${one.redrive_count}</td>
-    <td class="number">${one.strikes}</td>
+    <th scope="row" class="code"><${Link} to=${["q", queue, "letter", id]} data-row title=${id} aria-label=${id}>${short(id)}<//></th>
+    <td class="cause" title=${[one.cause, one.error].filter(Boolean).join("\n")}>
+      ${visible(one.cause ?? "")} <span class="faint">${visible(said(one))}</span>
+    </td>
+    <td class="waits">${one.waits ? visible(waits(one.waits, at)) : one.reason}</td>
+    <td class="number" data-label="Redrives">${one.redrive_count}</td>
+    <td class="number" data-label="Strikes">${one.strikes}</td>
     <td><time datetime=${moment} title=${moment}>${ago(moment, at)}</time></td>
   </tr>`;
 });
+
+// What a consumer said beside the cause, where that does not hold it already.
+function said({ cause, error }) {
+  if (!cause || !error) return error ?? "";
+  if (error.startsWith(`${cause}: `)) return error.slice(cause.length + 2);
+  return cause.includes(": ") ? "" : error;
+}
+
+// The command takes the first part of an id, too.
+const short = (id) => (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(id) ? id.slice(0, 8) : id);
 
 // Pages that were asked for beside the first. They end when that is read anew.
 function useFurther(path, query, first) {
@@ -171,6 +177,7 @@ export function Letters({ queue, query, isReadOnly, onOrder }) {
     k: () => step(-1),
     x: () => inRow("input[type=checkbox]")?.click(),
     a: chooseAll,
+    e: () => inRow("[data-row]") && go(["q", queue, "letter", inRow("[data-row]").title], { edit: 1 }),
     r: press("replay"),
     d: press("delete"),
     "/": () => document.getElementById("search-cause")?.focus(),
@@ -183,7 +190,7 @@ export function Letters({ queue, query, isReadOnly, onOrder }) {
     ${value &&
     html`${value.warnings.map((one) => html`<p key=${one} class="warning">${one}</p>`)}
       <p>
-        ${value.count ? `${letters(value.count)}:` : "No letters match."}
+        ${value.count ? `${letters(value.count)}${value.groups.length > 1 ? ":" : "."}` : "No letters match."}
         ${value.groups.length > 1 &&
         value.groups
           .slice(0, 12)
@@ -191,7 +198,7 @@ export function Letters({ queue, query, isReadOnly, onOrder }) {
             (one, place) =>
               html`<${Link}
                   key=${place}
-                  class="facet"
+                  class="facet badge plain"
                   to=${["q", queue, "letters"]}
                   query=${{ ...asked, parked_as: query.place === "dlq" ? "" : one.reason, cause: one.cause ?? "" }}
                   >${count(one.count)} ${query.place === "dlq" ? "" : one.reason} ${visible(one.cause ?? "")}<//
@@ -209,16 +216,15 @@ export function Letters({ queue, query, isReadOnly, onOrder }) {
         onClear=${() => setChosen(new Set())}
       />`}
       ${shown.length > 0 &&
-      html`<div class="wide" tabindex="0" role="region" aria-label="Letters">
+      html`<div class="wide card" tabindex="0" role="region" aria-label="Letters">
         <table class="letters">
           <thead>
             <tr>
               ${!isReadOnly &&
               html`<td><input type="checkbox" aria-label="Choose all that are shown" checked=${isAllChosen} onClick=${chooseAll} /></td>`}
               <th scope="col">Letter</th>
-              <th scope="col">${query.place === "dlq" ? "Status" : "Parked as"}</th>
-              <th scope="col">Cause</th>
-              <th scope="col">Error</th>
+              <th scope="col">Why</th>
+              <th scope="col">${query.place === "dlq" ? "Waits for" : "Parked as"}</th>
               <th scope="col" class="number">Redrives</th>
               <th scope="col" class="number">Strikes</th>
               <th scope="col">${query.place === "dlq" ? "First seen" : "Parked"}</th>

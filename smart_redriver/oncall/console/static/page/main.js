@@ -7,7 +7,7 @@ import { html } from "./html.js";
 import { Letter } from "./letter.js";
 import { Letters } from "./letters.js";
 import { OrderDialog, Orders } from "./orders.js";
-import { Badge, keysAreOn, Link, Trouble, turnKeys, useKeys } from "./parts.js";
+import { Badge, Headline, keysAreOn, Link, Trouble, turnKeys, useKeys } from "./parts.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { Doctor, History } from "./records.js";
@@ -21,9 +21,9 @@ const KEYS = [
   ["j, k, Enter", "next, previous, open"],
   ["x, a", "choose the letter; all that are shown"],
   ["/", "search letters"],
-  ["r, e, d", "replay, edit, delete what is chosen or open"],
+  ["r, e, d", "replay, edit, delete what is chosen or open; e: the row of the focus"],
   ["g", "what the open letter's consumer logged"],
-  ["Escape", "close a dialog; a question is then answered with no"],
+  ["Escape", "leave a field, the editor, a letter; close a dialog, whose question is then answered with no"],
 ];
 
 function Help({ onClose }) {
@@ -71,7 +71,7 @@ function Tabs({ queue, view }) {
   ];
   return html`<nav aria-label="Queue">
     <${Link} to=${[]}>All queues<//>
-    <span class="faint">${queue}</span>
+    <span class="faint queue" title=${queue}>${queue}</span>
     ${tabs.map(
       ([name, label]) =>
         html`<${Link}
@@ -84,11 +84,18 @@ function Tabs({ queue, view }) {
   </nav>`;
 }
 
+// Timeline and causes have it from what they read themselves.
+function HeadlineOf({ queue, view }) {
+  const isShown = view && view !== "causes";
+  const look = useLook(isShown ? `/queues/${encodeURIComponent(queue)}/headline` : null, {}, 15);
+  return isShown && html`<${Headline} told=${look.value} queue=${queue} />`;
+}
+
 function View({ route, verbs, isReadOnly, onOrder }) {
   const [room, queue, view, id] = route.parts;
   const more = { verbs, isReadOnly, onOrder };
   if (room === "orders") return html`<${Orders} ...${more} />`;
-  if (room !== "q") return html`<${Queues} />`;
+  if (room !== "q") return html`<${Queues} ...${more} />`;
   const shown = { queue, query: route.query, ...more };
   if (view === "letter") return html`<${Letter} key=${id} id=${id} ...${shown} />`;
   const Part = VIEWS[view] ?? Queue;
@@ -124,13 +131,18 @@ function Page() {
     const where = room === "q" ? `${view ?? "timeline"} of ${queue}` : (room ?? "queues");
     document.title = `${where}: Redrive console`;
   }, [location.hash]);
+  // A key has led here, and what had the focus is gone.
+  useEffect(() => {
+    if (document.activeElement === document.body) document.getElementById("main").focus();
+  }, [room, queue, view]);
   const { value } = about;
   const isReadOnly = value?.read_only ?? true;
   return html`<header>
       <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>To the content</a>
       <${Link} to=${[]} class="name">Redrive console<//>
       ${value &&
-      html`<span>${[value.stack, value.region].filter(Boolean).join(", ")}</span> <span class="faint">${value.who}</span>
+      html`<span>${[value.stack, value.region].filter(Boolean).join(", ")}</span>
+        <span class="faint" title=${value.who}>${value.who.split("/").at(-1)}</span>
         ${isReadOnly && html` <${Badge} tone="careful">read-only<//>`}`}
       <span class="right">
         <${Link} to=${["orders"]}>Orders<//>
@@ -143,7 +155,8 @@ function Page() {
       ${about.fault && !value
         ? html`<h1>The console can't be shown</h1>
             <${Trouble} look=${about} />`
-        : html`<${View} route=${route} verbs=${value?.verbs ?? []} isReadOnly=${isReadOnly} onOrder=${open} />`}
+        : html`${room === "q" && value && html`<${HeadlineOf} key=${queue} queue=${queue} view=${view} />`}
+          <${View} route=${route} verbs=${value?.verbs ?? []} isReadOnly=${isReadOnly} onOrder=${open} />`}
     </main>
     ${wanted &&
     value &&

@@ -129,6 +129,7 @@ function Question({ task, answer }) {
     </div>`}
     <div class="buttons">
       <button type="submit" class="main" data-yes disabled=${!isYes && typed.trim() !== task.expected}>Yes</button>
+      ${task.other && html`<button type="button" onClick=${() => answer(task.other)}>Send one first</button>`}
       <button type="button" onClick=${() => answer("no")}>No</button>
     </div>
   </form>`;

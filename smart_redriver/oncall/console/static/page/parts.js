@@ -2,13 +2,13 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { address } from "./route.js";
-import { count } from "./words.js";
+import { count, visible } from "./words.js";
 
 export function Trouble({ look }) {
   const { fault, at } = look;
   if (!fault) return null;
   return html`<p class="trouble" role="alert">
-    ${fault.message} ${at && html`<span>What you see is of ${at.toLocaleTimeString()}.</span>`}
+    ${fault.message} ${at && html`<span>What you see is of ${at.toISOString().slice(11, 19)} UTC.</span>`}
     <button type="button" onClick=${look.again}>Try again</button>
   </p>`;
 }
@@ -21,12 +21,43 @@ export function Waiting({ look, what }) {
 export const Link = ({ to, query, children, ...more }) =>
   html`<a href=${address(to, query)} ...${more}>${children}</a>`;
 
-const TONES = { OPEN: "bad", HALF_OPEN: "careful", CLOSED: "good" };
-
 export const Badge = ({ tone, children }) => html`<span class=${`badge ${tone ?? "plain"}`}>${children}</span>`;
 
-export const Circuit = ({ state, isPaused }) =>
-  html`<${Badge} tone=${isPaused ? "careful" : TONES[state]}>${isPaused ? `${state}, paused` : state}<//>`;
+// The headline alone has a colour: a circuit may be CLOSED while letters wait for what does not come.
+export const Circuit = ({ state, isPaused }) => html`<${Badge}>${isPaused ? `${state}, paused` : state}<//>`;
+
+export const TONES = { green: "good", yellow: "careful", red: "bad" };
+
+// Commands that are a page here.
+const PAGES = { causes: ["causes"], doctor: ["doctor"], history: ["history"], parked: ["letters"], letters: ["letters", { place: "dlq" }] };
+
+// A sentence in which commands stand in backticks: code, and a link where there is a page for it.
+export function Spoken({ text, queue }) {
+  return text.split("`").map((part, place) => {
+    if (place % 2 === 0) return visible(part);
+    const [view, query] = PAGES[/^redrive (\w+)/.exec(part)?.[1]] ?? [];
+    const code = html`<code>${visible(part)}</code>`;
+    return view && queue ? html`<${Link} to=${["q", queue, view]} query=${query}>${code}<//>` : code;
+  });
+}
+
+export const Headline = ({ told, queue }) =>
+  told &&
+  html`<p class=${`headline ${TONES[told.colour] ?? ""}`}>
+    ${visible(told.text)}${told.then && html`<br /><span class="plain-text"><${Spoken} text=${told.then} queue=${queue} /></span>`}
+  </p>`;
+
+// Figures side by side: [name, figure, remark, tone, where it leads].
+export const Tiles = ({ label, tiles }) =>
+  html`<dl class="tiles" aria-label=${label}>
+    ${tiles.map(
+      ([name, figure, remark, tone, link]) =>
+        html`<div key=${name} class=${tone ?? ""}>
+          <dt>${name}</dt>
+          <dd>${link ? html`<a href=${link.to} aria-label=${link.label}>${figure}</a>` : figure}${remark && html`<small>${remark}</small>`}</dd>
+        </div>`,
+    )}
+  </dl>`;
 
 // A course of figures, small. What it shows is said, too, for those who do not see it.
 export function Sparkline({ values, what }) {
@@ -37,6 +68,7 @@ export function Sparkline({ values, what }) {
   const told = `${what}: now ${count(values.at(-1))}, at most ${count(most)}`;
   return html`<svg class="sparkline" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label=${told}>
     <title>${told}</title>
+    <polygon points=${`0,24 ${points.join(" ")} 100,24`} />
     <polyline points=${points.join(" ")} />
   </svg>`;
 }
@@ -46,12 +78,16 @@ export function useKeys(keys) {
   // Before the view is seen: whoever types fast means what is there.
   useLayoutEffect(() => {
     const press = (event) => {
-      const isTyping = event.target.closest?.("input, textarea, select, dialog");
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !keysAreOn()) return;
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !keysAreOn()) return;
+      if (document.querySelector("dialog[open]")) return;
+      const isTyping = event.target.closest?.("input, textarea, select");
+      if (isTyping && event.key !== "Escape") return;
       const act = keys[event.key];
       if (act) {
         event.preventDefault();
         act();
+      } else if (isTyping) {
+        event.target.blur();
       }
     };
     addEventListener("keydown", press);

@@ -11,7 +11,7 @@ export function History({ queue, isReadOnly, onOrder }) {
   const [days, setDays] = useState(30);
   const look = useLook(`/queues/${encodeURIComponent(queue)}/history`, { days }, 15);
   const files = useLook("/files", {}, 15);
-  const changes = [...(look.value?.changes ?? [])].reverse();
+  const changes = [...(look.value?.acts ?? [])].reverse();
   return html`<section>
     <h1>History</h1>
     <label for="days">Last</label>${" "}
@@ -25,7 +25,7 @@ export function History({ queue, isReadOnly, onOrder }) {
         (one, place) =>
           html`<li key=${one.at + place}>
             <time datetime=${one.at}>${one.at}</time>
-            <span><strong>${visible(one.who.split("/").at(-1).split(":").at(-1))}</strong> ${visible(one.what)}
+            <span><strong>${visible(one.who)}</strong> ${visible(`${one.what}: ${one.outcome ?? "begun, no end recorded"}`)}
               ${one.why && html`<em> (${visible(one.why)})</em>`}</span>
           </li>`,
       )}
@@ -62,20 +62,34 @@ export function History({ queue, isReadOnly, onOrder }) {
   </section>`;
 }
 
+function Findings({ findings }) {
+  return html`<ul class="plain">
+    ${findings.map(
+      (one, place) =>
+        html`<li key=${place}>
+          <${Badge} tone=${LEVELS[one.level][0]}>${LEVELS[one.level][1]}<//> ${visible(one.what)}
+          ${one.remedy && html`<div class="remedy">${visible(one.remedy)}</div>`}
+        </li>`,
+    )}
+  </ul>`;
+}
+
+// What is wrong comes first.
 export function Doctor({ queue }) {
   const look = useLook(`/queues/${encodeURIComponent(queue)}/doctor`, {}, 0);
+  const of = (level) => (look.value?.findings ?? []).filter((one) => one.level === level);
+  const [amiss, well] = [[...of("wrong"), ...of("unknown")], of("good")];
   return html`<section>
     <h1>Doctor</h1>
     <p>Whether the deployment itself is well. <button type="button" onClick=${look.again}>Examine again</button></p>
     <${Trouble} look=${look} /><${Waiting} look=${look} what="the deployment" />
-    <ul class="plain">
-      ${look.value?.findings.map(
-        (one, place) =>
-          html`<li key=${place}>
-            <${Badge} tone=${LEVELS[one.level][0]}>${LEVELS[one.level][1]}<//> ${visible(one.what)}
-            ${one.remedy && html`<div class="faint">${visible(one.remedy)}</div>`}
-          </li>`,
-      )}
-    </ul>
+    ${look.value &&
+    html`<p>${amiss.length ? html`<strong>${count(amiss.length)} to look at.</strong>` : "Nothing to fix."}</p>
+      <${Findings} findings=${amiss} />
+      ${well.length > 0 &&
+      html`<details>
+        <summary>${count(well.length)} ${well.length === 1 ? "check is" : "checks are"} well</summary>
+        <${Findings} findings=${well} />
+      </details>`}`}
   </section>`;
 }

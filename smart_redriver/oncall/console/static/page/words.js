@@ -24,6 +24,18 @@ export function ago(stamp, now) {
   return seconds >= 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;
 }
 
+// What a letter waits for, and until when at the latest.
+export function waits({ for: what, until }, now) {
+  if (!until) return what;
+  return Date.parse(until) > Date.parse(now) ? `${what}, at the latest ${ago(until, now)}` : `${what}, with the next pass`;
+}
+
+// A rate, in the unit in which it is no fraction.
+export const pace = (perSecond) =>
+  perSecond >= 1 ? `${perSecond.toFixed(0)} a second` : `${(60 * perSecond).toFixed(0)} a minute`;
+
+export const clock = (stamp) => stamp.slice(11, 16);
+
 export const count = (number) => number.toLocaleString("en");
 
 export const letters = (number) => `${count(number)} ${number === 1 ? "letter" : "letters"}`;

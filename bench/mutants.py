@@ -1,0 +1,187 @@
+"""Changes the engine's pure rooms, one place at a time, and counts the changes that unit tests notice.
+
+`python -m bench.mutants --count 40 --seed 0 --minutes 5`: a sample, drawn anew for each seed; `--room messages` draws from one room.
+A change that no test notices is printed with its line: either a test is missing, or the change means the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parents[1]
+ENGINE = Path("smart_redriver/engine")
+#: What is changed: rooms that decide, and take all they know as arguments.
+ROOMS = ("messages", "model", "reports", "triage")
+#: What a copy of the project has to have for its unit tests.
+_COPIED = (
+    "smart_redriver",
+    "tests",
+    "fakes",
+    "simulator",
+    "proof",
+    "bench",
+    "lambdas",
+    "pyproject.toml",
+)
+
+#: Tests that take longer than this with a change are stuck by it.
+_STUCK_SECONDS = 900
+
+_SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change: its module, its line, what is there instead, and the whole text."""
+
+    module: str
+    line: int
+    change: str
+    text: str
+
+
+def modules_of(room: str) -> list[str]:
+    """The modules of a room."""
+    return sorted(str(path.relative_to(HERE)) for path in (HERE / ENGINE / room).glob("*.py"))
+
+
+def places_of(module: str) -> list[tuple[str, int]]:
+    """Where a module can be changed: comparisons, `and`, `or`, `not`, sums, whole numbers and booleans."""
+    tree = ast.parse((HERE / module).read_text())
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    # How a dataclass is made, such as with slots, is nothing that a test can see.
+    made = {id(one) for node in classes for by in node.decorator_list for one in ast.walk(by)}
+    return [
+        (module, number)
+        for number, node in enumerate(ast.walk(tree))
+        if id(node) not in made and _changed(copy.deepcopy(node))
+    ]
+
+
+def mutant_at(module: str, number: int) -> Mutant:
+    """The module with this node changed."""
+    tree = ast.parse((HERE / module).read_text())
+    node = next(one for index, one in enumerate(ast.walk(tree)) if index == number)
+    before = ast.unparse(node)
+    _changed(node)
+    change = f"{before} -> {ast.unparse(node)}"
+    return Mutant(module, getattr(node, "lineno", 0), change, ast.unparse(tree))
+
+
+def _changed(node: ast.AST) -> bool:
+    match node:
+        case ast.Compare(ops=[op, *_]) if type(op) in _SWAPPED:
+            node.ops[0] = _SWAPPED[type(op)]()  # type: ignore[call-overload]
+        case ast.BoolOp(op=op):
+            node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
+        case ast.BinOp(op=ast.Add() | ast.Sub() as op):
+            node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            node.operand = ast.UnaryOp(op=ast.Not(), operand=operand)
+        case ast.Constant(value=bool() as value):
+            node.value = not value
+        case ast.Constant(value=int() as value):
+            node.value = value + 1
+        case _:
+            return False
+    return True
+
+
+def suite_of(module: str) -> list[str]:
+    """The unit tests that name the module, then those that import anything of its room, and those of the proof."""
+    room, name = Path(module).parent.name, Path(module).stem
+    texts = {path: path.read_text() for path in sorted((HERE / "tests" / "unit").glob("test_*.py"))}
+    named = [path for path, text in texts.items() if re.search(rf"\b{name}\b", text)]
+    others = [
+        path for path, text in texts.items() if f"engine.{room}" in text and path not in named
+    ]
+    return [*(str(path.relative_to(HERE)) for path in (*named, *others)), "tests/proof"]
+
+
+def is_killed(place: Path, mutant: Mutant) -> bool:
+    """Whether a test fails with this change."""
+    file = place / mutant.module
+    original = file.read_text()
+    file.write_text(mutant.text)
+    try:
+        return not _passes(place, suite_of(mutant.module))
+    finally:
+        file.write_text(original)
+
+
+def _passes(place: Path, tests: Sequence[str]) -> bool:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    try:
+        done = subprocess.run(
+            command, cwd=place, capture_output=True, timeout=_STUCK_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Try a sample, and print what was not noticed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=40, help="changes to try")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=5, help="no further change is tried then")
+    parser.add_argument("--room", choices=ROOMS, action="append", help="all of them, if not given")
+    options = parser.parse_args(arguments)
+    modules = [module for room in options.room or ROOMS for module in modules_of(room)]
+    every = [place for module in modules for place in places_of(module)]
+    sample = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    mutants = [mutant_at(*place) for place in sample]
+    tried = killed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name in _COPIED:
+            source = HERE / name
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, place / name)
+        if not _passes(place, sorted({one for module in modules for one in suite_of(module)})):
+            print("tests fail without any change", file=sys.stderr)
+            return 2
+        until = time.monotonic() + 60 * options.minutes
+        for mutant in mutants:
+            if time.monotonic() > until:
+                break
+            tried += 1
+            if is_killed(place, mutant):
+                killed += 1
+            else:
+                print(f"not noticed: {mutant.module}:{mutant.line}: {mutant.change}", flush=True)
+    print(
+        f"{killed} of {tried} changes noticed, drawn with seed {options.seed} from {len(every):,}"
+    )
+    return 0 if tried else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

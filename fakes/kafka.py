@@ -1,0 +1,106 @@
+"""A Kafka cluster in memory, as `Log` has it: topics, groups, and what consumers and producers do to them.
+
+tests/kafka/test_log.py holds it to what librdkafka's mock cluster does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
+
+
+class FakeLog:
+    """Topics by name, each with partitions of records. A compacted or expired record leaves a gap."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._partitions: dict[str, int] = {}
+        self.records: dict[Partition, dict[int, Record]] = {}
+        self._ends: dict[Partition, int] = {}
+        self._committed: dict[tuple[str, Partition], int] = {}
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        self._partitions[topic] = partitions
+        for number in range(partitions):
+            self.records[Partition(topic, number)] = {}
+            self._ends[Partition(topic, number)] = 0
+
+    def delete(self, topic: str) -> None:
+        """The topic and all that is in it; what groups have committed stays, as it does for a while in Kafka."""
+        for number in range(self._partitions.pop(topic)):
+            del self.records[Partition(topic, number)], self._ends[Partition(topic, number)]
+
+    def forget(self, position: Position) -> None:
+        """Compaction or retention has removed one record."""
+        del self.records[position.partition][position.offset]
+
+    def in_topic(self, topic: str) -> list[Record]:
+        return [
+            one
+            for number in range(self.partitions(topic))
+            for _, one in sorted(self.records[Partition(topic, number)].items())
+        ]
+
+    # What `Log` has.
+
+    def partitions(self, topic: str) -> int:
+        if topic not in self._partitions:
+            raise CallFailed("DescribeTopic", "UNKNOWN_TOPIC_OR_PART", topic)
+        return self._partitions[topic]
+
+    def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
+        return {
+            one: (min(self.records[one], default=self._ends[one]), self._ends[one])
+            for one in (Partition(topic, n) for n in range(self.partitions(topic)))
+        }
+
+    def committed(self, group: str, topic: str) -> dict[Partition, int]:
+        return {
+            one: self._committed[group, one]
+            for one in self.bounds(topic)
+            if (group, one) in self._committed
+        }
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        for one, offset in offsets.items():
+            self._committed[group, one] = offset
+
+    def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
+        records: list[Record] = []
+        after = dict(start)
+        for one, given in start.items():
+            offset = given if given <= self._ends[one] else 0
+            there = sorted(at for at in self.records[one] if at >= offset)
+            some = there[: max(0, limit - len(records))]
+            records += [self.records[one][at] for at in some]
+            is_end = len(some) == len(there)
+            after[one] = self._ends[one] if is_end else some[-1] + 1 if some else offset
+        is_end = all(after[one] == self._ends[one] for one in start)
+        return Reading(tuple(records), after, is_end=is_end)
+
+    def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
+        return [self._write(one) for one in records]
+
+    def _write(self, one: NewRecord) -> Position | CallFailed:
+        count = self._partitions.get(one.topic)
+        if count is None:
+            return CallFailed("Produce", "UNKNOWN_TOPIC_OR_PART", one.topic)
+        number = one.partition if one.partition is not None else sum(one.key or b"") % count
+        if number >= count:
+            return CallFailed("Produce", "_UNKNOWN_PARTITION", one.topic)
+        partition = Partition(one.topic, number)
+        offset = self._ends[partition]
+        self._ends[partition] = offset + 1
+        self.records[partition][offset] = Record(
+            topic=one.topic,
+            partition=number,
+            offset=offset,
+            key=one.key,
+            value=one.value,
+            headers=one.headers,
+            at=self._clock(),
+        )
+        return Position(partition, offset)

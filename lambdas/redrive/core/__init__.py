@@ -1,1 +1,0 @@
-"""What the re-driver decides, and what it decides about. Pure: no AWS, no clock, no environment."""

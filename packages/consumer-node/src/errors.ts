@@ -1,0 +1,90 @@
+/** Which errors no retry can heal, and which say when to try again. */
+
+/** Thrown by a consumer for a message that can never succeed: it goes to the parking lot at once. */
+export class PermanentError extends Error {
+  override name = "PermanentError";
+}
+
+/** Thrown by a consumer for a message that is not to be tried again for `after` seconds; that costs no strike. */
+export class RetryableError extends Error {
+  override name = "RetryableError";
+  readonly after: number;
+
+  constructor(message: string, options: ErrorOptions & { after: number }) {
+    super(message, options);
+    this.after = options.after;
+  }
+}
+
+/** An error's class, or its name where naming it must not import it. */
+export type ErrorKind = string | (abstract new (...given: never[]) => unknown);
+
+/** What is permanent unless a consumer says otherwise. A SyntaxError counts where the body itself is no JSON. */
+export const PERMANENT: readonly ErrorKind[] = [PermanentError, SyntaxError, "ZodError", "ValidationError"];
+
+const MAX_RETRY_AFTER = 43_200;
+const CAUSES = 5;
+
+export function isPermanent(error: unknown, body: string, kinds: readonly ErrorKind[] = PERMANENT): boolean {
+  // What is no JSON may as well be the answer of a service that is down, and that heals.
+  if (error instanceof SyntaxError && isJson(body)) return false;
+  return kinds.some((kind) => (typeof kind === "string" ? namesOf(error).includes(kind) : error instanceof kind));
+}
+
+/** Seconds until the message should be tried again, as the error or one behind it says; at most 12 hours. */
+export function retryAfterOf(error: unknown, now: Date): number | undefined {
+  let one: unknown = error;
+  for (let depth = 0; depth < CAUSES && one; depth += 1) {
+    const seconds = namedBy(one, now);
+    if (seconds !== undefined) return Math.max(0, Math.min(Math.trunc(seconds), MAX_RETRY_AFTER));
+    one = (one as { cause?: unknown }).cause;
+  }
+  return undefined;
+}
+
+/** What `Retry-After` says: seconds, or a date; undefined where it is neither. */
+export function secondsOf(header: string, now: Date): number | undefined {
+  if (/^\s*\d+\s*$/.test(header)) return Number(header);
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? undefined : (at - now.getTime()) / 1000;
+}
+
+function namedBy(error: unknown, now: Date): number | undefined {
+  try {
+    const told = error as Record<string, any>;
+    if (error instanceof RetryableError) return told.after;
+    for (const name of ["retryAfter", "retry_after", "retryAfterSeconds"]) {
+      if (typeof told[name] === "number") return told[name];
+    }
+    // As axios, undici and got, fetch wrappers and the AWS SDK keep the answer with their errors.
+    for (const headers of [told.response?.headers, told.headers, told.$response?.headers]) {
+      const value = typeof headers?.get === "function" ? headers.get("retry-after") : headerIn(headers);
+      if (value !== undefined && value !== null) return secondsOf(String(value), now);
+    }
+  } catch {
+    // Anybody's properties.
+  }
+  return undefined;
+}
+
+function headerIn(headers: unknown): unknown {
+  const found = Object.entries(headers ?? {}).find(([name]) => name.toLowerCase() === "retry-after");
+  return found?.[1];
+}
+
+function isJson(body: string): boolean {
+  try {
+    JSON.parse(body);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function namesOf(error: unknown): string[] {
+  const names: string[] = [];
+  const named = (error as { name?: unknown } | null | undefined)?.name;
+  if (typeof named === "string") names.push(named);
+  for (let kind = Object(error).constructor; kind?.name; kind = Object.getPrototypeOf(kind)) names.push(kind.name);
+  return names;
+}

@@ -1,0 +1,234 @@
+// What is JavaScript's own: anything can be thrown, calls that hang, Lambda's handlers with and without Powertools.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { processPartialResponse, SqsFifoPartialProcessorAsync } from "@aws-lambda-powertools/batch";
+
+import { frameOf, tracebackOf } from "../dist/failure.js";
+import { handlerOf, PermanentError, Reporter, RetryableError } from "../dist/index.js";
+import { retryAfterOf } from "../dist/errors.js";
+import { reportingFifoProcessor, reportingProcessor } from "../dist/powertools.js";
+import { SilentError, Wire } from "../dist/wire.js";
+
+const QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders";
+const trail = (id) => JSON.stringify({ queue: "orders", id, n: 1, seen: 1767225600, batch: 7, gen: 3 });
+
+function record(body, { id = body, redriven = false, arn = QUEUE, group } = {}) {
+  const messageAttributes = redriven ? { RedriveTrail: { dataType: "String", stringValue: trail(id) } } : {};
+  const attributes = { ApproximateReceiveCount: "1", SentTimestamp: "1768046400000", MessageGroupId: group };
+  return { messageId: id, body, attributes, messageAttributes, eventSourceARN: arn, receiptHandle: "r" };
+}
+
+/** Works by what the body says. */
+async function work({ body }) {
+  if (body === "down") throw new Error("connection refused");
+  if (body === "never") throw new PermanentError("no such product");
+}
+
+function scene(options = {}) {
+  const calls = [];
+  const client = { send: async ({ input }) => ({ MessageId: `sent-${calls.push(input)}` }) };
+  const urls = { outcomeQueueUrl: "https://sqs/1/outcomes", parkingLotUrl: "https://sqs/1/lot" };
+  const reporter = new Reporter({ client, ...urls, deadline: 600_000, log: () => {}, ...options });
+  const outcomes = () => calls.filter((one) => one.QueueUrl.endsWith("outcomes")).flatMap((one) => JSON.parse(one.MessageBody).outcomes);
+  return { calls, reporter, outcomes, to: () => calls.map((one) => one.QueueUrl.split("/").at(-1)) };
+}
+
+const RECORDS = [record("good", { redriven: true }), record("down"), record("never"), record("fresh")];
+const EXPECTED = { batchItemFailures: [{ itemIdentifier: "down" }] };
+
+for (const [name, handle] of [
+  ["Powertools", (reporter) => (event) => processPartialResponse(event, work, reportingProcessor(reporter))],
+  ["no Powertools", (reporter) => handlerOf(work, reporter)],
+]) {
+  test(`a Lambda function with ${name} reports its batch once, and parks what can never succeed`, async () => {
+    const { reporter, outcomes, to } = scene();
+
+    assert.deepEqual(await handle(reporter)({ Records: RECORDS }), EXPECTED);
+
+    assert.deepEqual(to(), ["lot", "outcomes"]);
+    const told = Object.fromEntries(outcomes().map((one) => [one.message_id, one.result]));
+    assert.deepEqual(told, { good: "succeeded", down: "failed", never: "permanent" });
+  });
+
+  test(`a Lambda function with ${name} makes no call where there is nothing to report`, async () => {
+    const { reporter, calls } = scene();
+
+    await handle(reporter)({ Records: [record("fresh"), record("other")] });
+
+    assert.deepEqual(calls, []);
+  });
+}
+
+test("a batch of nothing but permanent failures has no failure", async () => {
+  const { reporter } = scene();
+
+  const answer = await processPartialResponse({ Records: [record("never")] }, work, reportingProcessor(reporter));
+
+  assert.deepEqual(answer, { batchItemFailures: [] });
+});
+
+test("outcomes are reported although Powertools throws for a batch that failed as a whole", async () => {
+  const { reporter, outcomes } = scene();
+
+  await assert.rejects(processPartialResponse({ Records: [record("down")] }, work, reportingProcessor(reporter)));
+
+  assert.deepEqual(outcomes().map((one) => one.result), ["failed"]);
+});
+
+for (const [name, handle] of [
+  ["Powertools", (reporter) => (event) => processPartialResponse(event, work, reportingFifoProcessor(reporter))],
+  ["no Powertools", (reporter) => handlerOf(work, reporter)],
+]) {
+  test(`of a FIFO batch what was not tried is not reported, with ${name}`, async () => {
+    const { reporter, outcomes } = scene();
+    const fifo = { arn: `${QUEUE}.fifo`, group: "a" };
+    const records = [record("good", fifo), record("down", fifo), record("last", fifo)];
+
+    const answer = await handle(reporter)({ Records: records });
+
+    assert.deepEqual(answer.batchItemFailures.map((one) => one.itemIdentifier), ["down", "last"]);
+    assert.deepEqual(outcomes().map((one) => one.message_id), ["down"]);
+  });
+}
+
+test("no call is begun that could outlast the invocation", async () => {
+  const { reporter, calls } = scene();
+  const context = { getRemainingTimeInMillis: () => 1_199 };
+
+  const answer = await handlerOf(work, reporter)({ Records: RECORDS }, context);
+
+  assert.deepEqual(answer.batchItemFailures.map((one) => one.itemIdentifier).sort(), ["down", "never"]);
+  assert.deepEqual(calls, []);
+});
+
+test("without Powertools a failure is in the log, with its stack and without its body", async () => {
+  const lines = [];
+  const { reporter } = scene({ log: (line) => lines.push(line) });
+  const fail = ({ body }) => { throw new TypeError(`can't read ${body}`, { cause: new Error("token=abcd1234") }); };
+  const hostile = () => { throw { get name() { throw new Error("no"); } }; };
+
+  await handlerOf(fail, reporter)({ Records: [record("order-number-4711-of-ann")] });
+  await handlerOf(hostile, reporter)({ Records: [record("m")] });
+
+  assert.match(lines[0], /^message\.failed: order-number-4711-of-ann: TypeError: can't read \[body\]\n +at fail .*kit\.test/);
+  assert.match(lines[0], /\nCaused by: Error: token=\[secret\]\n/);
+  assert.equal(lines.at(-1), "message.failed: m: object");
+});
+
+for (const thrown of [undefined, null, "boom", 7, { code: 5 }, { name: "E", message: "m" }, Symbol("s"), () => {}]) {
+  test(`whatever is thrown is a failure: ${String(thrown?.name ?? typeof thrown)}`, async () => {
+    const { reporter, outcomes } = scene();
+    const message = { MessageId: "m", Body: "{}" };
+    const fail = () => { throw thrown; };
+
+    await assert.rejects(async () => reporter.message(message, "orders", fail), () => true);
+
+    assert.deepEqual(outcomes().map((one) => [one.message_id, one.result]), [["m", "failed"]]);
+    assert.equal(typeof outcomes()[0].error_class, "string");
+  });
+}
+
+test("an error is named by its class, its own code, and what it says", async () => {
+  class OutOfStock extends Error {}
+  const { reporter, outcomes } = scene();
+  function reserve() { throw new OutOfStock("order 4711: password=hunter2"); }
+
+  await assert.rejects(reporter.message({ MessageId: "m", Body: "{}" }, "orders", () => reserve()));
+
+  const [told] = outcomes();
+  assert.equal(told.error_class, "OutOfStock");
+  assert.equal(told.first_line, "order 4711: password=[secret]");
+  assert.equal(told.cause, "OutOfStock in kit.reserve: order *: password=*");
+  assert.match(told.traceback, /^OutOfStock: order 4711: password=\[secret\]\n +at reserve \(/);
+  assert.ok(!told.traceback.includes("hunter2"));
+});
+
+test("a traceback has the errors behind an error, and no line of a message", () => {
+  const error = new Error("charge failed\n    at the counter (body)", { cause: new TypeError("no socket") });
+
+  const text = tracebackOf(error, "a body");
+
+  assert.match(text, /^Error: charge failed\n +at /);
+  assert.match(text, /\nCaused by: TypeError: no socket\n +at /);
+  assert.ok(!text.includes("counter"));
+  assert.ok(Buffer.byteLength(tracebackOf(new Error("x", { cause: new Error("ü".repeat(9000)) }), "")) <= 4096);
+});
+
+test("frames are read with and without a function", () => {
+  assert.deepEqual(frameOf("    at charge (file:///var/task/billing.mjs:41:11)"), { file: "/var/task/billing.mjs", function: "charge" });
+  assert.deepEqual(frameOf("    at async file:///var/task/index.mjs:3:5"), { file: "/var/task/index.mjs", function: "" });
+  assert.deepEqual(frameOf("    at new Order (/var/task/order.js:1:2)"), { file: "/var/task/order.js", function: "new Order" });
+});
+
+test("a SyntaxError is permanent where the body itself is no JSON", async () => {
+  const { reporter, outcomes } = scene();
+  for (const body of ["{", "{}"]) {
+    await reporter.message({ MessageId: body, Body: body }, "orders", () => JSON.parse("<h1>")).catch(() => {});
+  }
+
+  assert.deepEqual(outcomes().map((one) => one.result), ["permanent", "failed"]);
+});
+
+test("an error that names a time says when to try again", () => {
+  const now = new Date("2026-01-10T12:00:00Z");
+
+  assert.equal(retryAfterOf(new RetryableError("later", { after: 90 }), now), 90);
+  assert.equal(retryAfterOf({ response: { headers: new Headers({ "Retry-After": "120" }) } }, now), 120);
+  assert.equal(retryAfterOf({ response: { headers: { "Retry-After": "Sat, 10 Jan 2026 12:01:00 GMT" } } }, now), 60);
+  assert.equal(retryAfterOf({ $response: { headers: { "retry-after": "7" } } }, now), 7);
+  assert.equal(retryAfterOf(new Error("x", { cause: { retryAfter: 5 } }), now), 5);
+  assert.equal(retryAfterOf(new Error("x"), now), undefined);
+});
+
+test("a team may change or drop what is reported, and its fault tells no text", async () => {
+  const beforeSend = (outcome) => {
+    if (outcome.message_id === "drop") return undefined;
+    if (outcome.message_id === "throw") throw new Error("a secret");
+    return { ...outcome, cause: "the weather" };
+  };
+  const { reporter, outcomes } = scene({ beforeSend });
+  const batch = reporter.batch();
+  for (const id of ["keep", "drop", "throw"]) await batch.failed(record("x", { id }), new Error("down"));
+  await batch.send();
+
+  assert.deepEqual(outcomes().map((one) => [one.message_id, one.cause, one.first_line]), [
+    ["keep", "the weather", "down"],
+    ["throw", undefined, undefined],
+  ]);
+});
+
+test("a call that hangs is given up, and after it there is silence for half a minute", async () => {
+  let now = 1_000;
+  let calls = 0;
+  let hangs = true;
+  const client = { send: () => { calls += 1; return hangs ? new Promise(() => {}) : Promise.resolve({ MessageId: "m" }); } };
+  const wire = new Wire(client, 10, () => now);
+
+  await assert.rejects(wire.send([{}]), { name: "TimeoutError" });
+  hangs = false;
+  now += 29_999;
+  await assert.rejects(wire.send([{}]), SilentError);
+  now += 1;
+
+  assert.deepEqual(await wire.send([{}]), ["m"]);
+  assert.equal(calls, 2);
+});
+
+test("a report that can't be sent changes nothing for the consumer", async () => {
+  const lines = [];
+  const client = { send: async () => { throw new Error("a secret"); } };
+  const { reporter } = scene({ client, log: (line) => lines.push(line) });
+
+  assert.deepEqual(await handlerOf(work, reporter)({ Records: [record("good", { redriven: true })] }), { batchItemFailures: [] });
+
+  assert.deepEqual(lines, ["outcomes.not_reported: Error"]);
+});
+
+test("without its variables the kit is not there", async () => {
+  const reporter = Reporter.fromEnv({}, {});
+
+  assert.equal(reporter.isOn, false);
+  assert.deepEqual(await handlerOf(work, reporter)({ Records: RECORDS.slice(0, 1) }), { batchItemFailures: [] });
+  assert.ok(reportingFifoProcessor(reporter) instanceof SqsFifoPartialProcessorAsync);
+});

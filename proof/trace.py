@@ -1,0 +1,109 @@
+"""The protocol as a log shows it: what a function may say of letters, one event after another.
+
+    in the DLQ ──letter.redriven──► sent on ──(its copy returns, under another MessageId)
+        │ ├──letter.parked, letter.renewed──► sent on
+        │ └──letter.bounced, letter.held──► in the DLQ
+        └──letter.discarded──► gone: sent on before, a copy that came back, or a letter that is done
+
+A log does not tell the consumer's steps, so these may come at any time. A fault is what it may not say, however the
+world went: a message that goes although the log had it go before is the repeat that the ledger prevents.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Fields = Mapping[str, Any]
+
+_LEAVES = frozenset({"letter.redriven", "letter.parked", "letter.renewed"})
+#: What a report counts, by the events that tell of it.
+_COUNTED = {
+    "redriven": ("letter.redriven",),
+    "bounced": ("letter.bounced",),
+    "parked": ("letter.parked",),
+}
+#: Calls whose failure may leave a send unrecorded.
+_WRITES = frozenset({"BatchWriteItem"})
+#: Why a message may be deleted that was never sent on.
+_DISCARDED_UNSENT = frozenset({"SUCCEEDED", "RETURNED_COPY"})
+
+
+class TraceCheck:
+    """Takes in the events of one function's log in their order. `faults` are those that the protocol does not allow.
+
+    Args:
+        is_disturbed: passes died, the table was lost, or a queue was restored from a backup: repeats are allowed then.
+
+    """
+
+    def __init__(self, *, is_disturbed: bool = False) -> None:
+        self.faults: list[str] = []
+        self._is_disturbed = is_disturbed
+        self._pass: list[tuple[str, Fields]] = []
+        self._went: dict[str, str] = {}
+        self._redrives: dict[str, int] = {}
+
+    def feed(self, event: str, fields: Fields) -> None:
+        """Take in one event. A pass is checked when its report comes."""
+        if event == "call.failed" and fields.get("call") in _WRITES:
+            self._is_disturbed = True
+        if event.startswith("letter."):
+            self._pass.append((event, fields))
+        elif event == "pass.finished":
+            self._finished(fields)
+
+    def _finished(self, report: Fields) -> None:
+        if (
+            report.get("outcome") == "LEASE_HELD"
+        ):  # it may end while the one that has the lease is at work
+            self._adds_up(report, Counter())
+            return
+        told, self._pass = self._pass, []
+        if report.get("mode") == "dry_run":
+            return
+        self._adds_up(report, Counter(event for event, _ in told))
+        for event, fields in told:
+            self._letter(event, fields, is_fifo=str(report.get("queue", "")).endswith(".fifo"))
+
+    def _adds_up(self, report: Fields, told: Counter[str]) -> None:
+        for what, events in _COUNTED.items():
+            reported = _total(report.get(what, 0))
+            if reported != sum(told[event] for event in events):
+                self.faults.append(
+                    f"a report says {reported} {what}, and the log tells of {dict(told)}"
+                )
+
+    def _letter(self, event: str, fields: Fields, *, is_fifo: bool) -> None:
+        message, letter = str(fields["message_id"]), str(fields["original_id"])
+        before, reason = self._went.get(message), str(fields.get("reason", ""))
+        stays = (
+            is_fifo and before == "letter.redriven"
+        )  # it is kept at its place, and goes again from there
+        if event in _LEAVES and before is not None and not stays:
+            self._fault(f"{event} of {message}, which went before ({before})")
+        if event == "letter.discarded" and before is None and reason not in _DISCARDED_UNSENT:
+            self._fault(f"{message} is discarded ({reason}), and the log never had it go")
+        redrives = int(fields.get("redrive_count", 0))
+        if redrives < self._redrives.get(letter, 0):
+            self._fault(f"{event}: {letter} has {redrives} redrives, and had more before")
+        self._redrives[letter] = redrives
+        if event in _LEAVES:
+            self._went[message] = event
+
+    def _fault(self, text: str) -> None:
+        if not self._is_disturbed:
+            self.faults.append(text)
+
+
+def check(events: Iterable[tuple[str, Fields]], *, is_disturbed: bool = False) -> list[str]:
+    """What a log says that the protocol does not allow."""
+    trace = TraceCheck(is_disturbed=is_disturbed)
+    for event, fields in events:
+        trace.feed(event, fields)
+    return trace.faults
+
+
+def _total(reported: object) -> int:
+    return sum(reported.values()) if isinstance(reported, Mapping) else int(str(reported))

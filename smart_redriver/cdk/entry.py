@@ -1,0 +1,1 @@
+../../lambdas/redrive/handler.py

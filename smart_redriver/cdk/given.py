@@ -1,0 +1,100 @@
+"""Groups of optional arguments that an app gives to a re-driver beside its queues and settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kinesisfirehose as firehose
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as stepfunctions
+from constructs import Construct
+
+from smart_redriver.cdk.topics import Topics
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.errors import Fault
+
+#: Of the 255 characters of an alarm's name a part says which alarm it is, and a part where. People read a name up to
+#: its first space.
+_KNOWN_AS = re.compile(r"[^\s]{1,80}")
+_ANY_KNOWN_AS = "1 to 80 characters without a space"
+
+#: A construct, an ARN, or a URL.
+TargetLike = (
+    sqs.IQueue
+    | lambda_.IFunction
+    | sns.ITopic
+    | stepfunctions.IStateMachine
+    | firehose.IDeliveryStream
+    | str
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """What the letters of a DLQ go back to that another ``origin`` than SQS fills. Exactly these are called.
+
+    Attributes:
+        origin: `"sns"`, `"lambda"`, `"eventbridge"` or `"scheduler"`.
+        to: constructs, ARNs or URLs. Where an SNS topic's subscriptions share the DLQ, a pair for each:
+            the subscription's ARN and its endpoint.
+        keys: the keys of the queues and topics among them, in their order, or one for all. A construct brings its own.
+        private_hosts: the hosts that a URL may have at an address that is not public.
+
+    """
+
+    origin: Origin | str
+    to: Sequence[TargetLike | tuple[str, TargetLike]]
+    keys: Sequence[kms.IKey] = ()
+    private_hosts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What is used instead of what the re-driver would make. Safeguards do not change it.
+
+    Attributes:
+        parking_lot: holds poison pills; FIFO where the DLQ is.
+        parking_lot_key: encrypts the parking lot that is made, instead of the DLQ's key.
+        table: keeps circuits and ledger. Its partition key is the string `PK`, and its TTL attribute `TTL`.
+        topics: tell people. Else all re-drivers of a stack share a pair, which their first one's monitoring makes.
+
+    """
+
+    parking_lot: sqs.IQueue | None = None
+    parking_lot_key: kms.IKey | None = None
+    table: dynamodb.ITableV2 | None = None
+    topics: Topics | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naming:
+    """How people and the command find a re-driver.
+
+    Attributes:
+        known_as: begins the names of its alarms, instead of the first source queue's name.
+        monitoring_scope: holds its alarms and its dashboard, and no other re-driver's; such as a nested stack.
+        output: whether the stack has an output by which `redrive --stack` finds it.
+
+    """
+
+    known_as: str | None = None
+    monitoring_scope: Construct | None = None
+    output: bool = True
+
+    def faults(self) -> Iterator[Fault]:
+        """Names that no alarm can begin with, and a place that can't hold one."""
+        name, scope = self.known_as, self.monitoring_scope
+        fits = isinstance(name, str) and (
+            cdk.Token.is_unresolved(name) or _KNOWN_AS.fullmatch(name)
+        )
+        if name is not None and not fits:
+            yield Fault(setting="naming.known_as", seen=name, accepted=_ANY_KNOWN_AS)
+        if scope is not None and not isinstance(scope, Construct):
+            yield Fault(setting="naming.monitoring_scope", seen=scope, accepted="a construct")

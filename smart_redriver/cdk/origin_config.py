@@ -1,0 +1,185 @@
+"""What fills a DLQ that SQS does not fill, and what its letters go back to: as a list of queues or an app says it.
+
+Every fault is told at synth. What is let through here, the function reads again by the same
+`smart_redriver.engine.config.targets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import cycle
+from urllib.parse import urlsplit
+
+import aws_cdk as cdk
+
+from smart_redriver.cdk.queue_clashes import KEY_ARN
+from smart_redriver.engine.config.addresses import Address, hands_out_credentials, is_public
+from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind, read_targets
+from smart_redriver.engine.errors import Fault
+
+#: What has a key that whoever sends to it must be allowed to use.
+WITH_KEYS = (TargetKind.QUEUE, TargetKind.TOPIC)
+
+#: Each has a circuit, and two alarms.
+MAX_TARGETS = 10
+#: Characters of targets and private hosts. The function's environment has 4 KB, of which settings and queues take a
+#: half.
+#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+_MOST_TEXT = 2_000
+#: Characters. An alarm's name, of which 255 are allowed, begins with a target's.
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+_LONGEST_NAME = 200
+
+#: What the owner of another account can't let in: a stream is called by its bare name, a state machine has no policy.
+#: https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecord.html
+#: https://docs.aws.amazon.com/step-functions/latest/dg/security_iam_service-with-iam.html
+_OF_ONE_ACCOUNT = (TargetKind.DELIVERY_STREAM, TargetKind.STATE_MACHINE)
+#: https://docs.aws.amazon.com/sns/latest/dg/sns-cross-region-delivery.html
+_ACROSS_REGIONS = ((Origin.SNS, TargetKind.QUEUE), (Origin.SNS, TargetKind.FUNCTION))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginConfig:
+    """What fills a DLQ. With origin SQS there are no targets: letters go back to the source queues."""
+
+    origin: Origin = Origin.SQS
+    targets: tuple[Target, ...] = ()
+    private_hosts: tuple[str, ...] = ()
+
+
+def read_origin_config(
+    origin: Origin, targets: Sequence[str | Target], private_hosts: Sequence[str]
+) -> tuple[OriginConfig, list[Fault]]:
+    """Targets and hosts by themselves, and what is wrong with them."""
+    in_order = [str(one) for one in targets if is_fifo(str(one))]
+    read, faults = read_targets(origin, [one for one in targets if str(one) not in in_order])
+    if in_order:
+        accepted = "a standard queue: only letters of SQS itself go back to FIFO queues"
+        faults = [one for one in faults if one.seen is not None]
+        faults += [Fault(setting="targets", seen=text, accepted=accepted) for text in in_order]
+    faults += _too_much(targets, private_hosts)
+    faults += _unfit_names(read)
+    faults += _unfit_hosts(read, private_hosts)
+    return OriginConfig(origin=origin, targets=read, private_hosts=tuple(private_hosts)), faults
+
+
+def misplaced(
+    origin_config: OriginConfig, queues: Mapping[str, str], *, in_order: bool
+) -> Iterator[Fault]:
+    """Targets that can't be called from where the queues are, or are one of them; `queues` are ARNs by role,
+    the DLQ first.
+
+    What is known only when the stack is deployed can't be compared, and is let through. `in_order`: the DLQ is FIFO.
+    """
+    role, dead_letters = next(iter(queues.items()))
+    if in_order:
+        accepted = f"a standard queue: origin {origin_config.origin.value} is served without order"
+        yield Fault(setting=role, seen=dead_letters, accepted=accepted)
+    known = {arn: one for one, arn in queues.items() if not cdk.Token.is_unresolved(arn)}
+    for target in origin_config.targets:
+        if other := known.get(target.place):
+            yield Fault(setting="targets", seen=str(target), accepted=f"another queue than {other}")
+        if dead_letters in known and target.kind is not TargetKind.WEB:
+            yield from _elsewhere(origin_config.origin, target, dead_letters)
+
+
+def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator[Fault]:
+    """Only SNS reaches into another Region, and it fails only to a DLQ in the subscription's own."""
+    _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
+    bound = [target.place] if (origin, target.kind) not in _ACROSS_REGIONS else []
+    for arn in filter(None, (*bound, target.subscription)):
+        if not _is_in(region, arn):
+            accepted = f"what is in {region}, where the DLQ is"
+            yield Fault(setting="targets", seen=arn, accepted=accepted)
+    owner = target.place.split(":")[4]
+    if target.kind in _OF_ONE_ACCOUNT and owner != account and not cdk.Token.is_unresolved(owner):
+        accepted = f"one of the account {account}: AWS lets no other account call it"
+        yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def _is_in(region: str, arn: str) -> bool:
+    """What only a deployment knows is let through."""
+    parts = arn.split(":")
+    return len(parts) < 4 or parts[3] == region or cdk.Token.is_unresolved(parts[3])
+
+
+def _too_much(targets: Sequence[str | Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
+    if len(targets) > MAX_TARGETS:
+        seen = f"{len(targets)} of them"
+        yield Fault(setting="targets", seen=seen, accepted=f"at most {MAX_TARGETS}")
+    length = sum(len(str(one)) + 1 for one in (*targets, *private_hosts))
+    if length > _MOST_TEXT:
+        accepted = f"at most {_MOST_TEXT} characters, as the function's environment has 4 KB"
+        yield Fault(setting="targets", seen=f"{length} characters", accepted=accepted)
+
+
+def _unfit_names(targets: Sequence[Target]) -> Iterator[Fault]:
+    for target in targets:
+        if len(target.name) > _LONGEST_NAME or not target.place.isascii():
+            accepted = f"at most {_LONGEST_NAME} ASCII characters before a question mark, for the names of its alarms"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def _unfit_hosts(targets: Sequence[Target], private_hosts: Sequence[str]) -> Iterator[Fault]:
+    """Hosts that no target has, and targets whose address says by itself that it is not public."""
+    web = [one for one in targets if one.kind is TargetKind.WEB]
+    named = {host.lower() for host in private_hosts}
+    hosts = {host_of(one) for one in web}
+    accepted = "the host of one of its web targets" if web else "nothing without a web target"
+    for host in private_hosts:
+        if host.lower() not in hosts:
+            yield Fault(setting="private_hosts", seen=host, accepted=accepted)
+    yield from _at_unfit_addresses(web, named)
+
+
+def _at_unfit_addresses(web: Sequence[Target], named: Set[str]) -> Iterator[Fault]:
+    for target in web:
+        address = _address(host_of(target))
+        if address and hands_out_credentials(address):
+            accepted = "a URL at an address that is not link-local: what answers there hands out credentials"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+        elif _is_private(host_of(target)) and host_of(target) not in named:
+            accepted = "a URL at a public address, or with its host in private_hosts"
+            yield Fault(setting="targets", seen=target.place, accepted=accepted)
+
+
+def unfit_keys(origin_config: OriginConfig, key_arns: Sequence[str]) -> Iterator[Fault]:
+    """Keys of target queues and topics that nothing uses, or that are not where their target is,
+    as far as that is known.
+    """
+    targets = [one.place for one in origin_config.targets if one.kind in WITH_KEYS]
+    if not key_arns:
+        return
+    if not targets or len(key_arns) not in (1, len(targets)):
+        accepted = f"one, or one for each of the {len(targets)} queues and topics among the targets"
+        if not targets:
+            accepted = "nothing without a queue or a topic among the targets"
+        yield Fault(setting="target_keys", seen=" ".join(key_arns), accepted=accepted)
+        return
+    for target, key in zip(targets, cycle(key_arns), strict=False):
+        region = target.split(":")[3]
+        if (match := KEY_ARN.fullmatch(key)) and not _is_in(match["region"], target):
+            accepted = f"a key of {region}, where its target is"
+            yield Fault(setting="target_keys", seen=key, accepted=accepted)
+
+
+def host_of(target: Target) -> str:
+    """The host of a web target, in lower case."""
+    return urlsplit(target.place).hostname or ""
+
+
+def _address(host: str) -> Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_private(host: str) -> bool:
+    """What the name alone says; what it resolves to, the function asks before each call."""
+    if address := _address(host):
+        return not is_public(address)
+    return host.removesuffix(".").rpartition(".")[2] == "localhost"

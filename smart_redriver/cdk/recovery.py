@@ -1,0 +1,92 @@
+"""How a re-driver hears that its consumer is well again: a rule of EventBridge on the default bus."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from smart_redriver.cdk.acknowledged import acknowledge
+from smart_redriver.engine.config.recovery import (
+    ALARM_DETAIL_TYPE,
+    ALARM_SOURCE,
+    DETAIL_TYPE,
+    OK,
+    RECOVERED,
+    SOURCE,
+    elsewhere,
+)
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault
+
+#: A hint that comes later than this says nothing that a canary has not shown.
+_LATEST_SECONDS = 300
+_LOST = "A hint: where it is lost, the next canary goes at its own time, and no letter is."
+
+
+def hear_recovery(
+    scope: Construct, function: lambda_.Function, queues: Iterable[str], settings: Settings
+) -> None:
+    """Make ``Recovery`` in ``scope``, which hears of ``queues``, of what they share, and of alarms. A function that
+    shares a downstream may tell others of it.
+    """
+    shared = [settings.downstream] if settings.downstream else []
+    # `events.Rule` knows no `$or`, and a second rule is two resources more of the 500 that a stack may have.
+    rule = events.CfnRule(
+        scope,
+        "Recovery",
+        description="A consumer may be well again: the smart re-driver tries a letter",
+        event_pattern=heard([*queues, *shared], settings.recovery_alarms),
+        targets=[
+            events.CfnRule.TargetProperty(
+                arn=function.function_arn,
+                id="Function",
+                retry_policy=events.CfnRule.RetryPolicyProperty(
+                    maximum_retry_attempts=2, maximum_event_age_in_seconds=_LATEST_SECONDS
+                ),
+            )
+        ],
+    )
+    acknowledge(rule, {"Serverless-EventBusDLQ": _LOST})
+    function.add_permission(
+        "Recovery",
+        principal=iam.ServicePrincipal("events.amazonaws.com"),
+        source_arn=rule.attr_arn,
+    )
+    if shared:
+        function.add_to_role_policy(tell_recovery(scope))
+
+
+def heard(recovered: Sequence[str], alarms: Sequence[str]) -> dict[str, Any]:
+    """The pattern of events that tell of these names, or that one of these alarms is OK again."""
+    told = {"source": [SOURCE], "detail-type": [DETAIL_TYPE], "detail": {RECOVERED: [*recovered]}}
+    is_ok = {
+        "source": [ALARM_SOURCE],
+        "detail-type": [ALARM_DETAIL_TYPE],
+        "resources": [*alarms],
+        "detail": {"state": {"value": [OK]}},
+    }
+    return {"$or": [told, is_ok]} if alarms else told
+
+
+def tell_recovery(scope: Construct) -> iam.PolicyStatement:
+    """The right to tell others of a recovery, and of nothing else."""
+    bus = cdk.Stack.of(scope).format_arn(
+        service="events", resource="event-bus", resource_name="default"
+    )
+    only = {"StringEquals": {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}}
+    return iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=only)
+
+
+def alarms_elsewhere(scope: Construct, settings: object) -> Iterator[Fault]:
+    """Alarms whose changes no rule in the stack hears of."""
+    if not isinstance(settings, Settings):
+        return
+    stack = cdk.Stack.of(scope)
+    region, account = (
+        None if cdk.Token.is_unresolved(one) else one for one in (stack.region, stack.account)
+    )
+    yield from elsewhere(settings.recovery_alarms, region, account)

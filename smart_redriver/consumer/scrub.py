@@ -1,0 +1,158 @@
+"""Takes secrets, card numbers and parts of bodies out of texts before they leave the consumer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from smart_redriver.consumer.rules import (
+    CARD,
+    CARD_ISSUER,
+    QUOTED,
+    SECRETS,
+    TELLING,
+    SecretRule,
+)
+
+IN_PLACE_OF_SECRET = "[secret]"  # noqa: S105 - that is the point
+IN_PLACE_OF_CARD = "[card]"
+IN_PLACE_OF_BODY = "[body]"
+
+#: Characters. A shorter body, or a shorter value in one, counts only where it is quoted: it may be a word like any
+#: other. So may any that has neither digit, space nor @.
+_LONG_BODY = 8
+_LONGEST_WORD = 16
+_LONG_VALUE = 6
+#: Any part of a body of at least twice as many characters is found, wherever it begins.
+_WINDOW = 12
+#: More of a body is not taken apart: it would take longer than the failure is worth.
+_MAX_PARSED = 65_536
+_MAX_VALUES = 500
+
+
+def without_secrets(text: str, *, is_code: bool = False) -> str:
+    """`text` with marks in the place of secrets and card numbers. In a line of code only literals are secrets."""
+    for rule in SECRETS:
+        if not (is_code and rule.is_prose):
+            text = rule.pattern.sub(partial(_hidden, rule), text)
+    return CARD.sub(_card_hidden, text)
+
+
+def without_body(text: str, body: str) -> str:
+    """`text` with marks in the place of the body and of parts of it that it quotes."""
+    if not text or not body:
+        return text
+    text = _without_whole(text, body)
+    values = _values_of(body)
+    text = QUOTED.sub(lambda found: _quote_hidden(found, body, values), text)
+    for value in sorted(values or {body}, key=len, reverse=True):
+        if _LONG_VALUE <= len(value) <= len(text) and TELLING.search(value):
+            text = _replaced_as_word(text, value)
+    return _without_long_parts(text, body)
+
+
+def _hidden(rule: SecretRule, found: re.Match[str]) -> str:
+    kept, secret = found[1], found[2]
+    is_none = rule.unless and rule.unless.search(secret)
+    if is_none or (rule.only_if and not rule.only_if.search(secret)):
+        return found[0]
+    return f"{kept}{IN_PLACE_OF_SECRET}"
+
+
+def _card_hidden(found: re.Match[str]) -> str:
+    digits = re.sub(r"[ -]", "", found[0])
+    return IN_PLACE_OF_CARD if CARD_ISSUER.match(digits) and _is_luhn(digits) else found[0]
+
+
+def _is_luhn(digits: str) -> bool:
+    """Whether the check digit is right. https://www.iso.org/standard/70484.html, annex B."""
+    doubled = (2 * int(one) for one in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled)) % 10 == 0
+
+
+def _without_whole(text: str, body: str) -> str:
+    # What is longer than the text is not in it, and need not be spelt in three ways: it may be a megabyte.
+    is_word = len(body) < _LONGEST_WORD and body.isalpha()
+    if _LONG_BODY <= len(body) <= len(text) and not is_word:
+        for quoted in (body, repr(body)[1:-1], json.dumps(body)[1:-1]):
+            text = text.replace(quoted, IN_PLACE_OF_BODY)
+    return text
+
+
+def _values_of(body: str) -> set[str] | None:
+    """The values in a body that is JSON, as texts; None for a body that is not, or is too large to be taken apart."""
+    if len(body) > _MAX_PARSED or body.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return set(islice(_leaves(json.loads(body, parse_int=str, parse_float=str)), _MAX_VALUES))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(one)
+
+
+def _quote_hidden(found: re.Match[str], body: str, values: set[str] | None) -> str:
+    quoted = found[1] or found[2] or found[3]
+    is_of_body = _holds_word(body, quoted) if values is None else quoted in values
+    if not is_of_body:
+        return found[0]
+    mark = found[0][0]
+    return f"{mark}{IN_PLACE_OF_BODY}{mark}"
+
+
+def _holds_word(body: str, part: str) -> bool:
+    at = body.find(part)
+    return at >= 0 and _stands_alone(body, at, at + len(part))
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    return not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum())
+
+
+def _replaced_as_word(text: str, value: str) -> str:
+    at = text.find(value)
+    while at >= 0:
+        end = at + len(value)
+        if _stands_alone(text, at, end):
+            text = f"{text[:at]}{IN_PLACE_OF_BODY}{text[end:]}"
+            end = at + len(IN_PLACE_OF_BODY)
+        at = text.find(value, end)
+    return text
+
+
+def _without_long_parts(text: str, body: str) -> str:
+    """Without parts of the body that are long enough to be no accident, wherever they begin in it."""
+    at = 0
+    while at + _WINDOW <= len(text):
+        found = body.find(text[at : at + _WINDOW])
+        if found < 0:
+            at += _WINDOW
+            continue
+        start, end = _grown(text, body, at, found)
+        if end - start >= 2 * _WINDOW:
+            text = f"{text[:start]}{IN_PLACE_OF_BODY}{text[end:]}"
+            at = start + len(IN_PLACE_OF_BODY)
+        else:
+            at += _WINDOW
+    return text
+
+
+def _grown(text: str, body: str, at: int, found: int) -> tuple[int, int]:
+    """Where the part that `text` at `at` and `body` at `found` have in common begins and ends in `text`."""
+    before = after = 0
+    while before < min(at, found) and text[at - before - 1] == body[found - before - 1]:
+        before += 1
+    longest = min(len(text) - at, len(body) - found)
+    while after < longest and text[at + after] == body[found + after]:
+        after += 1
+    return at - before, at + after

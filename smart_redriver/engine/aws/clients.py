@@ -1,0 +1,106 @@
+"""The boto3 clients of the function, set up for a pass: short time-outs, botocore's own retries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Lock
+from typing import Any
+
+import boto3
+import botocore
+from botocore.config import Config
+
+#: Rounds that a pass has under way at once. A call to AWS takes ten milliseconds or so, of which Python works
+#: for less than one: two dozen calls that wait keep one processor busy (docs/benchmarks).
+WORKERS = 24
+
+#: A call that hangs must not eat the pass: three tries of at most seven seconds each.
+CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=WORKERS,
+    # What botocore would find wrong with a request, SQS and DynamoDB find, too. Looking first costs a third of
+    # all the work of a call with a batch in it; tests/engine runs a pass with it on.
+    parameter_validation=False,
+    # Given here, it is not put together anew, twice for each call.
+    user_agent=f"smart-redriver Boto3/{boto3.__version__} Botocore/{botocore.__version__}",
+)
+
+
+def _longest_call(config: Any) -> timedelta:
+    """Every try times out, and before each but the first botocore waits as long as it may: 1 s, 2 s, 4 s, ... 20 s.
+
+    https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+    """
+    tries: int = config.retries["total_max_attempts"]
+    waits = sum(min(2**retry, 20) for retry in range(tries - 1))
+    return timedelta(seconds=tries * (config.connect_timeout + config.read_timeout) + waits)
+
+
+#: The longest that one call can take when nothing answers; what follows a deadline has to leave room for it. An
+#: answer that drips (`read_timeout` counts from byte to byte), or that asks for up to 5 s more before the next try
+#: (`x-amz-retry-after`, in newer versions of botocore), can take longer.
+LONGEST_CALL = _longest_call(CONFIG)
+
+
+def sqs_client() -> Any:
+    """An SQS client whose sends carry no trace of the re-driver's own.
+
+    In Lambda, botocore adds the function's trace, `Lineage` included, to every call, and SQS gives it to each
+    message of a SendMessageBatch that has none. Lambda's recursion guard counts hops in it.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-x-ray.html
+    """
+    client = boto3.client("sqs", config=CONFIG)
+    # Not "before-call.sqs.…": botocore runs the more special handlers first, and its own, which adds the
+    # header, on plain "before-call".
+    client.meta.events.register_last("before-call", _without_own_trace)
+    return client
+
+
+def target_client(service: str, region: str) -> Any:
+    """A client of a service that letters are given back to, whose calls carry no trace of the re-driver's own
+    either.
+    """
+    client = boto3.client(service, region, config=CONFIG)  # type: ignore[call-overload]  # any of the targets' services
+    client.meta.events.register_last("before-call", _without_own_trace)
+    return client
+
+
+def dynamodb_client() -> Any:
+    """A DynamoDB client."""
+    return boto3.client("dynamodb", config=CONFIG)
+
+
+def cloudwatch_client() -> Any:
+    """A CloudWatch client."""
+    return boto3.client("cloudwatch", config=CONFIG)
+
+
+def client(service: str) -> Any:
+    """A client of another service, by its name."""
+    make: Any = boto3.client  # typed by each service's own name
+    return make(service, config=CONFIG)
+
+
+class OnFirstUse:
+    """A client that is made when something is first asked of it: few passes ask CloudWatch anything."""
+
+    #: boto3 makes one client at a time only, and rounds side by side may each be the first to ask.
+    #: https://docs.aws.amazon.com/boto3/latest/guide/resources.html#multithreading-or-multiprocessing-with-resources
+    _making = Lock()
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._client: Any = None
+
+    def __getattr__(self, operation: str) -> Any:
+        with self._making:
+            if self._client is None:
+                self._client = self._make()
+        return getattr(self._client, operation)
+
+
+def _without_own_trace(params: dict[str, Any], **_: Any) -> None:
+    params["headers"].pop("X-Amzn-Trace-Id", None)

@@ -1,0 +1,215 @@
+"""How circuits and ledger entries are written in the state table. Readable by people: times are ISO 8601, UTC.
+
+Each dataclass says what its item holds, see `codecs`; here are the keys, and the names that are not the fields' own.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from smart_redriver.engine.aws.codecs import Codec, Item, Record, from_iso, to_iso
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.permit import HINT_LASTS, Hint
+from smart_redriver.engine.reports.outcomes import DeliveryOutcome
+from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.triage.ledger import Entry, Status
+
+#: A copy of a letter can live 14 days in its source queue, 14 more in the DLQ or the parking lot; a parked
+#: letter is renewed after that, and its entry with it.
+ENTRY_KEPT = timedelta(days=45)
+
+
+def circuit_key(queue: str) -> Item:
+    """The key of a queue's circuit."""
+    return {"PK": {"S": f"CIRCUIT_BREAKER#{queue}"}}
+
+
+def lease_key(queue: str) -> Item:
+    """The key of a queue's lease."""
+    return {"PK": {"S": f"LEASE#{queue}"}}
+
+
+def message_key(message_id: str) -> Item:
+    """The key of a letter's ledger entry, or of the trail kept for one copy of it."""
+    return {"PK": {"S": f"MESSAGE#{message_id}"}}
+
+
+def failure_key(message_id: str) -> Item:
+    """The key of what a consumer reported of a letter's last failure."""
+    return {"PK": {"S": f"FAILURE#{message_id}"}}
+
+
+def hint_key(queue: str) -> Item:
+    """The key of what somebody said last of a queue's consumer."""
+    return {"PK": {"S": f"HINT#{queue}"}}
+
+
+def hint_to_item(queue: str, hint: Hint) -> Item:
+    """The state table's item of `hint`, to be forgotten once it says nothing any more."""
+    return _HINT.encode(hint) | _ends(hint.at + 2 * HINT_LASTS) | hint_key(queue)
+
+
+def hint_from_item(item: Item) -> Hint:
+    """The hint in `item`. Raises KeyError or ValueError for an item that no version wrote."""
+    return _HINT.decode(item)
+
+
+def circuit_to_item(circuit: Circuit) -> Item:
+    """The state table's item of `circuit`."""
+    return _CIRCUIT.encode(circuit) | circuit_key(circuit.queue)
+
+
+def circuit_from_item(queue: str, item: Item) -> Circuit:
+    """The circuit in `item`. Raises KeyError or ValueError for an item that no version wrote."""
+    return _CIRCUIT.decode(item, queue=queue)
+
+
+#: What the first edition does not know, and what it would call it: one word that it can't read ends its pass.
+_FIRST_CALLED: dict[Status, Item] = {
+    Status.FAILED: {"Status": {"S": Status.RETURNED.value}},
+    Status.SUCCEEDED: {"Status": {"S": Status.REDRIVEN.value}},
+}
+#: Where the word is that stands behind it.
+_REPORTED = "ReportedStatus"
+
+
+def entry_to_item(entry: Entry, now: datetime) -> Item:
+    """The state table's item of `entry`, to be forgotten some time after the letter can have expired."""
+    item = _ENTRY.encode(entry) | _forgotten(now) | message_key(entry.original_id)
+    if entry.status in _FIRST_CALLED:
+        item |= {_REPORTED: item["Status"]} | _FIRST_CALLED[entry.status]
+    return item
+
+
+def entry_from_item(item: Item) -> Entry:
+    """The ledger entry in `item`. Raises KeyError or ValueError for an item that no version wrote."""
+    if _REPORTED in item:
+        item = item | {"Status": item[_REPORTED]}
+    return _ENTRY.decode(item, original_id=item["PK"]["S"].partition("#")[2])
+
+
+def kept_trail_to_item(message_id: str, trail: Trail, now: datetime) -> Item:
+    """The item that keeps the trail for a copy which has no room to carry it."""
+    return {"Trail": {"S": trail.encode()}} | _forgotten(now) | message_key(message_id)
+
+
+def kept_trail_from_item(item: Item) -> Trail | None:
+    """The trail kept in `item`; None when it is a ledger entry."""
+    text = item.get("Trail", {}).get("S")
+    return Trail.decode(text) if text else None
+
+
+def failure_to_item(failure: Told, until: datetime) -> Item:
+    """The item of how a letter failed, kept until then; apart from its entry, which is read and written far oftener."""
+    described = _FAILURE.encode(failure.outcome) | {"ReportedTimestamp": {"S": to_iso(failure.at)}}
+    return described | _ends(until) | failure_key(failure.outcome.original_id)
+
+
+def failure_from_item(item: Item) -> Told:
+    """How a letter failed. Raises KeyError or ValueError for an item that no version wrote."""
+    original_id = item["PK"]["S"].partition("#")[2]
+    at = from_iso(item["ReportedTimestamp"]["S"])
+    return Told(outcome=_FAILURE.decode(item, original_id=original_id), at=at)
+
+
+def _forgotten(now: datetime) -> Item:
+    return _ends(now + ENTRY_KEPT)
+
+
+def _ends(at: datetime) -> Item:
+    return {"TTL": {"N": str(int(at.timestamp()))}}
+
+
+_VERDICTS = {one.value[0]: one for one in Verdict}
+
+
+#: Between what later versions keep of a judged batch, within its verdict.
+_MORE = "~"
+
+
+def _judged_to_text(judged: Judged) -> str:
+    """`id:generation:verdict:returned:overturned_at`, as the first edition has it,
+    which looks at its verdict's first letter and whether it ends with `!`: all that was added since stands between the
+    two, so that a table of this version is read by that one.
+    """
+    more: list[object] = [judged.size, int(judged.sent_at.timestamp()), judged.unaccounted]
+    kept = _MORE.join(map(str, (judged.verdict.value[0], *more)))
+    marks = ("+" if judged.is_whole else "") + ("?" if judged.was_alone else "")
+    verdict = kept + marks + ("!" if judged.is_strike else "")
+    fields = (judged.id, judged.generation, verdict, judged.returned, judged.overturned_at)
+    return ":".join(map(str, fields))
+
+
+# Two hundred of them are read with every circuit, most of them again and again.
+@lru_cache(maxsize=4 * JUDGED_KEPT)
+def _judged_from_text(text: str) -> Judged:
+    batch, generation, verdict, returned, overturned_at, *behind = text.split(":")
+    within = verdict.rstrip("+?!").split(_MORE)[1:]
+    # The first edition kept none of these; one between it and this wrote them behind the rest.
+    size, sent_at, *rest = within or behind or ("0", "0")
+    (unaccounted,) = rest or ("0",)
+    return Judged(
+        id=int(batch),
+        generation=int(generation),
+        verdict=_VERDICTS[verdict[:1]],
+        is_strike="!" in verdict,
+        was_alone="?" in verdict,
+        is_whole="+" in verdict,
+        returned=int(returned),
+        overturned_at=int(overturned_at),
+        size=int(size),
+        sent_at=datetime.fromtimestamp(int(sent_at), UTC),
+        unaccounted=int(unaccounted),
+    )
+
+
+#: One short text each: there may be two hundred, and every KB written is a write unit.
+_JUDGED = Codec(
+    lambda judged: {"S": _judged_to_text(judged)}, lambda value: _judged_from_text(value["S"])
+)
+
+_CIRCUIT = Record(
+    Circuit,
+    names={
+        "changed_at": "LastStateChangeTimestamp",
+        "last_attempt_at": "LastAttemptTimestamp",
+        "dlq_sweep_at": "DlqSweepTimestamp",
+        "lot_sweep_at": "LotSweepTimestamp",
+        "urgent_sweep_at": "UrgentSweepTimestamp",
+        "probed_at": "ProbedTimestamp",
+        "up_since": "UpSinceTimestamp",
+        "heard_at": "HeardTimestamp",
+        "contradicted_at": "ContradictedTimestamp",
+        "failed_at": "FailedTimestamp",
+        "cools_until": "CoolsUntilTimestamp",
+        "paced_until": "PacedUntilTimestamp",
+        "suspects_until": "SuspectsUntilTimestamp",
+    },
+    needed={"state"},
+    left_out={"queue"},
+    codecs={Judged: _JUDGED},
+)
+
+_HINT = Record(Hint, names={"at": "HintedTimestamp"})
+
+_FAILURE = Record(DeliveryOutcome, left_out={"original_id"})
+
+_ENTRY = Record(
+    Entry,
+    names={
+        "first_seen": "FirstSeenTimestamp",
+        "first_redrive": "FirstRedriveTimestamp",
+        "last_redrive": "LastRedriveTimestamp",
+        "first_strike": "FirstStrikeTimestamp",
+        "current_id": "CurrentMessageId",
+        "replaced_ids": "ReplacedMessageIds",
+        "counted_batch": "SettledBatch",
+        "not_before": "NotBeforeTimestamp",
+        "source_arn": "SourceQueueArn",
+        "parked_at": "ParkedTimestamp",
+    },
+    left_out={"original_id"},
+)

@@ -1,0 +1,192 @@
+"""The queues of a pass, over SQS: source queue, dead-letter queue, parking lot, and the queue of consumers' reports.
+
+A source knows its facts, how to deliver, how long it takes to fail, and which letters are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
+
+from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
+from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail, read_trail
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.reports.outcomes import OutcomeMessage
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
+
+
+class DeadLetters:
+    """A queue of letters.
+
+    `sources` are the names of what they can be of, whose trails are believed. `recognise` tells what a letter is of
+    where SQS does not.
+    """
+
+    def __init__(
+        self,
+        queue: SqsQueue,
+        sources: Set[str],
+        recognise: Callable[[Letter], Letter] | None = None,
+    ) -> None:
+        self._queue = queue
+        self._sources = sources
+        self._recognise = recognise
+        self.url = queue.url
+        self.name = queue.name
+        self.is_fifo = queue.is_fifo
+
+    def facts(self) -> QueueFacts:
+        """The queue's facts. Raises CallFailed."""
+        return self._queue.facts()
+
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
+        """At most `limit` letters, and at most ten, hidden from others for `hidden_for`. Raises CallFailed."""
+        received = self._queue.receive(limit, hidden_for=hidden_for)
+        letters = [letter_of(message, self._sources) for message in received]
+        return [self._recognise(one) for one in letters] if self._recognise else letters
+
+    def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
+        """Delete letters; what comes back was not deleted."""
+        return self._queue.delete(letters)
+
+    def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
+        """Keep letters, hidden for a time from now; zero releases at once. What comes back was not changed."""
+        return self._queue.hide(letters)
+
+    def check_move(self, arn: str) -> MoveCheck:
+        """Whether a native move task is emptying the queue, see `SqsQueue.check_move`. Raises CallFailed."""
+        return self._queue.check_move(arn)
+
+
+class ParkingLot(DeadLetters):
+    """The queue that holds letters for a person: letters are sent to it, too."""
+
+    def park(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Send letters to it, see `SqsQueue.send`."""
+        return self._queue.send(outgoing)
+
+
+def letter_of(message: Message, sources: Set[str]) -> Letter:
+    """The letter that a message is: its trail taken out of its attributes, where one of `sources` can have sent it."""
+    attributes = dict(message.attributes)
+    source_arn = message.system.get("DeadLetterQueueSourceArn")
+    # SQS tells where it moved a letter from; one that was sent here can be of any of the sources.
+    owners = {queue_name(source_arn or "")} & sources or sources
+    trail, trail_fault = read_trail(attributes, owners)
+    if trail is not None:
+        del attributes[TRAIL_ATTRIBUTE]
+    return Letter(
+        message_id=message.message_id,
+        receipt_handle=message.receipt_handle,
+        body=message.body,
+        attributes=attributes,
+        sent_at=_instant(message.system["SentTimestamp"]),
+        first_received_at=_maybe_instant(message.system.get("ApproximateFirstReceiveTimestamp")),
+        group_id=message.system.get("MessageGroupId"),
+        trace_header=message.system.get("AWSTraceHeader"),
+        source_arn=source_arn,
+        trail=trail,
+        trail_fault=trail_fault,
+    )
+
+
+def _instant(milliseconds: str) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+
+
+def _maybe_instant(milliseconds: str | None) -> datetime | None:
+    return _instant(milliseconds) if milliseconds else None
+
+
+class SqsSource:
+    """A source queue, with its consumer. `name` is what the circuit and the trails call it: the queue's name."""
+
+    settles_at_once = False
+    carries_trails = True
+
+    def __init__(self, queue: SqsQueue, name: str) -> None:
+        self._queue = queue
+        self.name = name
+        self.longest_delay = timedelta() if queue.is_fifo else MAX_SQS_DELAY
+
+    def facts(self) -> QueueFacts:
+        """The queue's facts. Raises CallFailed."""
+        return self._queue.facts()
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Send letters back to the queue, see `SqsQueue.send`."""
+        return self._queue.send(outgoing)
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
+        """From a message's first receive to its move to the DLQ, at the longest, for a consumer that just fails.
+
+        `max_receive_count_otherwise` counts where the queue does not say after how many receives SQS moves it.
+        """
+        return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
+        """Whether a letter is of this queue: SQS says where it moved it from, else its trail where it was sent to.
+
+        All sources of a DLQ are of its account and region, so that their names tell them apart.
+        """
+        if source_arn is not None:
+            return queue_name(source_arn) == self.name
+        return trail is not None and trail.queue == self.name
+
+
+class Owning(Protocol):
+    """What knows which letters are its own."""
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
+
+
+S = TypeVar("S", bound=Owning)
+
+
+def owner_of(sources: Sequence[S], *, source_arn: str | None, trail: Trail | None) -> S | None:
+    """The source that a letter belongs to; the first where it says nothing of where it came from.
+
+    None for a letter that SQS moved here from a queue that is not served.
+    """
+    for source in sources:
+        if source.owns(source_arn, trail):
+            return source
+    return sources[0] if source_arn is None else None
+
+
+#: SQS hands out at most ten messages a call.
+_AT_ONCE = 10
+
+
+class OutcomeQueue:
+    """Hands out reports, and forgets those that were taken in."""
+
+    def __init__(self, queue: SqsQueue) -> None:
+        self._queue = queue
+
+    def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:
+        """Some reports, hidden from others for `hidden_for`; none where there are none. Raises CallFailed."""
+        # What is missed now is there at the next look; a second in each pass of an idle queue would cost more.
+        received = self._queue.receive(_AT_ONCE, hidden_for=hidden_for, asks_all_servers=False)
+        return [_report(one) for one in received]
+
+    def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
+        """Delete reports; what comes back was not deleted."""
+        return self._queue.delete(reports)
+
+    def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
+        """Make reports visible again; what comes back was not released."""
+        return self._queue.hide((one, timedelta()) for one in reports)
+
+
+def _report(message: Message) -> OutcomeMessage:
+    return OutcomeMessage(
+        message_id=message.message_id,
+        receipt_handle=message.receipt_handle,
+        body=message.body,
+        sent_at=datetime.fromtimestamp(int(message.system["SentTimestamp"]) / 1000, UTC),
+    )

@@ -1,0 +1,246 @@
+"""The state table, as a pass uses it: lease, circuit and ledger over the boto3 DynamoDB client.
+
+Every write of the circuit and the lease is conditional; a lost race is False, not an exception. The ledger is
+written in batches without conditions: only the holder of the lease writes it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from smart_redriver.engine.aws import items
+from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.codecs import Item
+from smart_redriver.engine.aws.table_batches import ITEMS_PER_WRITE as ITEMS_PER_WRITE
+from smart_redriver.engine.aws.table_batches import BatchClient, TableBatches
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.permit import Hint
+from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.triage.ledger import Entry
+
+#: What reading an item raises that no version wrote; a number may be too large for a moment.
+_DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
+
+#: What a pass that stops for it says in its log.
+_UNREADABLE = (
+    "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
+    "the next pass begins a circuit. Until then letters stay in the DLQ"
+)
+_UNREADABLE_ENTRY = (
+    "Damaged, or of a version that this one does not know: deploy that, or delete this item of the state table; "
+    "its letter is then known by its trail alone. Until then no letter of the queue goes, nor is parked before it "
+    "expires"
+)
+
+
+class DynamoDbClient(BatchClient, Protocol):
+    """The calls of a boto3 DynamoDB client that a pass makes."""
+
+    @property
+    def get_item(self) -> Callable[..., Any]: ...
+    @property
+    def put_item(self) -> Callable[..., Any]: ...
+    @property
+    def delete_item(self) -> Callable[..., Any]: ...
+
+
+@dataclass(slots=True)
+class Known:
+    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    trails: dict[str, Trail] = field(default_factory=dict)
+
+
+def _hint_in(item: Item | None) -> Hint | None:
+    """The hint in an item; None for one that no version wrote: the next canary then goes at its own time."""
+    try:
+        return items.hint_from_item(item) if item else None
+    except _DAMAGES:
+        return None
+
+
+class StateStore:
+    """Lease, circuit and ledger of one queue. `pause` and `roll`: see `TableBatches`."""
+
+    def __init__(
+        self,
+        dynamodb: DynamoDbClient,
+        table: str,
+        queue: str,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        roll: Callable[[], float] = random.random,
+    ) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+        self._queue = queue
+        self._batches = TableBatches(dynamodb, table, pause=pause, roll=roll)
+
+    def of(self, queue: str) -> StateStore:
+        """The same for another source queue of the DLQ."""
+        other = StateStore(self._dynamodb, self._table, queue)
+        other._batches = self._batches
+        return other
+
+    def acquire_lease(self, lease: Lease, now: datetime) -> bool:
+        """Take the lease unless another pass holds it. Raises CallFailed.
+
+            owner A acquires ──────────── expires_at(A) ─────►
+                     │  nobody else         │  A is dead: its function ended before this
+                     ▼                      ▼
+                refused: lease_is_held   granted: lease_has_expired
+
+        It lasts at least as long as the function that holds it can run, so there is nothing to renew.
+        """
+        lease_is_free = "attribute_not_exists(PK)"
+        lease_has_expired = "ExpiresAt <= :now"
+        lease_is_ours = "#owner = :owner"  # botocore asks again when the first answer was lost
+        return self._conditional(
+            "PutItem",
+            lambda: self._dynamodb.put_item(
+                TableName=self._table,
+                Item=items.lease_key(self._queue)
+                | {
+                    "Owner": {"S": lease.owner},
+                    "ExpiresAt": {"N": str(lease.expires_at.timestamp())},
+                    "TTL": {"N": str(int(lease.expires_at.timestamp()) + 86_400)},
+                },
+                ConditionExpression=f"{lease_is_free} OR {lease_has_expired} OR {lease_is_ours}",
+                ExpressionAttributeNames={"#owner": "Owner"},
+                ExpressionAttributeValues={
+                    ":now": {"N": str(now.timestamp())},
+                    ":owner": {"S": lease.owner},
+                },
+            ),
+        )
+
+    def release_lease(self, lease: Lease) -> bool:
+        """Give the lease back; False when it had expired and is another's. Raises CallFailed."""
+        return self._conditional(
+            "DeleteItem",
+            lambda: self._dynamodb.delete_item(
+                TableName=self._table,
+                Key=items.lease_key(self._queue),
+                ConditionExpression="#owner = :owner",
+                ExpressionAttributeNames={"#owner": "Owner"},
+                ExpressionAttributeValues={":owner": {"S": lease.owner}},
+            ),
+        )
+
+    def load_circuit(self) -> Circuit | None:
+        """The queue's circuit; None before the first write. Raises CallFailed."""
+        with naming("GetItem"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key=items.circuit_key(self._queue), ConsistentRead=True
+            )
+        item = answer.get("Item")
+        if item is None:
+            return None
+        try:
+            return items.circuit_from_item(self._queue, item)
+        except _DAMAGES as fault:
+            detail = f"{item['PK']['S']}: {fault!r}. {_UNREADABLE}"
+            raise CallFailed("GetItem", "UnreadableCircuit", detail) from fault
+
+    def save_circuit(self, circuit: Circuit) -> Circuit | None:
+        """Write `circuit` over the version that it was read as; None when another got there first.
+
+        Returns the circuit as it stands in the table, one version on. Raises CallFailed.
+        """
+        written = replace(circuit, version=circuit.version + 1)
+        won = self._conditional(
+            "PutItem",
+            lambda: self._dynamodb.put_item(
+                TableName=self._table,
+                Item=items.circuit_to_item(written),
+                ConditionExpression="Version = :expected OR attribute_not_exists(Version)"
+                if circuit.version == 0
+                else "Version = :expected",
+                ExpressionAttributeValues={":expected": {"N": str(circuit.version)}},
+            ),
+        )
+        return written if won else None
+
+    def load_hint(self) -> Hint | None:
+        """The last hint about the consumer. Raises CallFailed."""
+        with naming("GetItem"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key=items.hint_key(self._queue), ConsistentRead=True
+            )
+        return _hint_in(answer.get("Item"))
+
+    def save_hint(self, hint: Hint) -> Hint | None:
+        """Write what somebody says of the consumer, and return what was said before. Raises CallFailed.
+
+        It has an item of its own: a pass that is at work writes the circuit under its version, and neither undoes the
+        other.
+        """
+        with naming("PutItem"):
+            answer = self._dynamodb.put_item(
+                TableName=self._table,
+                Item=items.hint_to_item(self._queue, hint),
+                ReturnValues="ALL_OLD",
+            )
+        return _hint_in(answer.get("Attributes"))
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Known:
+        """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""
+        known = Known()
+        keys = map(items.message_key, dict.fromkeys(message_ids))
+        for item in self._batches.get(keys):
+            message_id = item["PK"]["S"].partition("#")[2]
+            try:
+                if trail := items.kept_trail_from_item(item):
+                    known.trails[message_id] = trail
+                else:
+                    known.entries[message_id] = items.entry_from_item(item)
+            except _DAMAGES as fault:
+                detail = f"{item['PK']['S']}: {fault!r}. {_UNREADABLE_ENTRY}"
+                raise CallFailed("BatchGetItem", "UnreadableEntry", detail) from fault
+        return known
+
+    def write_ledger(
+        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+    ) -> None:
+        """Write entries, and the trails of copies that can't carry one. Raises CallFailed for any left undone."""
+        kept = [
+            items.kept_trail_to_item(message_id, trail, now) for message_id, trail in kept_trails
+        ]
+        # Two copies of one letter in a round share an entry, and a batch must not name an item twice.
+        latest = {entry.original_id: items.entry_to_item(entry, now) for entry in entries}
+        self._batches.put([*kept, *latest.values()])
+
+    def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
+        """Write how letters failed, one of each letter, to be forgotten after `until`. Raises CallFailed for any left undone."""
+        self._batches.put([items.failure_to_item(one, until) for one in failures])
+
+    def load_failure(self, original_id: str) -> Told | None:
+        """How a letter failed the last time, where its consumer reported it. Raises CallFailed."""
+        with naming("GetItem"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key=items.failure_key(original_id)
+            )
+        item = answer.get("Item")
+        try:
+            return items.failure_from_item(item) if item else None
+        except _DAMAGES as fault:
+            raise CallFailed("GetItem", "UnreadableFailure", str(fault)) from fault
+
+    def _conditional(self, call: str, request: Any) -> bool:
+        try:
+            with naming(call):
+                request()
+        except CallFailed as failed:
+            if failed.code == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True

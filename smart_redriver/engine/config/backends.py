@@ -1,0 +1,133 @@
+"""The kinds of queues: one record for each says what it brings, and where that is. Standard library only.
+
+A part is named as `module:attribute` and imported when it is first used: a function's bundle holds the parts that its
+passes need, and the command needs no library of a kind that nobody uses. To add a kind, write its room beside `engine`,
+and add a member to `Origin` and a record here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pkgutil import resolve_name
+from typing import Any, Protocol
+
+from smart_redriver.engine.config.targets import SERVED, Origin
+
+
+class Stopped(Exception):  # noqa: N818 - it is what happened
+    """Raised in a pause of a process that is asked to end: the pass before it is over, and its lease is given back."""
+
+
+class Location(Protocol):
+    """Where a queue outside of SQS is.
+
+    Attributes:
+        origin: its kind.
+        urls: what people are shown for its dead letters, its source and its parking lot.
+        services: what its passes call of AWS beside DynamoDB, by the last words of the endpoints' names.
+
+    """
+
+    @property
+    def origin(self) -> Origin: ...
+    @property
+    def urls(self) -> tuple[str, str, str]: ...
+    @property
+    def services(self) -> tuple[str, ...]: ...
+    def encode(self) -> str: ...
+
+
+class LocationReader(Protocol):
+    """Reads what `Location.encode` writes. `variable` holds it in the function's environment."""
+
+    variable: str
+
+    def parse(self, text: str) -> Location:
+        """The location. Raises SettingsError listing every fault."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """What a kind of queue brings.
+
+    Attributes:
+        filled_by: what fills its DLQ, in words.
+        connection: makes the `Connection` of a function: dead letters, parking lot, sources, witness and reports.
+            Empty, as are the next three, where only a process runs passes.
+        entry: the class that reads its entry in a list of queues, and so makes its construct.
+        letter_store: makes the `MessageStore` of a session: its letters as people have them.
+        checks: the doctor's checks by what they look at.
+        preview: what the doctor finds at a location, as `Location.encode` writes it, that need not be deployed: as it
+            is, or as a library's.
+        process: runs passes for `redrive run --forever`; empty where only functions do.
+        location: the `LocationReader`; empty where URLs of SQS say it all.
+        output: how the stack's output ends that holds the location.
+        message, hidden: what one of the source's is called, and those of them that somebody has in hand.
+        letter, held: the same of the DLQ's.
+
+    """
+
+    filled_by: str
+    connection: str = ""
+    entry: str = ""
+    letter_store: str = ""
+    checks: str = ""
+    preview: str = ""
+    process: str = ""
+    location: str = ""
+    output: str = ""
+    message: str = "message"
+    hidden: str = "in flight"
+    letter: str = "message"
+    held: str = "in flight"
+
+    def load(self, part: str) -> Any:
+        """The part of this name: one of those that are named as `module:attribute`. Raises ImportError."""
+        return resolve_name(getattr(self, part))
+
+
+_SQS = Backend(
+    filled_by="SQS, with messages that a consumer failed",
+    connection="smart_redriver.engine.wiring:connect_queues",
+    entry="smart_redriver.cdk.queue_entry:QueueEntry",
+    letter_store="smart_redriver.oncall.deployment.queues:queues_of",
+    checks="smart_redriver.oncall.doctor.checkup:CHECKS",
+)
+#: What fills a DLQ of SQS whose letters go back to targets.
+_SENDERS = {
+    Origin.SNS: "SNS, with notifications that a subscriber did not take",
+    Origin.LAMBDA: "Lambda, with events whose asynchronous invocation failed",
+    Origin.EVENTBRIDGE: "EventBridge, with events that a rule's target did not take",
+    Origin.SCHEDULER: "EventBridge Scheduler, with calls that a schedule's target did not take",
+}
+_POSTGRES = Backend(
+    filled_by="workers of a queue in Postgres, with jobs that failed too often",
+    connection="smart_redriver.postgres.engine.connection:connect",
+    entry="smart_redriver.postgres.cdk.entry:JobsEntry",
+    letter_store="smart_redriver.postgres.oncall.tables:tables_of",
+    checks="smart_redriver.postgres.doctor.checks:CHECKS",
+    preview="smart_redriver.postgres.doctor.checks:preview",
+    location="smart_redriver.postgres.engine.place:JobsDatabase",
+    output="RedriveDatabase",
+    message="job",
+    hidden="locked",
+    letter="letter",
+    held="held until later",
+)
+
+_KAFKA = Backend(
+    filled_by="consumers of a topic in Kafka, with messages that they failed with",
+    process="smart_redriver.kafka.process:run_forever",
+)
+
+BACKENDS: Mapping[Origin, Backend] = {
+    Origin.SQS: _SQS,
+    **{origin: replace(_SQS, filled_by=words) for origin, words in _SENDERS.items()},
+    Origin.POSTGRES: _POSTGRES,
+    Origin.KAFKA: _KAFKA,
+}
+
+#: The origins whose letters are in queues of SQS.
+IN_SQS = tuple(one for one in Origin if one is Origin.SQS or SERVED[one])

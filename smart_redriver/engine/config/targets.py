@@ -1,0 +1,234 @@
+"""What fills a DLQ, and what its letters go back to where that is no queue of its own. Standard library only.
+
+A queue's DLQ says by itself where a letter came from. Other origins say it in part or not at all, so that the
+configuration does: it lists the targets, and nothing that is not listed is ever called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from ipaddress import IPv4Address, IPv6Address
+from typing import Self
+from urllib.parse import SplitResult, urlsplit
+
+from smart_redriver.engine.errors import Fault
+
+
+class Origin(str, Enum):
+    """What sends letters to a DLQ."""
+
+    SQS = "sqs"
+    SNS = "sns"
+    LAMBDA = "lambda"
+    EVENTBRIDGE = "eventbridge"
+    SCHEDULER = "scheduler"
+    POSTGRES = "postgres"
+    KAFKA = "kafka"
+
+
+class TargetKind(str, Enum):
+    """What a target is, and so by which call it is given a letter."""
+
+    QUEUE = "sqs"
+    FUNCTION = "lambda"
+    DELIVERY_STREAM = "firehose"
+    STATE_MACHINE = "states"
+    TOPIC = "sns"
+    WEB = "https"
+
+
+#: The targets that letters of each origin are given back to. A queue's letters go back to the queue.
+SERVED: dict[Origin, frozenset[TargetKind]] = {
+    Origin.SQS: frozenset(),
+    Origin.POSTGRES: frozenset(),
+    Origin.KAFKA: frozenset(),
+    Origin.SNS: frozenset(
+        {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.DELIVERY_STREAM, TargetKind.WEB}
+    ),
+    Origin.LAMBDA: frozenset({TargetKind.FUNCTION}),
+    Origin.EVENTBRIDGE: frozenset(
+        {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.STATE_MACHINE, TargetKind.TOPIC}
+    ),
+    Origin.SCHEDULER: frozenset(
+        {TargetKind.QUEUE, TargetKind.FUNCTION, TargetKind.STATE_MACHINE, TargetKind.TOPIC}
+    ),
+}
+
+_SERVED_ELSEWHERE = {
+    Origin.POSTGRES: "another: a worker queue in Postgres has a construct of its own, PostgresRedriver",
+    Origin.KAFKA: "another: a DLQ topic of Kafka is served by a process, `redrive run --forever`",
+}
+
+_ARNS = {
+    TargetKind.QUEUE: r"sqs:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,80}",
+    TargetKind.FUNCTION: r"lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?",
+    TargetKind.DELIVERY_STREAM: r"firehose:[a-z0-9-]+:[0-9]{12}:deliverystream/[A-Za-z0-9_.-]{1,64}",
+    TargetKind.STATE_MACHINE: r"states:[a-z0-9-]+:[0-9]{12}:stateMachine:[A-Za-z0-9_.-]{1,80}(:[A-Za-z0-9_.-]{1,80})?",
+    TargetKind.TOPIC: r"sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}",
+}
+_SUBSCRIPTION = re.compile(
+    r"(arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+:[0-9a-f-]{36})="
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One thing that letters go back to.
+
+    Attributes:
+        place: its ARN, or its URL.
+        subscription: of SNS, whose failed deliveries these are; None where the DLQ is of one subscription alone.
+
+    """
+
+    kind: TargetKind
+    place: str
+    subscription: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an ARN or URL, `SUBSCRIPTION_ARN=` before it where the DLQ is of several. Raises ValueError,
+        saying why.
+        """
+        named = _SUBSCRIPTION.match(text)
+        subscription, place = (named[1], text[named.end() :]) if named else (None, text)
+        return cls(kind=_kind_of(place), place=place, subscription=subscription)
+
+    def __str__(self) -> str:
+        """The text that `parse` reads."""
+        return f"{self.subscription}={self.place}" if self.subscription else self.place
+
+    @property
+    def name(self) -> str:
+        """What circuit, ledger and people call it: `lambda:orders`, `https://example.com/orders`."""
+        if self.kind is TargetKind.WEB:
+            parts = urlsplit(self.place)
+            return f"{parts.scheme}://{parts.netloc}{parts.path}"
+        resource = self.place.split(":", 5)[5]
+        return f"{self.kind.value}:{re.sub(r'^(function:|stateMachine:|deliverystream/)', '', resource)}"
+
+
+def _kind_of(place: str) -> TargetKind:
+    """Raises ValueError, saying what is accepted. A name as of a FIFO queue is no target's, whatever the target is."""
+    if place.endswith(".fifo"):
+        raise ValueError("a name that does not end in .fifo: order is kept of SQS's letters alone")
+    for kind, pattern in _ARNS.items():
+        if re.fullmatch(rf"arn:aws[a-z-]*:{pattern}", place):
+            return kind
+    if not re.match(r"https?:", place, re.IGNORECASE):
+        raise ValueError(
+            "the ARN of a queue, function, delivery stream, state machine or topic, or a URL"
+        )
+    check_url(place)
+    return TargetKind.WEB
+
+
+def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | None:
+    """What is accepted instead of a target that is right by itself and wrong here."""
+    if target.subscription:
+        if origin is not Origin.SNS:
+            return f"with origin {origin.value} the target alone: subscriptions are of SNS"
+        topic, _, _ = target.subscription.rpartition(":")
+        if topic.endswith(".fifo"):
+            return "a subscription of a standard topic: order is kept of SQS's letters alone"
+        if any(one.subscription == target.subscription for one in others):
+            return "each subscription once: it delivers to one endpoint"
+    for one in others:
+        if one.place == target.place:
+            return "each target once"
+        if one.name == target.name:
+            return f"one that is not called {one.name}, as {one.place} is: circuits and alarms go by that"
+    return None
+
+
+def _read_target(origin: Origin, given: str | Target, others: Sequence[Target]) -> Target:
+    """One target beside others. Raises ValueError, saying what is accepted."""
+    target = given if isinstance(given, Target) else Target.parse(given)
+    if target.kind not in SERVED[origin]:
+        served = ", ".join(sorted(kind.value for kind in SERVED[origin])) or "none"
+        raise ValueError(f"with origin {origin.value}: {served}")
+    if clash := _clash(origin, target, others):
+        raise ValueError(clash)
+    return target
+
+
+def read_targets(
+    origin: Origin, given: Sequence[str | Target]
+) -> tuple[tuple[Target, ...], list[Fault]]:
+    """The targets of a DLQ that is filled by `origin`, and what is wrong with them."""
+    targets: list[Target] = []
+    faults: list[Fault] = []
+    if accepted := _SERVED_ELSEWHERE.get(origin):
+        return (), [Fault(setting="origin", seen=origin.value, accepted=accepted)]
+    for one in given:
+        text = str(one)
+        try:
+            targets.append(_read_target(origin, one, targets))
+        except ValueError as fault:
+            # What is refused for its password is not to print it, in logs of builds least of all.
+            seen = re.sub(r"//.*@", "//...@", text)
+            faults.append(Fault(setting="targets", seen=seen, accepted=str(fault)))
+    if not given and SERVED[origin]:
+        faults.append(
+            Fault(
+                setting="targets", seen=None, accepted="what the letters go back to, one at least"
+            )
+        )
+    if len(targets) > 1 and origin is Origin.SNS and not all(one.subscription for one in targets):
+        accepted = "the subscription of each, where a DLQ is of several: SUBSCRIPTION_ARN=TARGET"
+        faults.append(Fault(setting="targets", seen=" ".join(map(str, targets)), accepted=accepted))
+    return tuple(targets), faults
+
+
+_URL = "a URL with a host and maybe a port, without user name, fragment or blanks"
+_HOST = (
+    "a URL whose host is a name of at most 253 letters, digits and hyphens, 63 of them between two dots, or an address "
+    "in full: four numbers, or IPv6 in brackets"
+)
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+#: What resolvers read as an address of IPv4, however few numbers it has, and of whatever base.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+def check_url(text: str) -> None:
+    """Raises ValueError, saying what is accepted."""
+    try:
+        parts = urlsplit(text)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        raise ValueError(_URL) from None
+    if (
+        not (parts.hostname and has_port)
+        or "@" in parts.netloc
+        or parts.fragment
+        or re.search(r"[\s\x00-\x1f\x7f\\]", text)
+    ):
+        raise ValueError(_URL)
+    if not _is_good_host(parts):
+        raise ValueError(_HOST)
+
+
+def _is_good_host(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    if "[" in parts.netloc:
+        return _is_address(host, IPv6Address)
+    try:
+        # As it is looked up: digits of another script are digits then.
+        name = host.encode("idna").decode().lower().removesuffix(".")
+    except UnicodeError:
+        return False
+    labels = name.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _is_address(host, IPv4Address)
+    return len(name) <= 253 and all(_LABEL.fullmatch(one) for one in labels)
+
+
+def _is_address(host: str, kind: type[IPv4Address | IPv6Address]) -> bool:
+    try:
+        kind(host)
+    except ValueError:
+        return False
+    return "%" not in host

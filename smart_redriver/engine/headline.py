@@ -1,0 +1,563 @@
+"""The headline: what is seen of a queue, what its letters wait for, until when at the latest, and what to do. Pure.
+
+Status, page, widget, log, `drain` and `causes` begin with it. `seen_of` gathers what it needs from the circuit, so that a
+headline and the decision that it explains rest on the same numbers; `headline` puts them into words. The rules stand in
+the order of `_RULES`: the first that applies speaks. It is never green while letters wait for something that does not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.engine.model.permit import cools_until
+
+#: Outcomes are known so long after a letter was sent where all is well.
+OUTCOME_EXPECTED = timedelta(minutes=5)
+
+#: A success speaks for the consumer for so long, and what was sent in this time tells the rate.
+LATELY = timedelta(minutes=15)
+
+#: Fewer letters, or a shorter time, tell no rate.
+_RATE_OF = 10
+_RATE_OVER = timedelta(minutes=1)
+
+#: Kinds that are named.
+_MOST_NAMED = 2
+
+
+class Colour(str, Enum):
+    """How a headline is meant: letters flow or none waits, they wait, or it wants a person."""
+
+    GREEN = "green"
+    NONE = "none"
+    YELLOW = "yellow"
+    RED = "red"
+
+
+class Topic(str, Enum):
+    """What a headline is about; each has a section in docs/runbook.md."""
+
+    NOTHING_WAITS = "nothing waits"
+    FLOWING = "letters flow"
+    STARTING = "starting"
+    NOT_SCHEDULED = "no pass runs"
+    MODE = "mode"
+    PAUSED = "paused"
+    DOWN = "consumer likely down"
+    CANARY = "a canary is out"
+    FAILING = "consumer may be down"
+    SILENT = "no outcome known"
+    KINDS = "a cause is down"
+    SUSPECTS = "letters that failed"
+    NOT_KNOWN = "not known"
+
+
+#: While these are so, no letter goes back, or none but a few that are tried.
+_KEEPS_ALL = frozenset(
+    {
+        Topic.NOT_SCHEDULED,
+        Topic.MODE,
+        Topic.PAUSED,
+        Topic.DOWN,
+        Topic.CANARY,
+        Topic.FAILING,
+        Topic.SILENT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindDown:
+    """Letters that wait together, as the kind that they are of is down."""
+
+    name: str
+    letters: int
+    since: datetime | None = None
+    next_canary_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of one source queue and of the letters that wait for it. None is what is not known.
+
+    Attributes:
+        mode, is_scheduled, orders: what keeps passes from acting.
+        backlog: letters in the DLQ. `hidden`: those of them that wait for a moment of their own.
+        out, out_since: letters that were redriven and of which nothing is known, and since when the oldest of them is out;
+            `out_until`: when they are known at the latest.
+        belief_down: P(down), from 0 to 1.
+        succeeded, tried, since: what became of the letters that were tried last, since the last success.
+        succeeded_at: when a batch was sent that succeeded, the last time.
+        next_canary_at: while OPEN. `kinds_down`: kinds that wait for a canary of their own.
+        suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
+        rate_per_second, live_per_second: of letters that go back, and of producers' messages beside them.
+        drained_by: when the backlog is gone at this rate.
+
+    """
+
+    at: datetime
+    state: State = State.CLOSED
+    mode: Mode = Mode.AUTOMATIC
+    is_scheduled: bool = True
+    orders: Orders = Orders()
+    backlog: int | None = None
+    hidden: int = 0
+    out: int = 0
+    out_since: datetime | None = None
+    out_until: datetime | None = None
+    belief_down: float | None = None
+    succeeded: int = 0
+    tried: int = 0
+    failed: int = 0
+    since: datetime | None = None
+    succeeded_at: datetime | None = None
+    next_canary_at: datetime | None = None
+    kinds_down: tuple[KindDown, ...] = ()
+    suspects: int = 0
+    suspects_until: datetime | None = None
+    rate_per_second: float | None = None
+    live_per_second: float | None = None
+    drained_by: datetime | None = None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether letters were seen to succeed lately, and none is out for longer than one that succeeds."""
+        at, out_since = self.succeeded_at, self.out_since
+        is_late = out_since is not None and self.at > out_since + LATELY
+        return at is not None and self.at <= at + LATELY and not is_late
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What a person is told first.
+
+    Attributes:
+        text: what is seen.
+        waits_for: what the letters wait for, with `until`: when it comes at the latest; empty where none waits.
+        then: what to do.
+
+    """
+
+    topic: Topic
+    colour: Colour
+    text: str
+    waits_for: str = ""
+    until: datetime | None = None
+    then: str = ""
+
+    @property
+    def lets_flow(self) -> bool:
+        """Whether letters that nothing else keeps go back now."""
+        return self.topic not in _KEEPS_ALL
+
+    def sentence(self, now: datetime) -> str:
+        """What is seen and waited for, in one line."""
+        if not self.waits_for:
+            return self.text
+        return f"{self.text} {self.waits_for}{_latest(self.until, now)}."
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        """As `--json`, the log and the page's API have it."""
+        return {
+            "topic": self.topic.value,
+            "colour": self.colour.value,
+            "text": self.sentence(now),
+            "until": f"{self.until:%Y-%m-%dT%H:%M:%SZ}" if self.until else None,
+            "then": self.then,
+        }
+
+
+def seen_of(
+    circuit: Circuit | None,
+    settings: Settings | None,
+    now: datetime,
+    *,
+    dlq: QueueFacts | None,
+    orders: Orders | None = None,
+    is_scheduled: bool = True,
+) -> Seen:
+    """What the circuit, the queue and people's orders tell. `orders`: those of the DLQ's first source queue."""
+    mode = settings.mode if settings else Mode.AUTOMATIC
+    hidden = dlq.in_flight + dlq.delayed if dlq else 0
+    backlog = dlq.depth if dlq else None
+    if circuit is None:
+        return Seen(at=now, mode=mode, is_scheduled=is_scheduled, backlog=backlog, hidden=hidden)
+    tried, failed, since, succeeded_at = _tried(circuit)
+    unknown = [one for one in circuit.pending if not one.known]
+    rate = _rate(circuit, now)
+    suspects = [one for one in circuit.held_suspects if one.until > now]
+    succeeded = sum(one.heard.succeeded for one in circuit.pending)
+    return Seen(
+        at=now,
+        state=circuit.state,
+        mode=mode,
+        is_scheduled=is_scheduled,
+        orders=circuit.orders if orders is None else orders,
+        backlog=backlog,
+        hidden=hidden,
+        out=sum(max(0, one.size - one.known) for one in circuit.pending),
+        out_since=min((one.sent_at for one in unknown), default=None),
+        out_until=max((one.due_at for one in circuit.pending), default=None),
+        succeeded=succeeded,
+        tried=tried,
+        failed=failed,
+        since=since,
+        succeeded_at=succeeded_at,
+        next_canary_at=_next_canary_at(circuit, settings),
+        kinds_down=tuple(_kinds(circuit)),
+        suspects=sum(one.letters for one in suspects),
+        suspects_until=max((one.until for one in suspects), default=None),
+        rate_per_second=rate,
+        drained_by=now + timedelta(seconds=backlog / rate) if rate and backlog else None,
+    )
+
+
+def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | None:
+    """When an OPEN circuit may try a canary. Of one that a person opened only the settings tell."""
+    if circuit.state is not State.OPEN:
+        return None
+    return cools_until(circuit, settings) if settings else circuit.cools_until
+
+
+def _tried(circuit: Circuit) -> tuple[int, int, datetime | None, datetime | None]:
+    """Letters tried since the last batch that succeeded, those that failed, since when, and when that one was sent."""
+    tried = failed = 0
+    since = succeeded_at = None
+    for batch in circuit.pending:
+        tried += batch.size
+        failed += max(batch.seen_again, batch.heard.failed)
+        since = min(since or batch.sent_at, batch.sent_at)
+        if batch.heard.succeeded:
+            succeeded_at = max(succeeded_at or batch.sent_at, batch.sent_at)
+    for judged in reversed(circuit.judged):
+        if judged.verdict is Verdict.SUCCESS:
+            return tried, failed, since, max(succeeded_at or judged.sent_at, judged.sent_at)
+        tried, failed, since = tried + judged.size, failed + judged.seen_again, judged.sent_at
+    return tried, failed, since, succeeded_at
+
+
+def _rate(circuit: Circuit, now: datetime) -> float | None:
+    """Letters a second that went lately; None where too few went to tell."""
+    sent = [(one.sent_at, one.size) for one in circuit.judged]
+    sent += [(one.sent_at, one.size) for one in circuit.pending]
+    lately = [(at, size) for at, size in sent if now - LATELY <= at]
+    letters = sum(size for _, size in lately)
+    lasts = now - min((at for at, _ in lately), default=now)
+    if letters < _RATE_OF or lasts < _RATE_OVER:
+        return None
+    return letters / lasts.total_seconds()
+
+
+def _kinds(circuit: Circuit) -> Iterable[KindDown]:
+    for one in circuit.causes:
+        if one.is_held:
+            at = None if one.canary_sent_at else one.cools_until
+            yield KindDown(
+                name=one.cause, letters=one.letters, since=one.held_since, next_canary_at=at
+            )
+
+
+def headline(seen: Seen) -> Headline:
+    """The headline of what is seen."""
+    return next(found for rule in _RULES if (found := rule(seen)))
+
+
+def worst(headlines: Mapping[str, Headline]) -> Headline:
+    """The one that wants a person most, of source queues by their names; of several it says whose it is."""
+    order = list(Colour)
+    name = max(headlines, key=lambda one: order.index(headlines[one].colour))
+    found = headlines[name]
+    return found if len(headlines) == 1 else replace(found, text=f"{name}: {found.text}")
+
+
+def _not_scheduled(seen: Seen) -> Headline | None:
+    if seen.is_scheduled:
+        return None
+    return Headline(
+        topic=Topic.NOT_SCHEDULED,
+        colour=Colour.RED,
+        text=f"No pass runs by itself: the schedule is off. {_waiting(seen)}",
+        then="`redrive doctor` says why; `redrive run` makes one pass.",
+    )
+
+
+def _mode(seen: Seen) -> Headline | None:
+    if seen.mode is Mode.AUTOMATIC:
+        return None
+    what = "Dry run: letters are looked at, and none is redriven."
+    if seen.mode is Mode.PAUSED:
+        what = "The setting `mode` is paused: nothing is redriven."
+    return Headline(
+        topic=Topic.MODE,
+        colour=Colour.YELLOW if seen.backlog else Colour.NONE,
+        text=f"{what} {_waiting(seen)}",
+        then="Deploy with `mode=automatic` to let letters go.",
+    )
+
+
+def _paused(seen: Seen) -> Headline | None:
+    orders = seen.orders
+    if not orders.pauses(seen.at):
+        return None
+    by = f" by {orders.by.rpartition('/')[2]}" if orders.by else ""
+    until = f" until {_clock(orders.paused_until, seen.at)}" if orders.paused_until else ""
+    why = orders.reason.rstrip(".") or "no reason given"
+    return Headline(
+        topic=Topic.PAUSED,
+        colour=Colour.YELLOW,
+        text=f"Paused{by}{until}: {why}. {_waiting(seen)}",
+        until=orders.paused_until,
+        then="`redrive resume` ends the pause.",
+    )
+
+
+def _not_known(seen: Seen) -> Headline | None:
+    if seen.backlog is not None:
+        return None
+    return Headline(
+        topic=Topic.NOT_KNOWN,
+        colour=Colour.YELLOW,
+        text="Not known: the DLQ could not be read.",
+        then="`redrive doctor` says what is missing.",
+    )
+
+
+def _nothing_waits(seen: Seen) -> Headline | None:
+    if seen.backlog:
+        return None
+    if seen.out and not seen.is_fresh:
+        return None  # they may come back
+    if seen.state is not State.CLOSED:
+        return Headline(
+            topic=Topic.NOTHING_WAITS,
+            colour=Colour.NONE,
+            text="No letter waits. The consumer has not been seen to work since it was down: "
+            "the next letter goes as a canary.",
+        )
+    return Headline(
+        topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text="No letter waits: the DLQ is empty."
+    )
+
+
+def _down(seen: Seen) -> Headline | None:
+    if seen.state is not State.OPEN:
+        return None
+    return Headline(
+        topic=Topic.DOWN,
+        colour=Colour.RED,
+        text=f"Consumer likely down{_belief(seen)}{_shown(seen)}. {_waiting(seen)}",
+        waits_for=f"Next canary {_canary(seen.next_canary_at, seen.at)}, "
+        "or at once when a live message succeeds",
+        until=None,
+        then="Fix the consumer; letters then go back by themselves. Fixed already: `redrive close`.",
+    )
+
+
+def _canary_is_out(seen: Seen) -> Headline | None:
+    if seen.state is not State.HALF_OPEN:
+        return None
+    if not seen.out:
+        return Headline(
+            topic=Topic.CANARY,
+            colour=Colour.YELLOW,
+            text=f"Consumer was down. {_waiting(seen)}",
+            waits_for="The next canary goes with the next pass",
+        )
+    return Headline(
+        topic=Topic.CANARY,
+        colour=Colour.YELLOW,
+        text=f"Consumer was down; a canary is out{_since(seen.out_since, seen.at)}. {_waiting(seen)}",
+        waits_for="What becomes of the canary is awaited",
+        until=seen.out_until,
+        then="Nothing: if the canary succeeds, the others follow.",
+    )
+
+
+def _failing(seen: Seen) -> Headline | None:
+    is_believed = seen.belief_down is not None and seen.belief_down >= 1 / 2
+    has_failed = seen.failed and not seen.succeeded and 2 * seen.failed >= seen.tried
+    if not (is_believed or has_failed):
+        return None
+    return Headline(
+        topic=Topic.FAILING,
+        colour=Colour.RED,
+        text=f"Consumer may be down{_belief(seen)}{_shown(seen)}. {_waiting(seen)}",
+        waits_for="Few letters are tried until some succeed" if seen.backlog else "",
+        then="Look at the consumer; `redrive causes` says what it reported.",
+    )
+
+
+def _silent(seen: Seen) -> Headline | None:
+    """Letters are out for longer than a success takes: nothing tells yet that the consumer is up."""
+    since = seen.out_since
+    if since is None or seen.is_fresh:
+        return None
+    is_late = seen.at > since + OUTCOME_EXPECTED
+    out = f"{_letters(seen.out)} {_are(seen.out)} out{_since(since, seen.at)}"
+    known = (
+        "and none of them is known to have succeeded"
+        if is_late
+        else "and their outcome is not due yet"
+    )
+    return Headline(
+        topic=Topic.SILENT if is_late else Topic.STARTING,
+        colour=Colour.YELLOW if is_late else Colour.NONE,
+        text=f"{'Consumer not seen to work: ' if is_late else ''}{out}, {known}. {_waiting(seen)}",
+        waits_for="What becomes of those that are out is awaited",
+        until=seen.out_until,
+        then="Look whether the consumer runs." if is_late else "",
+    )
+
+
+def _kind_down(seen: Seen) -> Headline | None:
+    if not seen.kinds_down or not seen.backlog:
+        return None
+    kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
+    named = [
+        f"{_most(one.letters, seen)} {_wait(one.letters)} for {one.name}, down"
+        f"{_since(one.since, seen.at)}"
+        for one in kinds[:_MOST_NAMED]
+    ]
+    more = f", {len(kinds) - len(named)} more causes" if len(kinds) > len(named) else ""
+    first = kinds[0]
+    canary = "A canary of it is out"
+    if first.next_canary_at:
+        canary = f"Next canary of {first.name} {_canary(first.next_canary_at, seen.at)}"
+    return Headline(
+        topic=Topic.KINDS,
+        colour=Colour.YELLOW,
+        text=f"{'Healthy; ' if seen.is_fresh else ''}{'; '.join(named)}{more}.",
+        waits_for=canary,
+        then="Fix what they need: `redrive causes`.",
+    )
+
+
+def _suspects_wait(seen: Seen) -> Headline | None:
+    if not seen.suspects or seen.suspects < (seen.backlog or 0) - seen.suspects:
+        return None
+    count = min(seen.suspects, seen.backlog or 0)
+    return Headline(
+        topic=Topic.SUSPECTS,
+        colour=Colour.YELLOW,
+        text=f"{_letters(count)} failed while others succeeded. {_waiting(seen)}",
+        waits_for="Those that failed wait for their next try",
+        until=seen.suspects_until,
+        then="`redrive causes` and `redrive letters --held` show them.",
+    )
+
+
+def _flowing(seen: Seen) -> Headline | None:
+    if not seen.is_fresh:
+        return None
+    by = f", drained by {_clock(seen.drained_by, seen.at)}" if seen.drained_by else ""
+    if seen.rate_per_second and seen.live_per_second is not None:
+        both = _pace(seen.rate_per_second + seen.live_per_second)
+        text = (
+            f"Consumer bears about {both}, {_pace(seen.live_per_second)} of them live: "
+            f"{_pace(seen.rate_per_second)} for letters{by}."
+        )
+    else:
+        pace = f", about {_pace(seen.rate_per_second)}" if seen.rate_per_second else ""
+        text = f"Healthy: letters go back{pace}; {seen.backlog or 0:,} left{by}."
+    return Headline(topic=Topic.FLOWING, colour=Colour.GREEN, text=text)
+
+
+def _starting(seen: Seen) -> Headline:
+    if seen.backlog and seen.hidden >= seen.backlog:
+        return Headline(
+            topic=Topic.STARTING,
+            colour=Colour.YELLOW,
+            text=f"All {_letters(seen.backlog)} of the DLQ are hidden until their time.",
+            then="`redrive letters --held` says until when.",
+        )
+    return Headline(
+        topic=Topic.STARTING,
+        colour=Colour.NONE,
+        text=_waiting(seen),
+        waits_for="The next pass looks at them",
+    )
+
+
+_RULES: tuple[Callable[[Seen], Headline | None], ...] = (
+    _not_scheduled,
+    _mode,
+    _paused,
+    _not_known,
+    _nothing_waits,
+    _down,
+    _canary_is_out,
+    _failing,
+    _silent,
+    _kind_down,
+    _suspects_wait,
+    _flowing,
+    _starting,
+)
+
+
+def _waiting(seen: Seen) -> str:
+    if seen.backlog is None:
+        return "How many letters wait is not known."
+    if not seen.backlog:
+        return "No letter waits."
+    return f"{_letters(seen.backlog)} {_wait(seen.backlog)}."
+
+
+def _belief(seen: Seen) -> str:
+    return "" if seen.belief_down is None else f" ({seen.belief_down:.0%})"
+
+
+def _shown(seen: Seen) -> str:
+    """What of the last letters has been seen, to follow a claim about their consumer."""
+    if not seen.tried or seen.since is None:
+        return ""
+    return f": {seen.succeeded:,} of {_letters(seen.tried)} succeeded{_since(seen.since, seen.at)}"
+
+
+def _most(count: int, seen: Seen) -> str:
+    backlog = seen.backlog or 0
+    return f"{min(count, backlog):,} of {_letters(backlog)}"
+
+
+def _pace(per_second: float) -> str:
+    return f"{per_second:.0f} a second" if per_second >= 1 else f"{60 * per_second:.0f} a minute"
+
+
+def _letters(count: int) -> str:
+    return f"{count:,} letter{'' if count == 1 else 's'}"
+
+
+def _wait(count: int) -> str:
+    return "waits" if count == 1 else "wait"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _since(moment: datetime | None, now: datetime) -> str:
+    return f" since {_clock(moment, now)}" if moment else ""
+
+
+def _canary(moment: datetime | None, now: datetime) -> str:
+    return f"at {_clock(moment, now)}" if moment and moment > now else "with the next pass"
+
+
+def _latest(moment: datetime | None, now: datetime) -> str:
+    """Until when at the latest; nothing of a moment that is past."""
+    return f", until {_clock(moment, now)} at the latest" if moment and moment > now else ""
+
+
+def _clock(moment: datetime | None, now: datetime) -> str:
+    """A moment in UTC: "03:12" of the same day, else with the date."""
+    if moment is None:
+        return "an unknown time"
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M}"

@@ -1,0 +1,1 @@
+"""Letters, where they come from, and what is sent."""

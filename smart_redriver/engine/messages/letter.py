@@ -1,0 +1,199 @@
+"""A letter and its trail: what one message in the dead-letter queue is, and what it carries about its past.
+
+Identity travels with the letter. `SendMessage` gives every redriven copy a new MessageId, so whoever counts
+by MessageId never counts past one; SQS's own move to the DLQ keeps the id. Hence the original id is the
+MessageId at the first visit to the DLQ, and afterwards what the trail says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import Enum
+from sys import getsizeof
+from typing import Any
+
+TRAIL_ATTRIBUTE = "RedriveTrail"
+
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+MAX_MESSAGE_ATTRIBUTES = 10
+
+_MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_LARGEST_NUMBER = 10**12
+
+#: A message attribute as boto3 gives and takes it: DataType with StringValue or BinaryValue.
+Attribute = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """What a redriven letter carries about its past, in one String attribute of compact JSON."""
+
+    queue: str
+    original_id: str
+    redrive_count: int
+    first_seen: datetime
+    batch: int
+    generation: int
+
+    def encode(self) -> str:
+        """The attribute's value, about 150 bytes."""
+        fields = {
+            "queue": self.queue,
+            "id": self.original_id,
+            "n": self.redrive_count,
+            "seen": int(self.first_seen.timestamp()),
+            "batch": self.batch,
+            "gen": self.generation,
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str) -> Trail:
+        """The trail in `text`.
+
+        Raises:
+            ValueError: it does not parse, or a field is missing or of the wrong kind. Consumers and people
+                can write anything into an attribute, so nothing here may surprise a pass.
+
+        """
+        try:
+            fields = json.loads(text)
+            trail = cls(
+                queue=str(fields["queue"]),
+                original_id=str(fields["id"]),
+                redrive_count=int(fields["n"]),
+                first_seen=datetime.fromtimestamp(int(fields["seen"]), UTC),
+                batch=int(fields["batch"]),
+                generation=int(fields["gen"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, OSError, RecursionError) as fault:
+            raise ValueError(f"not a redrive trail: {type(fault).__name__}") from fault
+        numbers = (trail.redrive_count, trail.batch, trail.generation)
+        if not _MESSAGE_ID.fullmatch(trail.original_id) or not all(
+            0 <= number <= _LARGEST_NUMBER for number in numbers
+        ):
+            # The ledger could not store it, and would refuse the whole batch of which it is a part.
+            raise ValueError("not a redrive trail: an id or a number out of bounds")
+        return trail
+
+
+class Unfit(str, Enum):
+    """Why a letter can't be given back to what failed it."""
+
+    UNKNOWN_ORIGIN = "UNKNOWN_ORIGIN"
+    INCOMPLETE = "INCOMPLETE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One message received from the DLQ, with the trail taken out of its attributes.
+
+    `attributes` are the sender's own, untouched. `trail_fault` says why a trail that was there counts as
+    absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
+    `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
+    MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the
+    letter can't be given back to what failed it.
+    """
+
+    message_id: str
+    receipt_handle: str
+    body: str
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    sent_at: datetime
+    first_received_at: datetime | None = None
+    group_id: str | None = None
+    trace_header: str | None = None
+    source_arn: str | None = None
+    trail: Trail | None = None
+    trail_fault: str | None = None
+    request_id: str | None = None
+    failed_at: datetime | None = None
+    unfit: Unfit | None = None
+
+    @property
+    def known_as(self) -> tuple[str, ...]:
+        """The ids that a delivery of it can have been recorded under."""
+        return (self.message_id, self.request_id) if self.request_id else (self.message_id,)
+
+    @property
+    def original_id(self) -> str:
+        """The id that the letter had on its first visit to the DLQ."""
+        return self.trail.original_id if self.trail else self.message_id
+
+    @property
+    def size(self) -> int:
+        """Bytes that SQS counts: the body, and name, type and value of every attribute.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
+        """
+        return bytes_of(self.body) + sum(
+            attribute_size(name, value) for name, value in self.attributes.items()
+        )
+
+    @property
+    def weight(self) -> int:
+        """Bytes of memory that the body takes: up to four for each character, if one of them is an emoji."""
+        return getsizeof(self.body)
+
+    def with_trail(self, trail: Trail) -> Letter:
+        """This letter with a trail that was kept for it in the ledger."""
+        return replace(self, trail=trail, trail_fault=None)
+
+    def without_trail(self) -> Letter:
+        """This letter as one of its own, whose trail was copied from another's."""
+        return replace(self, trail=None, trail_fault="the trail is another letter's")
+
+
+def read_trail(
+    attributes: Mapping[str, Attribute], queues: Set[str]
+) -> tuple[Trail | None, str | None]:
+    """The trail among `attributes` and, where one is there that can't be trusted, why not.
+
+    Consumers copy attributes on to messages of their own, so a trail that names none of the `queues` that the
+    letter can have come from is not this letter's and counts as absent.
+    """
+    carried = attributes.get(TRAIL_ATTRIBUTE)
+    if carried is None:
+        return None, None
+    try:
+        trail = Trail.decode(carried.get("StringValue") or "")
+    except ValueError as fault:
+        return None, str(fault)
+    if trail.queue not in queues:
+        return None, "the trail names another queue"
+    return trail, None
+
+
+def trail_attribute(trail: Trail) -> Attribute:
+    """The message attribute that carries `trail`."""
+    return {"DataType": "String", "StringValue": trail.encode()}
+
+
+def attribute_size(name: str, attribute: Attribute) -> int:
+    """Bytes that one message attribute counts towards the size limit."""
+    value = attribute.get("StringValue")
+    value_size = bytes_of(value) if value is not None else len(attribute.get("BinaryValue") or b"")
+    return bytes_of(name) + bytes_of(str(attribute.get("DataType", ""))) + value_size
+
+
+def bytes_of(text: str) -> int:
+    """Bytes of a text as it is sent."""
+    # Python knows of a text whether it is ASCII; a megabyte need not be copied to be counted.
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def without_lineage(trace_header: str | None) -> str | None:
+    """The X-Ray trace header without its `Lineage` part; None when nothing is left.
+
+    Lambda's recursion guard counts hops in `Lineage` and stops a chain after about 16. A letter that is in
+    the DLQ because of that guard would be stopped again for ever if its old count came along.
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    """
+    if not trace_header:
+        return None
+    kept = [part for part in trace_header.split(";") if part and not part.startswith("Lineage=")]
+    return ";".join(kept) or None

@@ -1,0 +1,182 @@
+"""Which of the listed targets failed a letter, by what the letter says of itself. Pure, and never raises.
+
+Nothing that is not listed is ever named here: what a letter says is compared with the list, and not followed.
+How letters of each origin look: docs/origins.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.messages.letter import Letter, Unfit
+from smart_redriver.engine.messages.letter_shapes import (
+    is_universal,
+    read_record,
+    read_request,
+    text_of,
+    well_formed_id,
+)
+from smart_redriver.engine.messages.sns_envelope import Envelope, read_envelope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a letter says: who failed it, if that is listed, and why it can't go back all the same."""
+
+    target: Target | None = None
+    request_id: str | None = None
+    unfit: Unfit | None = None
+
+
+_NOBODY = Found(unfit=Unfit.UNKNOWN_ORIGIN)
+
+
+def recognise(letter: Letter, origin: Origin, targets: Sequence[Target]) -> Letter:
+    """The letter with the place of the target that failed it as its `source_arn`, or with why it is `unfit`.
+
+    A letter that SQS moved here is of the queue that SQS names, which is served where it is one of the targets.
+    A queue's letters are left as they are.
+    """
+    if origin not in _FINDERS:
+        return letter
+    if letter.source_arn is not None:
+        is_listed = any(letter.source_arn == one.place for one in targets)
+        return letter if is_listed else replace(letter, unfit=Unfit.UNKNOWN_ORIGIN)
+    found = _FINDERS[origin](letter, targets)
+    return replace(
+        letter,
+        failed_at=letter.sent_at,
+        source_arn=found.target.place if found.target else None,
+        request_id=found.request_id,
+        unfit=found.unfit,
+    )
+
+
+def _of_sns(letter: Letter, targets: Sequence[Target]) -> Found:
+    """A raw letter holds nothing of SNS: only where there is one target, it is known whose it is."""
+    envelope = read_envelope(letter.body)
+    if envelope is None:
+        target = _only(targets)
+    elif envelope.is_notification:
+        target = _only(one for one in targets if _subscribes(one, envelope))
+    else:
+        target = None
+    if target is None:
+        return _NOBODY
+    # SNS delivers to functions in its envelope and in no other way.
+    is_whole = target.kind is not TargetKind.FUNCTION or (
+        envelope is not None and (envelope.subscription or target.subscription)
+    )
+    return Found(target=target, unfit=None if is_whole else Unfit.INCOMPLETE)
+
+
+def _subscribes(target: Target, envelope: Envelope) -> bool:
+    """Whether the envelope is of the target's topic and subscription; a subscription that is not listed may be any."""
+    if target.subscription is None:
+        return True
+    topic = target.subscription.rpartition(":")[0]
+    return envelope.topic == topic and envelope.subscription in (None, target.subscription)
+
+
+def _of_lambda(letter: Letter, targets: Sequence[Target]) -> Found:
+    """An event may look like the record of an invocation: a letter with Lambda's attributes is never read as one."""
+    request_id = text_of(letter.attributes, "RequestID")
+    if request_id is not None:
+        target = _only(targets)
+        return Found(target=target, request_id=well_formed_id(request_id)) if target else _NOBODY
+    record = read_record(letter.body)
+    target = _only(one for one in targets if record and _covers(one, record.function_arn))
+    if record is None or target is None:
+        return _NOBODY
+    is_whole = record.payload is not None and record.condition.lower() != "success"
+    return Found(
+        target=target,
+        request_id=record.request_id,
+        unfit=None if is_whole else Unfit.INCOMPLETE,
+    )
+
+
+def _of_rule(letter: Letter, targets: Sequence[Target]) -> Found:
+    """A custom event bus leaves a record of failures, without the event."""
+    if any(text_of(letter.attributes, name) for name in ("SUBSCRIBER_ARN", "BUS_ARN")):
+        return Found(unfit=Unfit.INCOMPLETE)
+    arn = text_of(letter.attributes, "TARGET_ARN")
+    if text_of(letter.attributes, "RULE_ARN") is None:
+        return _of_queue(letter, targets)
+    target = _only(one for one in targets if arn and _covers(one, arn))
+    return Found(target=target) if target else _NOBODY
+
+
+def _of_schedule(letter: Letter, targets: Sequence[Target]) -> Found:
+    arn = text_of(letter.attributes, "TARGET_ARN")
+    if text_of(letter.attributes, "SCHEDULE_ARN") is None:
+        return _of_queue(letter, targets)
+    if arn is None:
+        return _NOBODY
+    cut = (text_of(letter.attributes, "IS_PAYLOAD_TRUNCATED") or "").strip().lower() == "true"
+    if is_universal(arn):
+        found = _of_universal_target(arn, letter, targets)
+        # What was cut short need not be JSON any more, and says nothing of what it was for.
+        return replace(found, unfit=Unfit.INCOMPLETE) if cut else found
+    target = _only(one for one in targets if _covers(one, arn))
+    if target is None:
+        return _NOBODY
+    return Found(target=target, unfit=Unfit.INCOMPLETE if cut else None)
+
+
+def _of_queue(letter: Letter, targets: Sequence[Target]) -> Found:
+    """A message that a target queue's own consumer failed, and that was parked: there its trail is all that tells."""
+    named = letter.trail.queue if letter.trail else None
+    target = _only(one for one in targets if one.kind is TargetKind.QUEUE and one.name == named)
+    return Found(target=target) if target else _NOBODY
+
+
+def _of_universal_target(arn: str, letter: Letter, targets: Sequence[Target]) -> Found:
+    request = read_request(arn, letter.body)
+    schedule = text_of(letter.attributes, "SCHEDULE_ARN") or ""
+    target = _only(
+        one
+        for one in targets
+        if request and one.kind is request.kind and request.resource in _spellings(one, schedule)
+    )
+    if request is None or target is None:
+        return _NOBODY
+    return Found(target=target, unfit=None if request.is_complete else Unfit.INCOMPLETE)
+
+
+def _only(targets: Iterable[Target]) -> Target | None:
+    """The target if it is the only one."""
+    found = list(targets)
+    return found[0] if len(found) == 1 else None
+
+
+def _covers(target: Target, arn: str) -> bool:
+    """Whether the ARN is of this target; `$LATEST` is what a function without a qualifier runs."""
+    if target.kind is not TargetKind.FUNCTION:
+        return arn == target.place
+    return arn.removesuffix(":$LATEST") == target.place
+
+
+def _spellings(target: Target, schedule_arn: str) -> set[str]:
+    """How a call of this schedule may name this target: a function by less than its ARN where it is at home."""
+    arn = target.place
+    if target.kind is TargetKind.FUNCTION:
+        _, _, _, region, account, _, name = arn.split(":", 6)
+        home = schedule_arn.split(":")[3:5]
+        by_account = {f"{account}:function:{name}"} if home[:1] == [region] else set()
+        return {arn} | by_account | ({name} if home == [region, account] else set())
+    if target.kind is TargetKind.QUEUE:
+        _, _, _, region, account, name = arn.split(":")
+        hosts = ("sqs.{}.amazonaws.com", "{}.queue.amazonaws.com", "sqs.{}.amazonaws.com.cn")
+        return {f"https://{host.format(region)}/{account}/{name}" for host in hosts}
+    return {arn}
+
+
+_FINDERS: dict[Origin, Callable[[Letter, Sequence[Target]], Found]] = {
+    Origin.SNS: _of_sns,
+    Origin.LAMBDA: _of_lambda,
+    Origin.EVENTBRIDGE: _of_rule,
+    Origin.SCHEDULER: _of_schedule,
+}

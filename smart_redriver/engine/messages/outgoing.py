@@ -1,0 +1,189 @@
+"""Letters on their way to a queue: the entries of a SendMessageBatch, cut into calls, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import (
+    MAX_MESSAGE_ATTRIBUTES,
+    TRAIL_ATTRIBUTE,
+    Attribute,
+    Letter,
+    Trail,
+    attribute_size,
+    trail_attribute,
+    without_lineage,
+)
+
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+ENTRIES_PER_CALL = 10
+BYTES_PER_CALL = 1_048_576
+
+
+@dataclass(slots=True, kw_only=True)
+class Outgoing:
+    """One letter on its way to a queue that takes messages of `size_limit` bytes, and its trail;
+    for `salt` see `Entry`.
+
+    Attributes:
+        trail_attribute: the trail as the message carries it.
+        may_carry_trail: nothing may be added to what goes to some destinations.
+        may_return: it can come back from its destination, and is to be known then.
+        carries_trail: whether the message has room for its trail; if not, it stays untouched.
+        leaves_trail: so that the ledger has to keep the trail.
+        size: bytes of the message, with its trail if it carries it.
+
+    """
+
+    letter: Letter
+    trail: Trail
+    size_limit: int
+    delay: timedelta = timedelta()
+    salt: int = 0
+    may_carry_trail: bool = True
+    may_return: bool = True
+    trail_attribute: Attribute = field(init=False)
+    carries_trail: bool = field(init=False)
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Reckon once what is asked for several times."""
+        self.trail_attribute = trail_attribute(self.trail)
+        without = self.letter.size
+        with_trail = without + attribute_size(TRAIL_ATTRIBUTE, self.trail_attribute)
+        has_place = len(self.letter.attributes) < MAX_MESSAGE_ATTRIBUTES
+        self.carries_trail = self.may_carry_trail and has_place and with_trail <= self.size_limit
+        self.size = with_trail if self.carries_trail else without
+
+    @property
+    def leaves_trail(self) -> bool:
+        """Whether the ledger has to keep the trail, by the id of the copy."""
+        return self.may_return and not self.carries_trail
+
+    @property
+    def deduplication_id(self) -> str:
+        """The same whenever this copy is sent on as often redriven, with this content, by what one ledger knows.
+
+        So a FIFO queue swallows what a crash between send and record repeats within five minutes, and nothing else. A
+        digest, as a message id out of a file may be too long to stand in it.
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+        """
+        digest = sha256()
+        for part in self._told_apart_by():
+            digest.update(b"%d:" % len(part))  # or "ab", "c" were the same as "a", "bc"
+            digest.update(part)
+        return digest.hexdigest()
+
+    def _told_apart_by(self) -> Iterator[bytes]:
+        letter = self.letter
+        for one in (letter.message_id, self.trail.redrive_count, self.salt, letter.body):
+            yield str(one).encode()
+        for name, attribute in sorted(letter.attributes.items()):
+            yield name.encode()
+            for value in _sendable(attribute).values():
+                yield value if isinstance(value, bytes) else str(value).encode()
+
+
+@dataclass(slots=True)
+class Sent:
+    """What became of a send.
+
+    Attributes:
+        new_ids: of what was accepted, the new MessageId by the letter's own.
+        faults: what was not accepted.
+        bounced: what its target took and answered with a failure, with the answer: at fault may be either.
+        healed: what was made good by another try, to be told and to count as nothing: the transient faults of
+            entries that were accepted then, and one fault for each call that was refused as a whole and split.
+
+    """
+
+    new_ids: dict[str, str] = field(default_factory=dict)
+    bounced: dict[str, str] = field(default_factory=dict)
+    faults: list[EntryFault] = field(default_factory=list)
+    healed: list[EntryFault] = field(default_factory=list)
+
+    @property
+    def refused(self) -> EntryFault | None:
+        """The first fault that lies with the destination: access, its key, or the queue is gone.
+
+        None where all was accepted, or what was not is to blame on the letter itself (`is_of_content`) or on a
+        moment's trouble of AWS (`is_transient`): neither says anything about the consumer.
+        """
+        return next((fault for fault in self.faults if fault.is_refusal), None)
+
+    def add(self, part: Sent) -> None:
+        """Add what became of another part of the same send."""
+        self.new_ids |= part.new_ids
+        self.bounced |= part.bounced
+        self.faults += part.faults
+        self.healed += part.healed
+
+    def make_good(self, second: Sent) -> None:
+        """Put what became of a second try in the place of the first's faults."""
+        still_failed = {fault.key for fault in second.faults}
+        self.healed += [fault for fault in self.faults if fault.key in second.new_ids]
+        self.faults = [
+            fault for fault in self.faults if fault.key not in second.new_ids.keys() | still_failed
+        ]
+        self.add(second)
+
+
+def in_calls(
+    outgoing: Sequence[Outgoing], entries: int = ENTRIES_PER_CALL
+) -> Iterator[list[Outgoing]]:
+    """Cut into calls of at most so many entries and 1 MiB together."""
+    few: list[Outgoing] = []
+    size = 0
+    for one in outgoing:
+        if few and (len(few) == entries or size + one.size > BYTES_PER_CALL):
+            yield few
+            few, size = [], 0
+        few.append(one)
+        size += one.size
+    if few:
+        yield few
+
+
+def send_entry(one: Outgoing, *, is_fifo: bool) -> dict[str, Any]:
+    """The entry of a SendMessageBatch for one letter, without its Id; `is_fifo` says what it is sent to."""
+    letter = one.letter
+    attributes = {name: _sendable(value) for name, value in letter.attributes.items()}
+    if one.carries_trail:
+        attributes[TRAIL_ATTRIBUTE] = dict(one.trail_attribute)
+    entry: dict[str, Any] = {"MessageBody": letter.body}
+    if attributes:
+        entry["MessageAttributes"] = attributes
+    if letter.group_id is not None:
+        entry["MessageGroupId"] = letter.group_id
+    if is_fifo:
+        # No delay of its own: SQS refuses one. A letter of no group is a group by itself.
+        entry.setdefault("MessageGroupId", letter.original_id)
+        entry["MessageDeduplicationId"] = one.deduplication_id
+    else:
+        # Said even where it is none: the queue may have a delay of its own, and a canary is to go at once.
+        entry["DelaySeconds"] = whole_seconds(one.delay)
+    # Set for every entry: without it each message would take the re-driver's own trace, Lineage included.
+    if trace_header := without_lineage(letter.trace_header):
+        entry["MessageSystemAttributes"] = {
+            "AWSTraceHeader": {"DataType": "String", "StringValue": trace_header}
+        }
+    return entry
+
+
+def _sendable(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    """The attribute with its DataType verbatim; receive answers also hold empty list values, which send refuses."""
+    return {
+        name: attribute[name]
+        for name in ("DataType", "StringValue", "BinaryValue")
+        if name in attribute
+    }
+
+
+def whole_seconds(duration: timedelta) -> int:
+    """What SQS takes for a duration: whole seconds, none for one that is over."""
+    return max(0, round(duration.total_seconds()))

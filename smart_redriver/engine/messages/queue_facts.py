@@ -1,0 +1,51 @@
+"""Facts about a queue, as SQS reports them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from smart_redriver.engine.config.queue_names import is_fifo
+
+#: Messages of a queue that may be in flight, hidden ones included. Beyond them a long poll is empty, and no error.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+MOST_IN_FLIGHT = 120_000
+#: So many are hidden for later at most: the rest of the limit is for letters in hand, and for a count that is late.
+MOST_HIDDEN = MOST_IN_FLIGHT // 2
+#: With so many in flight, an empty answer may be the limit's.
+MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFacts:
+    """What GetQueueAttributes says of one queue. Counts are about a minute old."""
+
+    arn: str
+    visible: int
+    in_flight: int
+    delayed: int
+    visibility_timeout: timedelta
+    retention: timedelta
+    max_message_size: int
+    max_receive_count: int | None = None
+    dead_letter_arn: str | None = None
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether it keeps messages of a group in order; a FIFO queue's name says so."""
+        return is_fifo(self.arn)
+
+    @property
+    def depth(self) -> int:
+        """Every message in the queue."""
+        return self.visible + self.in_flight + self.delayed
+
+    @property
+    def room_to_hide(self) -> int:
+        """How many more letters may be hidden for later."""
+        return max(0, MOST_HIDDEN - self.in_flight)
+
+    @property
+    def can_seem_empty(self) -> bool:
+        """Whether an answer without letters may hide that there are some."""
+        return self.in_flight >= MANY_IN_FLIGHT

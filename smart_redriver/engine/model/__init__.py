@@ -1,0 +1,1 @@
+"""What is known of the consumer, and what that allows. Pure."""

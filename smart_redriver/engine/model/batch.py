@@ -1,0 +1,156 @@
+"""Batches: the letters redriven by one pass, awaiting a verdict or judged. Data only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+#: Judged batches remembered, so that a letter that returns late still learns what its batch showed. At one
+#: batch in five minutes these are the last 16 hours, in about 8 KB.
+JUDGED_KEPT = 200
+
+#: Causes of failure that are counted for each batch.
+CAUSES_KEPT = 10
+
+
+class Verdict(str, Enum):
+    """What a batch showed."""
+
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+    NO_EVIDENCE = "NO_EVIDENCE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseCount:
+    """Letters that failed of one cause."""
+
+    cause: str
+    letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What the consumer has reported of a batch's letters, each of them counted once.
+
+    Attributes:
+        succeeded: letters that it was done with.
+        failed, suspects_failed: letters that failed at their last receive, without and with strikes.
+        parked: letters that it parked itself, as no retry can heal them.
+        tries: deliveries that failed, of any of them.
+        causes: what letters failed of at their first try, the most frequent of them.
+
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    suspects_failed: int = 0
+    parked: int = 0
+    tries: int = 0
+    causes: tuple[CauseCount, ...] = ()
+
+    @property
+    def ended(self) -> int:
+        """Letters that it says the end of."""
+        return self.succeeded + self.failed + self.suspects_failed + self.parked
+
+    def __add__(self, other: Heard) -> Heard:
+        """Both together."""
+        causes = Counter({one.cause: one.letters for one in self.causes})
+        causes.update({one.cause: one.letters for one in other.causes})
+        return Heard(
+            succeeded=self.succeeded + other.succeeded,
+            failed=self.failed + other.failed,
+            suspects_failed=self.suspects_failed + other.suspects_failed,
+            parked=self.parked + other.parked,
+            tries=self.tries + other.tries,
+            causes=tuple(
+                CauseCount(cause=cause, letters=letters)
+                for cause, letters in causes.most_common(CAUSES_KEPT)
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The letters redriven by one pass, awaiting a verdict.
+
+    It is registered before the first send with the number it may reach (`is_complete` false), so that a pass
+    that dies while sending leaves no unknown letters behind, and completed with what was really sent.
+
+    Attributes:
+        size: letters sent, suspects included.
+        suspects: those of them that had come back before while others succeeded.
+        returned, suspects_returned: returns seen so far, of letters without strikes and of suspects.
+        heard: what the consumer has reported of it so far.
+        is_probe: sent small on purpose, to see before a full batch follows.
+        first_try_at, last_try_at: when the consumer could first see one of its letters, and the last of them.
+        due_at: when all have had time to fail.
+
+    """
+
+    id: int
+    generation: int
+    sent_at: datetime
+    first_try_at: datetime
+    due_at: datetime
+    size: int
+    last_try_at: datetime | None = None
+    suspects: int = 0
+    returned: int = 0
+    suspects_returned: int = 0
+    heard: Heard = Heard()
+    is_probe: bool = False
+    is_complete: bool = True
+
+    @property
+    def seen_again(self) -> int:
+        """Letters of it that are back in the DLQ, for sure."""
+        return min(self.size, self.returned + self.suspects_returned)
+
+    @property
+    def known(self) -> int:
+        """Letters of it of which it is known what became of them."""
+        return max(self.seen_again, self.heard.ended)
+
+    @property
+    def tried_by(self) -> datetime:
+        """When the consumer could see the last of its letters."""
+        return self.last_try_at or self.first_try_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A batch whose verdict is in.
+
+    `is_strike` says whether a return from it speaks against the letter: others succeeded at the same time;
+    `was_alone` that suspects came back with nobody to compare them with.
+    A success that was shown by the batch itself falls when `overturned_at` letters have returned after all
+    (0: never). `sent_at` and `size` tell its letters from producers' messages in the source's books.
+    `unaccounted` of its letters nothing was known when the verdict fell, and no producer's message would be there to
+    compare them with. `is_whole`: each of them was shown to have succeeded.
+    """
+
+    id: int
+    generation: int
+    verdict: Verdict
+    is_strike: bool
+    was_alone: bool = False
+    sent_at: datetime
+    size: int = 0
+    returned: int = 0
+    overturned_at: int = 0
+    unaccounted: int = 0
+    is_whole: bool = False
+
+    @property
+    def has_succeeded_as_a_whole(self) -> bool:
+        """Whether every letter of it was shown to have succeeded, and none was seen again since."""
+        return self.is_whole and not self.seen_again
+
+    @property
+    def seen_again(self) -> int:
+        """Letters of it that are back in the DLQ, for sure."""
+        return min(self.size, self.returned)

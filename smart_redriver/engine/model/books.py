@@ -1,0 +1,142 @@
+"""The books of a source queue: what CloudWatch counted on it, minute by minute. Pure.
+
+What was sent is deleted, still there, or moved to the DLQ; so the counters and gauges of any span of time tell how
+many messages succeeded and how many failed, whatever the visibility timeout is. Counters are exact, but known one
+to three minutes late; `NumberOfMessagesSent` leaves out what SQS itself moves.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from operator import attrgetter
+
+PERIOD = timedelta(minutes=1)
+
+_at = attrgetter("at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minute:
+    """One minute of one queue. `at` is its start; gauges are None where CloudWatch has no point."""
+
+    at: datetime
+    sent: int = 0
+    received: int = 0
+    deleted: int = 0
+    visible: int | None = None
+    in_flight: int | None = None
+    delayed: int | None = None
+    oldest_age_seconds: float | None = None
+
+    @property
+    def held(self) -> int:
+        """Messages in the queue, whatever their state."""
+        return (self.visible or 0) + (self.in_flight or 0) + (self.delayed or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What became of the messages of one span, in messages.
+
+    Attributes:
+        present: in the queue when the span began. `sent`: by anyone, meanwhile.
+        received, deleted: calls of the consumer that took effect, meanwhile. A message can be deleted twice.
+        left: still there at its end, at most; `left_at_least`. `waiting`, `in_flight`: those of them that nobody,
+            somebody has in hand.
+        in_flight_before: of those present when it began, somebody had in hand.
+        until: its end; what came later is not known yet.
+        deleted_lately: in the last minute of it.
+
+    """
+
+    present: int
+    sent: int
+    received: int
+    deleted: int
+    left: int
+    left_at_least: int
+    waiting: int
+    in_flight: int
+    until: datetime
+    deleted_lately: int
+    in_flight_before: int = 0
+
+    @property
+    def met(self) -> int:
+        """Messages that the consumer could meet."""
+        return self.present + self.sent
+
+    @property
+    def done(self) -> int:
+        """Messages that were deleted, at most: a Lambda may delete what its event source mapping deletes again."""
+        return min(self.deleted, max(0, self.met - self.left_at_least))
+
+    @property
+    def moved(self) -> int:
+        """Messages that are neither deleted nor there: SQS has moved them to the DLQ."""
+        return max(0, self.met - self.deleted - self.left)
+
+    @property
+    def failed_tries(self) -> int:
+        """Receives that ended without a delete, of those that began in the span."""
+        return max(0, self.received - self.deleted - self.in_flight)
+
+    @property
+    def failed_tries_of_all(self) -> int:
+        """Receives that ended in the span without a delete."""
+        return max(0, self.in_flight_before + self.received - self.deleted - self.in_flight)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The minutes that are known, in order of time.
+
+    `has_gauges`: a queue is measured each minute, so that they end with what CloudWatch has told. What is only counted
+    has no point where nothing was counted, and none where that is not told yet: see `up_to_untold`.
+    """
+
+    minutes: tuple[Minute, ...] = ()
+    has_gauges: bool = True
+
+    def up_to_untold(self, sent: Iterable[tuple[datetime, datetime, int]]) -> Books:
+        """These, up to the first minute of which CloudWatch can't have told all: less was counted than was sent.
+
+        `sent` are ours: from when to when, and how many. A call may count in the minute after it.
+        """
+        end = len(self.minutes)
+        for start, last, size in sent:
+            first = bisect_left(self.minutes, start.replace(second=0, microsecond=0), key=_at)
+            after = bisect_left(self.minutes, last + 2 * PERIOD, key=_at)
+            if first < end and sum(one.sent for one in self.minutes[first:after]) < size:
+                end = first
+        return replace(self, minutes=self.minutes[:end])
+
+    def account(self, start: datetime, end: datetime | None = None) -> Account | None:
+        """What became of messages from the minute of `start` on, to that of `end`; None while nothing is known.
+
+        Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
+        nothing that was just sent counts as moved.
+        """
+        minutes = self.minutes
+        first = bisect_left(minutes, start.replace(second=0, microsecond=0), key=_at)
+        span = minutes[first : None if end is None else bisect_left(minutes, end, key=_at)]
+        if not span:
+            return None
+        last_two = span[-2:]
+        return Account(
+            present=minutes[first - 1].held if first else 0,
+            sent=sum(one.sent for one in span),
+            received=sum(one.received for one in span),
+            deleted=sum(one.deleted for one in span),
+            left=max(one.held for one in last_two),
+            left_at_least=min(one.held for one in last_two),
+            waiting=max(one.visible or 0 for one in last_two),
+            in_flight=max(one.in_flight or 0 for one in last_two),
+            until=span[-1].at + PERIOD,
+            deleted_lately=span[-1].deleted,
+            in_flight_before=(minutes[first - 1].in_flight or 0) if first else 0,
+        )

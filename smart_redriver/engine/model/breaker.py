@@ -1,0 +1,195 @@
+"""The circuit breaker: how batches and verdicts move the circuit. What people do to it is in `by_hand`. Pure.
+
+                     failure_threshold failures in a row
+          ┌────────┐ ───────────────────────────────────► ┌──────┐
+          │ CLOSED │                                      │ OPEN │ ◄──────────┐
+          └────────┘                                      └──────┘            │
+              ▲                       cool-down over, or        │             │ one failure;
+              │                       live messages succeed,    │             │ cool-down doubles,
+              │ success_threshold     or a hint that they do;   ▼             │ but not by a hint
+              │ canaries in a row     a letter to send    ┌───────────┐       │
+              └────────────────────────────────────────── │ HALF_OPEN │ ──────┘
+                                                          └───────────┘
+
+It is two-step, as a redrive is: `permit.allow` gives a permit now, the outcome comes minutes later, in another
+invocation, through `judging`. Every change of state starts a new generation; what returns from an older one
+counts for its letter and moves nothing. No evidence is not success: an empty DLQ changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, State
+from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS
+from smart_redriver.engine.model.permit import Permit, cool_down, is_likely_up, restart_window
+from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
+
+#: What failures and a person's close leave at the least; the window grows from here.
+SMALLEST_WINDOW = 1
+
+#: Letters that live traffic vouches for: those of so many minutes at its rate, the time that a verdict takes.
+VOUCHED_MINUTES = 4
+
+
+def new_circuit(queue: str, settings: Settings, now: datetime) -> Circuit:
+    """The circuit of a queue that no pass has written about yet."""
+    return Circuit(queue=queue, changed_at=now, window=settings.initial_window)
+
+
+def register_batch(
+    circuit: Circuit, permit: Permit, now: datetime, *, due_at: datetime
+) -> tuple[Circuit, Batch]:
+    """The circuit with a batch announced, before its first letter is sent.
+
+    An OPEN circuit turns HALF_OPEN here and not earlier: only a letter that is about to be sent is a canary.
+    """
+    if circuit.state is State.OPEN:
+        # A canary that somebody asked for and that fails makes the next cool-down no longer.
+        opens = max(0, circuit.consecutive_opens - permit.is_hinted)
+        tried = replace(circuit, success_count=0, consecutive_opens=opens)
+        circuit = change_state(tried, State.HALF_OPEN, permit.reason, now)
+    batch = Batch(
+        id=circuit.version + 1,
+        generation=circuit.generation,
+        sent_at=now,
+        first_try_at=now,
+        last_try_at=due_at,
+        due_at=due_at,
+        size=permit.limit,
+        is_probe=permit.is_probe,
+        is_complete=False,
+    )
+    return replace(circuit, pending=(*circuit.pending, batch), last_attempt_at=now), batch
+
+
+def succeeded(
+    circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
+) -> Circuit:
+    """The circuit after a batch of its generation succeeded: HALF_OPEN it may close, CLOSED its window grows."""
+    circuit = replace(
+        circuit,
+        success_count=circuit.success_count + 1,
+        up_since=circuit.up_since or batch.sent_at,
+    )
+    # Where the consumer flaps and its next bad phase is near, a probe goes before the next batch.
+    is_trial = batch.is_probe or batch.size <= settings.canary_size
+    circuit = replace(circuit, probed_at=now if is_trial or is_likely_up(circuit, now) else None)
+    vouched = round(judgement.vouched_per_minute * VOUCHED_MINUTES)
+    if circuit.state is State.HALF_OPEN:
+        return _after_canary(circuit, batch, judgement, vouched, settings, now)
+    circuit = replace(circuit, failure_count=0)
+    if batch.is_probe:
+        return replace(circuit, success_count=circuit.success_count - 1)
+    return _after_batch(circuit, batch, judgement, vouched, settings)
+
+
+def _after_canary(
+    circuit: Circuit,
+    batch: Batch,
+    judgement: Judgement,
+    vouched: int,
+    settings: Settings,
+    now: datetime,
+) -> Circuit:
+    # Whatever opens the circuit next is another outage: its cool-down begins anew.
+    circuit = replace(circuit, consecutive_opens=0)
+    if circuit.success_count < settings.success_threshold and not judgement.is_beyond_doubt:
+        return circuit
+    if batch.size > settings.canary_size:
+        circuit = replace(circuit, good_window=batch.size)
+    window = max(restart_window(circuit, settings), vouched, circuit.orders.window(now))
+    reason = f"{circuit.success_count} canaries succeeded: {judgement.reason}"
+    closed = replace(
+        circuit,
+        failure_count=0,
+        success_count=0,
+        window=min(window, settings.max_window),
+        is_shaken=True,
+    )
+    return change_state(closed, State.CLOSED, reason, now)
+
+
+def _after_batch(
+    circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int, settings: Settings
+) -> Circuit:
+    window, good = circuit.window, circuit.good_window
+    # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
+    if 2 * batch.size >= window:
+        window, good = _grown(window, judgement, vouched), batch.size
+    # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
+    calming = circuit.success_count if judgement.is_strike else 0
+    is_shaken = circuit.is_shaken and calming < settings.failure_threshold + circuit.flaps
+    return replace(
+        circuit,
+        success_count=calming,
+        consecutive_opens=0,
+        window=min(max(window, vouched), settings.max_window),
+        good_window=good,
+        is_shaken=is_shaken,
+        flaps=circuit.flaps if is_shaken else 0,
+    )
+
+
+def _grown(window: int, judgement: Judgement, vouched: int) -> int:
+    """The window after a success; vouched for by others, no larger than what they can outweigh in time."""
+    grown = window * judgement.growth
+    if judgement.growth >= GROWTH_WHERE_SHOWN:
+        return grown
+    return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
+
+
+def failed(
+    circuit: Circuit,
+    reason: str,
+    settings: Settings,
+    now: datetime,
+    roll: float,
+    *,
+    is_probe: bool = False,
+) -> Circuit:
+    """The circuit after a failure: of a batch of its generation, or of the sends themselves (access, KMS, throttling)."""
+    is_flap = circuit.probed_at is not None and not is_probe
+    circuit = replace(
+        circuit,
+        success_count=0,
+        is_shaken=True,
+        probed_at=None,
+        up_since=None,
+        failed_at=now,
+        flaps=min(circuit.flaps + is_flap, MOST_FLAPS),
+    )
+    if circuit.state is State.CLOSED:
+        failures = circuit.failure_count + 1
+        # A probe's failure says that now is not the time, not that the window is too large.
+        window = circuit.window if is_probe else max(SMALLEST_WINDOW, circuit.window // 2)
+        circuit = replace(circuit, failure_count=failures, window=window)
+        if failures < settings.failure_threshold:
+            return circuit
+        reason = f"{failures} failed batches in a row, the last: {reason}"
+    opens = circuit.consecutive_opens + 1
+    opened = replace(circuit, consecutive_opens=opens)
+    return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
+
+
+def change_state(
+    circuit: Circuit,
+    state: State,
+    reason: str,
+    now: datetime,
+    cools_for: timedelta | None = None,
+) -> Circuit:
+    """The circuit in a new state and generation; what still awaited a verdict no longer has one to wait for."""
+    for batch in circuit.pending:
+        circuit = circuit.with_verdict(batch, Verdict.NO_EVIDENCE, is_strike=False)
+    return replace(
+        circuit,
+        state=state,
+        generation=circuit.generation + 1,
+        changed_at=now,
+        cools_until=now + cools_for if state is State.OPEN and cools_for else None,
+        reason=reason,
+    )

@@ -1,0 +1,236 @@
+"""What is remembered of one queue between passes: the circuit, its batches, and what people ordered.
+
+Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdicts fall, `breaker.py` moves the circuit, the state table keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import Enum
+
+from smart_redriver.engine.model.batch import JUDGED_KEPT, Batch, Judged, Verdict
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.tally import Tally, latest
+
+#: More flaps in a row than these say no more.
+MOST_FLAPS = 4
+
+#: The last batches that tell whether suspects are about.
+SUSPECTS_SHOW_IN = 5
+
+
+class State(str, Enum):
+    """The circuit breaker's state for one queue."""
+
+    CLOSED = "CLOSED"
+    OPEN = "OPEN"
+    HALF_OPEN = "HALF_OPEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What people asked of the re-driver for this queue, on top of its settings.
+
+    Kept with the circuit, so that a pass reads them without a call of their own.
+
+    Attributes:
+        is_paused: no pass does anything until `paused_until` (None: until resumed).
+        drain_window, drain_rate: until `drain_until`, the window starts from and the rate is this at least.
+        by, reason: who gave the last order, and why.
+
+    """
+
+    is_paused: bool = False
+    paused_until: datetime | None = None
+    drain_until: datetime | None = None
+    drain_window: int | None = None
+    drain_rate: float | None = None
+    by: str = ""
+    reason: str = ""
+
+    def pauses(self, now: datetime) -> bool:
+        """Whether a pass has to do nothing now."""
+        return self.is_paused and (self.paused_until is None or now < self.paused_until)
+
+    def drains(self, now: datetime) -> bool:
+        """Whether the drain is on now."""
+        return self.drain_until is not None and now < self.drain_until
+
+    def window(self, now: datetime) -> int:
+        """The window that the drain asks for; 0 without one."""
+        return (self.drain_window or 0) if self.drains(now) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSuspects:
+    """Suspects that are hidden until their last chance, or a try before it."""
+
+    until: datetime
+    letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """The breaker's memory for one queue.
+
+    Attributes:
+        version: raised by every write; the optimistic lock, and the source of batch ids.
+        generation: raised by every change of state; a return from an older one no longer moves the circuit.
+        failure_count: failed batches in a row while CLOSED.
+        success_count: in a row, good canaries while HALF_OPEN, good full batches while CLOSED.
+        window: how many letters may be awaiting a verdict at once.
+        good_window: the last window that was shown to be good; 0 before the first.
+        paced_until: the last second that is dealt out to a letter: the next batch's turn comes after it.
+        is_shaken: a batch has failed lately, so that a probe has to succeed before a full batch follows.
+        probed_at: when the last verdict fell, if it was a success; None after a failure.
+        failed_at: when the last failure was counted.
+        flaps: full batches that failed right after a trial had succeeded, up to `MOST_FLAPS`: the consumer is up and
+            down. Forgotten after as many successes in a row, and `failure_threshold` more.
+        up_since: when the first batch was sent that has succeeded since the last failure; None after a failure.
+        up_seconds: from there to the send of the batch that failed, the last time: for so long the consumer was up.
+        cools_until: while OPEN, when the cool-down is over.
+        heard_at: when the consumer's last report of a redriven letter was read.
+        contradicted_at: when a letter was last met in the DLQ that had been reported as succeeded.
+        dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
+            while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
+        waiting_since: since when letters wait in the DLQ for no known moment; None without any.
+        held_suspects: letters that are hidden until their last chance.
+        suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
+        causes: letters that fail for one cause while others succeed.
+        tallies: of a FIFO queue the last batches, counted: their letters are kept until it is known what became of them.
+        reason: why the state is what it is, for people.
+
+    """
+
+    queue: str
+    changed_at: datetime
+    window: int
+    state: State = State.CLOSED
+    version: int = 0
+    generation: int = 0
+    failure_count: int = 0
+    success_count: int = 0
+    consecutive_opens: int = 0
+    good_window: int = 0
+    paced_until: datetime | None = None
+    suspects_until: datetime | None = None
+    is_shaken: bool = False
+    probed_at: datetime | None = None
+    failed_at: datetime | None = None
+    flaps: int = 0
+    up_since: datetime | None = None
+    up_seconds: int = 0
+    cools_until: datetime | None = None
+    last_attempt_at: datetime | None = None
+    heard_at: datetime | None = None
+    contradicted_at: datetime | None = None
+    dlq_sweep_at: datetime | None = None
+    urgent_sweep_at: datetime | None = None
+    lot_sweep_at: datetime | None = None
+    waiting_since: datetime | None = None
+    held_suspects: tuple[HeldSuspects, ...] = ()
+    reason: str = "new"
+    orders: Orders = Orders()
+    causes: tuple[CauseCircuit, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    pending: tuple[Batch, ...] = ()
+    judged: tuple[Judged, ...] = field(default=(), repr=False)
+
+    @property
+    def outstanding(self) -> int:
+        """Letters awaiting a verdict."""
+        return sum(batch.size for batch in self.pending)
+
+    @property
+    def last_tried_at(self) -> datetime:
+        """When the last batch was sent that has been judged; what came later, nobody has judged by yet."""
+        return max(
+            (one.sent_at for one in self.judged[-SUSPECTS_SHOW_IN:]), default=self.changed_at
+        )
+
+    @property
+    def left_failing(self) -> int:
+        """Letters of failed batches that the consumer still has, while nothing else is out that could fail."""
+        if self.state is not State.CLOSED or not self.failure_count or self.pending:
+            return 0
+        lately = [
+            one for one in self.judged[-SUSPECTS_SHOW_IN:] if one.generation == self.generation
+        ]
+        return sum(one.size - one.seen_again for one in lately if one.verdict is Verdict.FAILURE)
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether letters came back lately from batches in which others succeeded."""
+        return any(
+            one.returned and one.verdict is Verdict.SUCCESS
+            for one in self.judged[-SUSPECTS_SHOW_IN:]
+        )
+
+    def may_hide_suspects(self, since: datetime) -> bool:
+        """Whether letters of successes, sent since then, may yet come back: of these nobody knew when the verdict fell."""
+        return any(
+            one.unaccounted > one.seen_again and one.sent_at >= since
+            for one in self.judged[-SUSPECTS_SHOW_IN:]
+        )
+
+    def cause(self, name: str | None) -> CauseCircuit | None:
+        """What is remembered of the letters of this cause."""
+        return next((one for one in self.causes if one.cause == name), None)
+
+    def pending_batch(self, batch_id: int | None) -> Batch | None:
+        """The batch of this id while it awaits its verdict."""
+        return next((batch for batch in self.pending if batch.id == batch_id), None)
+
+    def judged_batch(self, batch_id: int | None) -> Judged | None:
+        """The batch of this id once its verdict is in, as far back as is remembered."""
+        if batch_id is None:
+            return None  # most letters are on their first visit: two hundred batches need not be looked at for each
+        return next((batch for batch in self.judged if batch.id == batch_id), None)
+
+    def tally(self, batch_id: int | None) -> Tally | None:
+        """What is counted of the batch of this id."""
+        return next((one for one in self.tallies if one.batch == batch_id), None)
+
+    def with_tally(self, changed: Tally) -> Circuit:
+        """This circuit with this tally, in the place of the one of the same batch."""
+        if self.tally(changed.batch) is None:
+            return replace(self, tallies=latest((*self.tallies, changed)))
+        tallies = (changed if one.batch == changed.batch else one for one in self.tallies)
+        return replace(self, tallies=tuple(tallies))
+
+    def with_batch(self, changed: Batch) -> Circuit:
+        """This circuit with the pending batch of the same id replaced by `changed`."""
+        pending = tuple(changed if b.id == changed.id else b for b in self.pending)
+        return replace(self, pending=pending)
+
+    def without_batch(self, batch_id: int) -> Circuit:
+        """This circuit with the pending batch of this id dropped, as if it had never been registered."""
+        return replace(self, pending=tuple(b for b in self.pending if b.id != batch_id))
+
+    def with_verdict(
+        self,
+        batch: Batch,
+        verdict: Verdict,
+        *,
+        is_strike: bool,
+        was_alone: bool = False,
+        overturned_at: int = 0,
+        unaccounted: int = 0,
+        is_whole: bool = False,
+    ) -> Circuit:
+        """This circuit with `batch` moved from those awaiting a verdict to those judged."""
+        judged = Judged(
+            id=batch.id,
+            generation=batch.generation,
+            verdict=verdict,
+            is_strike=is_strike,
+            was_alone=was_alone,
+            sent_at=batch.sent_at,
+            size=batch.size,
+            returned=batch.returned,
+            overturned_at=overturned_at,
+            unaccounted=unaccounted,
+            is_whole=is_whole,
+        )
+        return replace(self.without_batch(batch.id), judged=(*self.judged, judged)[-JUDGED_KEPT:])

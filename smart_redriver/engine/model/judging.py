@@ -1,0 +1,254 @@
+"""Verdicts as they fall: what was seen and heard is charged to batches, each is weighed, and the circuit moves. Pure.
+
+`verdict` says what one batch shows, `breaker` what that does to the circuit; here is when, for which batch, and what
+else follows from it: strikes, circuits by cause, and verdicts that late returns turn round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
+from smart_redriver.engine.model.books import Account, Books
+from smart_redriver.engine.model.breaker import failed, succeeded
+from smart_redriver.engine.model.causes import with_failures, with_successes
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.evidence import Evidence
+from smart_redriver.engine.model.permit import cause_cool_down
+from smart_redriver.engine.model.tally import counted
+from smart_redriver.engine.model.verdict import Judgement, weigh
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """One verdict and the circuit's state before and after it, for the report and the log."""
+
+    queue: str
+    batch: Batch
+    judgement: Judgement
+    before: State
+    after: State
+
+
+def judge(
+    circuit: Circuit,
+    evidence: Mapping[int, Evidence],
+    settings: Settings,
+    now: datetime,
+    *,
+    visibility_timeout: timedelta,
+    roll: float,
+) -> tuple[Circuit, tuple[Ruling, ...]]:
+    """Judge every batch that can be judged, oldest first, and move the circuit accordingly.
+
+    Args:
+        evidence: what is known of each batch that awaits its verdict, by its id.
+        visibility_timeout: the source queue's.
+        roll: uniform in [0, 1), for the jitter of a cool-down.
+
+    """
+    rulings: list[Ruling] = []
+    circuit = _overturn(circuit, settings, now, roll)
+    for batch in circuit.pending:
+        if circuit.pending_batch(batch.id) is None:
+            continue  # voided by a change of state that an earlier verdict brought
+        known = evidence.get(batch.id, Evidence())
+        judgement = weigh(
+            batch,
+            known,
+            settings,
+            now,
+            visibility_timeout=visibility_timeout,
+            is_canary=circuit.state is State.HALF_OPEN,
+        )
+        after = circuit
+        if judgement.verdict is not None:
+            after = _fallen(
+                circuit, batch, judgement, judgement.verdict, known, settings, now, roll
+            )
+        rulings.append(_ruling(batch, judgement, circuit, after))
+        circuit = after
+    return circuit, tuple(rulings)
+
+
+def _fallen(
+    circuit: Circuit,
+    batch: Batch,
+    judgement: Judgement,
+    verdict: Verdict,
+    known: Evidence,
+    settings: Settings,
+    now: datetime,
+    roll: float,
+) -> Circuit:
+    """The circuit after a verdict that has fallen, and what else follows from it."""
+    is_whole = verdict is Verdict.SUCCESS and known.succeeded >= batch.size
+    after = circuit.with_verdict(
+        batch,
+        verdict,
+        is_strike=judgement.is_strike,
+        was_alone=judgement.was_alone,
+        overturned_at=judgement.overturned_at,
+        unaccounted=_unaccounted(batch, judgement, known),
+        is_whole=is_whole,
+    )
+    after = _record(after, batch, judgement, settings, now, roll)
+    if is_whole:
+        after = _free_causes(after, batch, now)
+    if judgement.is_strike:
+        after = _hold_causes(after, batch.heard, settings, now, roll)
+    return after
+
+
+def _unaccounted(batch: Batch, judgement: Judgement, evidence: Evidence) -> int:
+    """Letters of a success of which nothing is known yet, where nobody else's messages could be compared with them."""
+    if judgement.verdict is not Verdict.SUCCESS or evidence.live.is_expected:
+        return 0
+    return max(0, batch.size - evidence.succeeded - batch.seen_again)
+
+
+def _record(
+    circuit: Circuit,
+    batch: Batch,
+    judgement: Judgement,
+    settings: Settings,
+    now: datetime,
+    roll: float,
+) -> Circuit:
+    if batch.generation != circuit.generation:
+        return circuit
+    match judgement.verdict:
+        case Verdict.SUCCESS:
+            return succeeded(circuit, batch, judgement, settings, now)
+        case Verdict.FAILURE:
+            if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
+                circuit = replace(circuit, good_window=batch.size // 4)
+            return failed(
+                _up_until(circuit, batch.sent_at),
+                judgement.reason,
+                settings,
+                now,
+                roll,
+                is_probe=batch.is_probe,
+            )
+        case _:
+            return circuit
+
+
+def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit:
+    """The circuit with returns charged to the batches that they come from.
+
+    Args:
+        returns: how many letters returned, by (batch id, whether the letter was a suspect).
+
+    A return from a judged batch may overturn a success of this generation (`judge` looks at that).
+
+    """
+    for (batch_id, was_suspect), count in returns.items():
+        if batch := circuit.pending_batch(batch_id):
+            if was_suspect:
+                batch = replace(batch, suspects_returned=batch.suspects_returned + count)
+            else:
+                batch = replace(batch, returned=batch.returned + count)
+            circuit = circuit.with_batch(batch)
+        elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
+            circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
+        if tally := circuit.tally(batch_id):
+            circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))
+    return circuit
+
+
+def note_reports(
+    circuit: Circuit, heard: Mapping[int, Heard], settings: Settings, now: datetime, roll: float
+) -> Circuit:
+    """The circuit with what consumers have reported of batches, by their ids.
+
+    What a judged batch's letters fail of afterwards counts for the circuits by cause alone.
+    """
+    for batch_id, told in heard.items():
+        if batch := circuit.pending_batch(batch_id):
+            circuit = circuit.with_batch(replace(batch, heard=batch.heard + told))
+        elif (judged := circuit.judged_batch(batch_id)) and judged.is_strike:
+            circuit = _hold_causes(circuit, told, settings, now, roll)
+        if tally := circuit.tally(batch_id):
+            circuit = circuit.with_tally(replace(tally, reported=tally.reported + told.ended))
+    return replace(circuit, heard_at=now)
+
+
+def count_unseen(circuit: Circuit, books: Books | None) -> Circuit:
+    """The circuit with what the books tell by now of batches with letters that are out of sight."""
+    if books is None:
+        return circuit
+    batches: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
+    for tally in circuit.tallies:
+        if (counts := counted(tally, batches, books)) is not tally:
+            circuit = circuit.with_tally(counts)
+    return circuit
+
+
+def judge_left_failing(
+    circuit: Circuit, account: Account | None, settings: Settings, now: datetime, roll: float
+) -> Circuit:
+    """Count a further round of failed tries of letters that no batch awaits any more as one more failure.
+
+    Where all letters are out, no further batch can fail: a consumer that keeps them for hours would hide its outage.
+
+    Args:
+        account: of the source's books since the last failure was counted.
+
+    """
+    letters = circuit.left_failing
+    if account is None or not letters or account.deleted:
+        return circuit
+    if account.failed_tries_of_all < letters:
+        return circuit
+    reason = f"{account.failed_tries_of_all} further tries failed, none succeeded"
+    return failed(circuit, reason, settings, now, roll, is_probe=True)
+
+
+def _up_until(circuit: Circuit, sent_at: datetime) -> Circuit:
+    """The circuit that knows for how long the consumer was up, after the failure of a batch sent then."""
+    if circuit.up_since is None or sent_at <= circuit.up_since:
+        return circuit
+    return replace(circuit, up_seconds=int((sent_at - circuit.up_since).total_seconds()))
+
+
+def _overturn(circuit: Circuit, settings: Settings, now: datetime, roll: float) -> Circuit:
+    """Charge a success that late returns have turned into a failure, and take its strikes back."""
+    for judged in circuit.judged:
+        if judged.verdict is Verdict.SUCCESS and 0 < judged.overturned_at <= judged.returned:
+            overturned = replace(judged, verdict=Verdict.FAILURE, is_strike=False)
+            circuit = _with_judged(circuit, overturned)
+            if judged.generation == circuit.generation:
+                reason = f"{judged.returned} letters of batch {judged.id} returned late"
+                circuit = failed(circuit, reason, settings, now, roll)
+    return circuit
+
+
+def _free_causes(circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
+    """Let go what was held for a cause whose canary was in a batch that succeeded as a whole, reported or not."""
+    freed = {one.cause: [batch.sent_at] for one in circuit.causes if one.canary_batch == batch.id}
+    return replace(circuit, causes=with_successes(circuit.causes, freed, now)) if freed else circuit
+
+
+def _hold_causes(
+    circuit: Circuit, heard: Heard, settings: Settings, now: datetime, roll: float
+) -> Circuit:
+    """Hold letters of a cause together of which enough failed while others succeeded."""
+    letters = {one.cause: one.letters for one in heard.causes}
+    cools_for = cause_cool_down(1, settings, roll)
+    return replace(circuit, causes=with_failures(circuit.causes, letters, cools_for, now))
+
+
+def _with_judged(circuit: Circuit, changed: Judged) -> Circuit:
+    judged = tuple(changed if batch.id == changed.id else batch for batch in circuit.judged)
+    return replace(circuit, judged=judged)
+
+
+def _ruling(batch: Batch, judgement: Judgement, before: Circuit, after: Circuit) -> Ruling:
+    return Ruling(
+        queue=after.queue, batch=batch, judgement=judgement, before=before.state, after=after.state
+    )

@@ -1,0 +1,167 @@
+"""What is known of a batch of a FIFO queue, in numbers: for letters whose copies would come back out of sight. Pure.
+
+Of a group SQS hands out ten messages, so that nobody sees what stands behind them. There only numbers tell:
+where as many of the batch are done, or were met again, as it has letters, those that nobody met are done. One less, and
+one of them has failed, and each of them may be it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.books import PERIOD, Account, Books, Minute
+
+#: So many of the last batches are remembered: what of a batch is still out then, time has to tell.
+TALLIES_KEPT = 30
+
+#: Books that say nothing for so long after they should are not waited for with further letters.
+BOOKS_PATIENCE = timedelta(minutes=15)
+
+#: Books of which nothing was read for so long can't be read.
+BOOKS_MISSED = timedelta(hours=2)
+
+#: A message is done soon, or it is not: of more spans than these nothing new is to be learned.
+SPANS = 30
+
+#: A batch of which all are done shows that so many times as many may go; and where lately one could not be told.
+GROWTH = 4
+GROWTH_IN_DOUBT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """One batch, counted in letters.
+
+    Attributes:
+        sent_by, due_at: when the consumer could see the last of them, and when all had time to fail.
+        unseen: those whose copies would come back out of sight. `suspects`: those of them that had failed before.
+        came_back: those that were met in the DLQ again. `reported`: those whose end the consumer told.
+        succeeded: those that were deleted from the source queue, at least.
+        known_until: what its books say up to then is in here.
+        is_gone: all messages in the source queue were sent after the last of them.
+
+    """
+
+    batch: int
+    sent_at: datetime
+    sent_by: datetime
+    due_at: datetime
+    size: int
+    unseen: int = 0
+    suspects: int = 0
+    came_back: int = 0
+    reported: int = 0
+    succeeded: int = 0
+    known_until: datetime | None = None
+    is_gone: bool = False
+
+    @property
+    def is_accounted(self) -> bool:
+        """Whether it is known of each letter what became of it: those that nobody met or told of are done."""
+        return max(self.succeeded + self.came_back, self.reported) >= self.size
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether all have left their queue, and had time to fail,
+        and less of them are done or were met than it has.
+        """
+        is_late = self.known_until is not None and self.known_until >= self.due_at
+        return self.is_gone and is_late and not self.is_accounted
+
+    def is_read(self, now: datetime) -> bool:
+        """Whether its queue's books could be read lately, so that they will tell what is to be told."""
+        return self.known_until is not None and now < self.known_until + BOOKS_MISSED
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its numbers tell all that they will."""
+        return self.is_accounted or self.is_unexplained
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether it is worth waiting for: more will be known of it soon."""
+        return not self.is_over and now < self.due_at + BOOKS_PATIENCE
+
+
+def counted(tally: Tally, others: Iterable[Batch | Judged], books: Books) -> Tally:
+    """The tally with what the source's books show by now."""
+    if tally.is_over:
+        return tally
+    if not tally.is_gone and any(_has_outlived(one, tally) for one in books.minutes):
+        tally = replace(tally, is_gone=True)
+    return _with_successes(tally, others, books)
+
+
+def _has_outlived(minute: Minute, tally: Tally) -> bool:
+    """Whether nothing that was in the source queue in that minute is as old as the batch.
+
+    Of a FIFO queue the oldest message is told however often it was received.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    if minute.at < tally.sent_by or minute.visible is None:
+        return False
+    age = timedelta(seconds=minute.oldest_age_seconds or 0)
+    return not minute.held or (bool(age) and minute.at + PERIOD - age > tally.sent_by + PERIOD)
+
+
+def _with_successes(tally: Tally, others: Iterable[Batch | Judged], books: Books) -> Tally:
+    """The tally with the letters that were deleted, at least.
+
+    Every span from the batch's first minute on is a lower bound of its own: what was deleted, less all that was not
+    ours and may have been. A success stays one, so the best of them counts: that which ended when nothing else was out.
+    """
+    # What was in the queue before has to be known, or it is taken for ours.
+    if not books.minutes or books.minutes[0].at >= _minute(tally):
+        return tally
+    known_until = books.minutes[-1].at + PERIOD
+    if known_until == tally.known_until:
+        return tally
+    rest = [one for one in others if one.id != tally.batch and one.sent_at >= _minute(tally)]
+    shown = (_shown(tally, rest, account) for account in _accounts(tally, books))
+    succeeded = max(tally.succeeded, *shown, 0)
+    return replace(tally, succeeded=min(succeeded, tally.size), known_until=known_until)
+
+
+def latest(tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
+    """As many as are remembered: those that account for all of their letters are forgotten first."""
+    while len(tallies) > TALLIES_KEPT:
+        over = next((one for one in tallies if one.is_accounted), tallies[0])
+        tallies = tuple(one for one in tallies if one is not over)
+    return tallies
+
+
+def allowance(tallies: Iterable[Tally]) -> int:
+    """Letters that may be out of sight at once: each of them has to go again where one of them can't be found."""
+    tallies = list(tallies)
+    growth = (
+        GROWTH_IN_DOUBT if any(one.unseen and one.is_unexplained for one in tallies) else GROWTH
+    )
+    allowed = 1
+    for one in tallies:
+        if one.unseen and one.is_accounted:
+            allowed = max(allowed, growth * one.unseen)
+        elif one.unseen and one.is_unexplained:
+            allowed = 1
+    return allowed
+
+
+def _minute(tally: Tally) -> datetime:
+    return tally.sent_at.replace(second=0, microsecond=0)
+
+
+def _accounts(tally: Tally, books: Books) -> Iterator[Account]:
+    """Of the spans that all of the batch's letters were sent in: which end soon after, or lately."""
+    ends = [one.at + PERIOD for one in books.minutes if one.at + PERIOD > tally.sent_by]
+    for end in dict.fromkeys(ends[:SPANS] + ends[-SPANS:]):
+        if (account := books.account(tally.sent_at, end)) is not None:
+            yield account
+
+
+def _shown(tally: Tally, others: Iterable[Batch | Judged], account: Account) -> int:
+    """Letters of the batch that were deleted in the span, at least."""
+    # What came back of batches that were surely sent in it has not been deleted in it.
+    failed = sum(one.seen_again for one in others if one.sent_at + PERIOD < account.until)
+    may_be_others = max(0, account.met - tally.size - failed)
+    return max(0, account.done - may_be_others)

@@ -1,0 +1,222 @@
+"""What one batch shows about the consumer: ordered rules, the first that applies. Pure: evidence in, verdict out.
+
+`docs/verdicts.md` tells the same in prose. Success is shown, never presumed: what stays unknown when its time is up
+is no evidence. A verdict falls as soon as it is certain, in either direction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.evidence import Evidence
+
+#: How long a verdict may wait for letters that are still in the source queue when all had time to fail.
+LONGEST_WAIT = timedelta(hours=2)
+
+#: As long where the source's books can't be read at all: a verdict that nothing can acquit is not worth hours.
+LONGEST_WAIT_WITHOUT_BOOKS = timedelta(minutes=10)
+
+#: As long for books that can be read, and do not tell of that time yet: CloudWatch takes up to a quarter of an hour for
+#: a queue that nobody used for long, and more in its bad hours.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
+LONGEST_WAIT_FOR_LATE_BOOKS = timedelta(minutes=20)
+
+#: How long producers' messages may be waited for, where letters came back and the consumer may be well.
+LIVE_PATIENCE = timedelta(minutes=20)
+
+#: Where so many of them succeed beside a canary, they have shown what further canaries were to show.
+MANY_LIVE_SUCCESSES = 15
+
+#: A try that failed is repeated after the visibility timeout; beyond this, one that failed has to do.
+LONG_VISIBILITY = timedelta(minutes=10)
+
+#: Where nearly half of a batch comes back, that is how the consumer is, and no letter's fault: a return is a strike
+#: where less than this share of what makes a failure came back.
+STRIKE_SHARE = 0.8
+
+#: Among so many times as many suspects that came back, a letter without strikes that came back, too, is no outage.
+FEW_AMONG_SUSPECTS = 3
+
+#: What a success lets the window grow by: shown by the letters themselves, or vouched for by others.
+GROWTH_WHERE_SHOWN = 4
+GROWTH_WHERE_VOUCHED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict on one batch.
+
+    Attributes:
+        verdict: None while it has to wait.
+        is_strike: whether a return from this batch speaks against the letter.
+        was_alone: suspects came back, and nobody was there to compare them with.
+        overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
+        growth: what the window may be multiplied by.
+        vouched_per_minute: producers' messages that succeed a minute: letters at that rate are safe, too.
+        is_beyond_doubt: so many of them succeeded that no further canary could show more.
+
+    """
+
+    verdict: Verdict | None
+    reason: str
+    is_strike: bool = False
+    was_alone: bool = False
+    overturned_at: int = 0
+    growth: int = 1
+    vouched_per_minute: float = 0.0
+    is_beyond_doubt: bool = False
+
+
+def weigh(
+    batch: Batch,
+    evidence: Evidence,
+    settings: Settings,
+    now: datetime,
+    *,
+    visibility_timeout: timedelta,
+    is_canary: bool,
+) -> Judgement:
+    """Judge `batch`, or say why the verdict has to wait."""
+    if not batch.is_complete:
+        return _unfinished(batch, settings, now)
+    return (
+        _shown_success(batch, evidence, settings)
+        or _vouched_success(batch, evidence, settings)
+        or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
+        or _nothing_but_failed_tries(
+            batch, evidence, settings, now, visibility_timeout, is_canary=is_canary
+        )
+        or _unknown(batch, evidence, now)
+    )
+
+
+def _unfinished(batch: Batch, settings: Settings, now: datetime) -> Judgement:
+    """A batch whose pass died: how many letters were sent is not known, so nothing can acquit it."""
+    if batch.returned and batch.returned >= settings.failure_rate * batch.size:
+        return Judgement(verdict=Verdict.FAILURE, reason=f"{batch.returned} returned")
+    if now >= batch.due_at:
+        return Judgement(verdict=Verdict.NO_EVIDENCE, reason="the pass that sent it did not finish")
+    return Judgement(verdict=None, reason="letters may still return")
+
+
+def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judgement | None:
+    """So many succeeded that even the failure of all that are unknown would not turn it."""
+    succeeded = evidence.succeeded
+    # Of suspects it is expected that they return: what is unknown is put down to them first.
+    unknown = batch.size - succeeded - max(batch.suspects, evidence.suspects_failed)
+    worst = max(evidence.failed, unknown)
+    weight = succeeded + worst
+    # Beside suspects that came back, one more is likelier one of them than half of an outage.
+    is_one_more = worst == 1 and evidence.suspects_failed >= FEW_AMONG_SUSPECTS
+    if not succeeded or (worst >= settings.failure_rate * weight and not is_one_more):
+        return None
+    return Judgement(
+        verdict=Verdict.SUCCESS,
+        reason=f"{succeeded} of {batch.size} succeeded",
+        is_strike=is_one_more or worst < STRIKE_SHARE * settings.failure_rate * weight,
+        # More have to return than were counted as failed for it: what it was judged by can't turn it round.
+        overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
+        growth=GROWTH_WHERE_SHOWN,
+        vouched_per_minute=evidence.live.per_minute,
+    )
+
+
+def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judgement | None:
+    """Producers' messages succeed meanwhile: the consumer is well, and what comes back has itself to blame."""
+    live = evidence.live
+    came_back = evidence.failed + evidence.suspects_failed
+    were_tried = evidence.were_tried or came_back >= batch.size
+    outweighs_all = evidence.met - evidence.deleted < settings.failure_rate * evidence.met
+    by_all = outweighs_all and live.met >= batch.size and live.succeeded > 0
+    if not were_tried or not (by_all or live.vouches_for(came_back, settings.failure_rate)):
+        return None
+    return Judgement(
+        verdict=Verdict.SUCCESS,
+        reason=f"{came_back} of {batch.size} returned, but {live.succeeded} live messages succeeded",
+        is_strike=True,
+        growth=GROWTH_WHERE_VOUCHED,
+        vouched_per_minute=live.per_minute,
+        is_beyond_doubt=live.succeeded >= MANY_LIVE_SUCCESSES,
+    )
+
+
+def _shown_failure(
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
+) -> Judgement | None:
+    """So many failed that even the success of all that are unknown would not turn it, and nobody vouches.
+
+    Of suspects nothing could be expected but that they return: it shows nothing about a consumer that was well,
+    and that one is well again it does not show either.
+    """
+    failed, suspects_failed = evidence.failed, evidence.suspects_failed
+    weight = batch.size - suspects_failed
+    has_failed = failed > 0 and failed >= settings.failure_rate * weight
+    if not has_failed and suspects_failed < batch.size:
+        return None
+    came_back = failed + suspects_failed
+    live = evidence.live
+    may_speak = live.is_expected and not (evidence.has_books and live.has_spoken(came_back))
+    if may_speak and now < batch.tried_by + LIVE_PATIENCE and not _nothing_succeeds(evidence):
+        return Judgement(
+            verdict=None, reason=f"{came_back} returned; live messages may still speak"
+        )
+    # Reports and returns that contradict each other are no excuse for anybody.
+    are_few = 0 < weight * FEW_AMONG_SUSPECTS <= suspects_failed and came_back <= batch.size
+    if has_failed and are_few and came_back < batch.size and now < batch.due_at:
+        return None  # one more that succeeded would make strikes of it
+    if not is_canary and (not has_failed or are_few):
+        return Judgement(
+            verdict=Verdict.NO_EVIDENCE,
+            reason="hardly any but suspects were redriven, and all returned"
+            if failed
+            else "only suspects were redriven, and all returned",
+            was_alone=True,
+        )
+    return Judgement(verdict=Verdict.FAILURE, reason=f"{came_back} of {batch.size} returned")
+
+
+def _nothing_succeeds(evidence: Evidence) -> bool:
+    """Whether others fail, too, as far as one knows."""
+    return evidence.has_books and evidence.deleted == 0 and evidence.others_failed_tries > 1
+
+
+def _nothing_but_failed_tries(
+    batch: Batch,
+    evidence: Evidence,
+    settings: Settings,
+    now: datetime,
+    visibility_timeout: timedelta,
+    *,
+    is_canary: bool,
+) -> Judgement | None:
+    """The consumer receives and deletes nothing, whoever's messages they are."""
+    if evidence.deleted or not (evidence.has_books or evidence.is_heard):
+        return None
+    if 2 * batch.suspects > batch.size and not is_canary and not _nothing_succeeds(evidence):
+        return None  # of suspects nothing else was to be expected, and the tries are mostly theirs
+    is_early = now < batch.tried_by + LIVE_PATIENCE
+    if evidence.live.is_expected and is_early and evidence.others_failed_tries <= 1:
+        return None  # they may all be tries of our own letters: others are still to speak
+    fewest = 1 if visibility_timeout >= LONG_VISIBILITY else 2
+    if evidence.failed_tries < max(fewest, settings.failure_rate * batch.size):
+        return None
+    return Judgement(
+        verdict=Verdict.FAILURE,
+        reason=f"{evidence.failed_tries} tries failed, none succeeded",
+    )
+
+
+def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
+    if now < batch.due_at:
+        return Judgement(verdict=None, reason="letters are out")
+    if evidence.are_books_late and now < batch.due_at + LONGEST_WAIT_FOR_LATE_BOOKS:
+        return Judgement(verdict=None, reason="the source queue's books are late")
+    if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
+        return Judgement(verdict=None, reason="the source queue's books can't be read")
+    if evidence.is_still_there and now < batch.due_at + LONGEST_WAIT:
+        return Judgement(verdict=None, reason="the source queue still holds letters")
+    return Judgement(verdict=Verdict.NO_EVIDENCE, reason="what became of the letters is not known")

@@ -1,0 +1,465 @@
+"""Carries out what was decided about the letters of one round, and says what was done. It decides nothing.
+
+The order of effects is send, ledger, delete, so that a crash anywhere may repeat a letter and never loses one. Letters
+that leave for good go before those that are redriven: in a FIFO group the next may go once the one ahead has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing
+from smart_redriver.engine.model.batch import Batch
+from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import (
+    Decided,
+    Destination,
+    count_holds,
+    count_redrives,
+    marked_returns,
+    only,
+)
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, TakesMany
+from smart_redriver.engine.passes.send_back import Forwarded, Leaving, delete, forward
+from smart_redriver.engine.passes.sendings import Sending
+from smart_redriver.engine.reports.outcomes import error_of
+from smart_redriver.engine.triage.case import Case, trail_after
+from smart_redriver.engine.triage.decision import Discard, Hold, Park, ParkReason, Redrive
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
+
+
+class RealHands:
+    """Sends, records, deletes and hides.
+
+    `name_of` tells the source queue that a letter belongs to, `is_over` whether the pass has to stop; `room_to_hide` is
+    how many letters may be hidden beyond it.
+    """
+
+    def __init__(
+        self,
+        dead_letters: DeadLetters,
+        parking_lot: ParkingLot,
+        ledger: Ledger,
+        *,
+        parking_lot_limit: int,
+        name_of: Callable[[Case], str],
+        is_over: Callable[[], bool],
+        room_to_hide: int,
+    ) -> None:
+        self._dead_letters = dead_letters
+        self._is_over = is_over
+        self._ledger = ledger
+        self._parking = Parking(
+            dead_letters, parking_lot, ledger, limit=parking_lot_limit, name_of=name_of
+        )
+        self._holding = Holding(dead_letters, ledger, name_of, room_to_hide=room_to_hide)
+
+    def carry_out(
+        self,
+        decided: Decided,
+        destinations: Mapping[str, Destination],
+        now: datetime,
+        *,
+        version_to_mark: int | None,
+        is_one_of_many: bool = False,
+    ) -> Effects:
+        """Do what was decided about the letters of one round; a refused call that it needs is in the answer.
+
+        Args:
+            destinations: by ARN.
+            version_to_mark: the circuit's version, to note returns with that stay; None where that is done.
+            is_one_of_many: several rounds are under way, and a ledger write waits until it is full.
+
+        """
+        effects = self.discard(only(decided, Discard))
+        effects.add(self.park(only(decided, Park), now))
+        if effects.failure:
+            return effects
+        redrives = self._not_behind(only(decided, Redrive), decided, effects)
+        for arn in dict.fromkeys(one.destination for _, one in redrives):
+            some = [(case, one) for case, one in redrives if one.destination == arn]
+            effects.add(self._redrive(some, destinations[arn], now, is_one_of_many))
+            if effects.failure:
+                return effects
+        effects.add(self._holding.hold(only(decided, Hold), version_to_mark, now))
+        return effects
+
+    def _not_behind(
+        self, redrives: list[tuple[Case, Redrive]], decided: Decided, effects: Effects
+    ) -> list[tuple[Case, Redrive]]:
+        """The letters that may go. In a FIFO queue none goes before a letter of its group that was to leave and is still there.
+
+        Were it sent, the other could follow it later: a parking lot may refuse a letter that a person then lets go.
+        """
+        if not self._dead_letters.is_fifo:
+            return redrives
+        left = {fault.key for fault in effects.faults}
+        stopped = {case.letter.group_id for case, _ in decided if case.message_id in left}
+        return [one for one in redrives if one[0].letter.group_id not in stopped]
+
+    def discard(self, discards: Sequence[tuple[Case, Discard]]) -> Effects:
+        """Delete copies that an accepted send has replaced already."""
+        effects = Effects()
+        for case, decision in discards:
+            effects.tell("letter.discarded", case, decision.reason)
+        effects.counts["discarded"] += len(discards)
+        deleted = delete([case.letter for case, _ in discards], self._dead_letters)
+        effects.add(deleted.as_effects())
+        if deleted.not_deleted and self._dead_letters.is_fifo:
+            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            left = {fault.key for fault in deleted.not_deleted}
+            effects.add(self.release([case for case, _ in discards if case.message_id in left]))
+        return effects
+
+    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+        """Send letters to the parking lot."""
+        return self._parking.park(parks, now)
+
+    def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+        """Send parked letters to the parking lot again, for a new clock."""
+        return self._parking.renew(parks, now)
+
+    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
+        """Note in the ledger which letters are back, and since which version of the circuit. Raises CallFailed."""
+        return self._holding.mark_returns(cases, version, now)
+
+    def release(self, cases: Sequence[Case]) -> Effects:
+        """Make letters visible again at once. Only after the last round, which would else receive them again."""
+        return self._holding.release(cases)
+
+    def _redrive(
+        self,
+        redrives: Sequence[tuple[Case, Redrive]],
+        to: Destination,
+        now: datetime,
+        is_one_of_many: bool,
+    ) -> Effects:
+        assert to.batch is not None, "a batch is registered before anything is sent"  # noqa: S101
+        name = to.source.name
+        if self._dead_letters.is_fifo:
+            try:
+                redrives = self._announced(redrives, name, now)
+            except CallFailed as failed:
+                return Effects(failure=failed)
+        forwarded = forward(
+            [self._redriven(case, decision, to, to.batch, now) for case, decision in redrives],
+            to.source.deliver,
+            out_of=self._dead_letters,
+            ledger=self._ledger,
+            now=now,
+            waits_for_full_writes=is_one_of_many,
+            keeps=self._dead_letters.is_fifo,
+            is_over=self._is_over,
+            entries=to.source.letters_a_call
+            if is_one_of_many and isinstance(to.source, TakesMany)
+            else ENTRIES_PER_CALL,
+        )
+        effects = forwarded.as_effects()
+        count_redrives(
+            effects,
+            name,
+            [one for one in redrives if one[0].message_id in forwarded.sent],
+            settles_at_once=to.source.settles_at_once,
+        )
+        bounced = [one for one in redrives if one[0].message_id in forwarded.bounced]
+        effects.add(self._bounced(bounced, forwarded.bounced, to, to.batch, now))
+        refusal = next((one for one in forwarded.not_sent if one.is_refusal), None)
+        if refusal:
+            effects.refusals[name] = refusal.code
+        unfit = _to_park(redrives, forwarded)
+        if unfit and not effects.failure:
+            effects.add(self.park(unfit, now))
+        return effects
+
+    def _redriven(
+        self, case: Case, decision: Redrive, to: Destination, batch: Batch, now: datetime
+    ) -> Leaving:
+        entry = case.known(to.source.name)
+
+        def record(new_id: str) -> Entry:
+            redriven = _redriven_entry(
+                entry, case, decision, batch, now, new_id, keeps=self._dead_letters.is_fifo
+            )
+            return redriven.succeeded(now) if to.source.settles_at_once else redriven
+
+        outgoing = Outgoing(
+            letter=case.letter,
+            trail=trail_after(entry, to.source.name, batch),
+            size_limit=to.facts.max_message_size,
+            delay=decision.delay,
+            salt=entry.salt,
+            may_carry_trail=to.source.carries_trails,
+            may_return=not to.source.settles_at_once,
+        )
+        return Leaving(outgoing, record)
+
+    def _bounced(
+        self,
+        redrives: Sequence[tuple[Case, Redrive]],
+        answers: Mapping[str, str],
+        to: Destination,
+        batch: Batch,
+        now: datetime,
+    ) -> Effects:
+        """Note letters that stay, since their target took them and failed: each is back from the batch that it was in.
+
+        Marked with the version that has the batch: the circuit's next one has them counted, see `counts_as_evidence`.
+        """
+        entries = [
+            _redriven_entry(
+                case.known(to.source.name), case, one, batch, now, case.message_id, keeps=True
+            ).bounced(answer=answers[case.message_id], version=to.version, now=now)
+            for case, one in redrives
+        ]
+        effects = Effects(bounced=[case for case, _ in redrives])
+        for case, one in redrives:
+            effects.counts["redriven"] += 1
+            effects.counts["bounced"] += 1
+            effects.sendings.append(
+                Sending(
+                    to.source.name,
+                    one.delay,
+                    one.is_suspect,
+                    has_succeeded=False,
+                    cause=answers[case.message_id],
+                )
+            )
+            effects.tell("letter.bounced", case, answers[case.message_id])
+        try:
+            if entries:
+                self._ledger.write_ledger(entries, [], now)
+        except CallFailed as failed:
+            effects.failure = failed
+        return effects
+
+    def _announced(
+        self, redrives: Sequence[tuple[Case, Redrive]], name: str, now: datetime
+    ) -> list[tuple[Case, Redrive]]:
+        """The letters, each with an entry that was written before its send. Raises CallFailed.
+
+        A FIFO queue swallows a send under an id that it had within five minutes. Were the id made of the letter alone, a ledger
+        that has lost what became of the first copy would wait for a second one that was never accepted.
+        """
+        new = {
+            case.message_id: replace(case.known(name), salt=int(now.timestamp()))
+            for case, _ in redrives
+            if case.entry is None or _has_no_salt(case.entry)
+        }
+        if new:
+            self._ledger.write_ledger(list(new.values()), [], now)
+        return [
+            (replace(case, entry=new.get(case.message_id, case.entry)), decision)
+            for case, decision in redrives
+        ]
+
+
+def _has_no_salt(entry: Entry) -> bool:
+    """Whether its consumer told of the letter before a pass met it: nothing was sent under its name yet."""
+    return entry.status is Status.FAILED and not entry.salt
+
+
+def _redriven_entry(
+    entry: Entry,
+    case: Case,
+    decision: Redrive,
+    batch: Batch,
+    now: datetime,
+    new_id: str,
+    *,
+    keeps: bool,
+) -> Entry:
+    return entry.redriven(
+        replaced_id=case.message_id,
+        new_id=new_id,
+        batch=batch.id,
+        generation=batch.generation,
+        strikes=decision.strikes,
+        is_doubtful=decision.is_doubtful,
+        delay=decision.delay,
+        now=now,
+        note=f"redriven in batch {batch.id}",
+        keeps=keeps,
+    )
+
+
+def _to_park(
+    redrives: Sequence[tuple[Case, Redrive]], forwarded: Forwarded
+) -> list[tuple[Case, Park]]:
+    """Letters that were not taken, for their content, or with no time to wait until they are."""
+    content = {fault.key for fault in forwarded.not_sent if fault.is_of_content}
+    gone = forwarded.sent | forwarded.bounced.keys()
+    parks: list[tuple[Case, Park]] = []
+    for case, decision in redrives:
+        if case.message_id in content:
+            parks.append((case, Park(reason=ParkReason.UNDELIVERABLE, strikes=decision.strikes)))
+        elif decision.is_expiring and case.message_id not in gone:
+            parks.append((case, Park(reason=ParkReason.EXPIRING, strikes=decision.strikes)))
+    return parks
+
+
+class Parking:
+    """Moves letters of one queue to the parking lot; `letters_in` is the parking lot itself where they are renewed.
+
+    Args:
+        limit: bytes that a message of the parking lot may have.
+        name_of: tells the source queue that a letter belongs to.
+
+    """
+
+    def __init__(
+        self,
+        letters_in: DeadLetters,
+        parking_lot: ParkingLot,
+        ledger: Ledger,
+        *,
+        limit: int,
+        name_of: Callable[[Case], str],
+    ) -> None:
+        self._letters_in = letters_in
+        self._parking_lot = parking_lot
+        self._ledger = ledger
+        self._limit = limit
+        self._name_of = name_of
+
+    def park(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+        """Send letters to the parking lot."""
+        forwarded = self._to_parking_lot(parks, now)
+        effects = forwarded.as_effects()
+        for case, decision in parks:
+            if case.message_id in forwarded.sent:
+                effects.parked[decision.reason.value] += 1
+                effects.tell("letter.parked", case, decision.reason.value)
+        return effects
+
+    def renew(self, parks: Sequence[tuple[Case, Park]], now: datetime) -> Effects:
+        """Send parked letters to the parking lot again, for a new clock."""
+        # Delayed, or the sweep that renews them would meet them again.
+        forwarded = self._to_parking_lot(parks, now, delay=MAX_SQS_DELAY)
+        effects = forwarded.as_effects()
+        for case, decision in parks:
+            if case.message_id in forwarded.sent:
+                effects.counts["renewed"] += 1
+                effects.tell("letter.renewed", case, decision.reason.value)
+        return effects
+
+    def _to_parking_lot(
+        self, parks: Sequence[tuple[Case, Park]], now: datetime, *, delay: timedelta = timedelta()
+    ) -> Forwarded:
+        return forward(
+            [self._parked(case, decision, now, delay) for case, decision in parks],
+            self._parking_lot.park,
+            out_of=self._letters_in,
+            ledger=self._ledger,
+            now=now,
+        )
+
+    def _parked(self, case: Case, decision: Park, now: datetime, delay: timedelta) -> Leaving:
+        queue = self._name_of(case)
+        entry = case.known(queue)
+        record = partial(_parked_entry, entry, case, decision, now)
+        outgoing = Outgoing(
+            letter=case.letter,
+            trail=trail_after(entry, queue, None),
+            size_limit=self._limit,
+            delay=delay,
+        )
+        return Leaving(outgoing, record)
+
+
+def _parked_entry(entry: Entry, case: Case, decision: Park, now: datetime, new_id: str) -> Entry:
+    return entry.parked(
+        replaced_id=case.message_id,
+        new_id=new_id,
+        reason=decision.reason.value,
+        strikes=decision.strikes,
+        error=error_of(case.letter.attributes),
+        now=now,
+    )
+
+
+class Holding:
+    """Keeps letters of one queue where they are. `name_of` tells the source queue that a letter belongs to.
+
+    `room_to_hide` letters may be hidden until their time. The others are visible again soon after the pass: the ledger
+    has their time, and the next pass that meets them leaves them alone.
+    """
+
+    def __init__(
+        self,
+        letters_in: DeadLetters,
+        ledger: Ledger,
+        name_of: Callable[[Case], str],
+        *,
+        room_to_hide: int,
+    ) -> None:
+        self._letters_in = letters_in
+        self._ledger = ledger
+        self._name_of = name_of
+        self._room_to_hide = room_to_hide
+
+    def release(self, cases: Sequence[Case]) -> Effects:
+        """Make letters visible again at once. Only after the last round, which would else receive them again."""
+        return self._hide([(case, timedelta()) for case in cases])
+
+    def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:
+        """Note in the ledger which letters are back, and since which version of the circuit. Raises CallFailed.
+
+        Written before the circuit is: see `Entry.counts_as_evidence`.
+        """
+        marked = marked_returns(cases, version, now, self._name_of)
+        fresh = [new.entry for new, old in zip(marked, cases, strict=True) if new is not old]
+        if fresh:
+            self._ledger.write_ledger([entry for entry in fresh if entry], [], now)
+        return marked
+
+    def hold(
+        self, holds: Sequence[tuple[Case, Hold]], version_to_mark: int | None, now: datetime
+    ) -> Effects:
+        """Leave letters in the DLQ, hidden until their time where that is later than now."""
+        effects = Effects()
+        try:
+            if version_to_mark is not None:
+                # A redrive or a parking writes the entry anyway, a hold does not.
+                held = self.mark_returns([case for case, _ in holds], version_to_mark, now)
+                holds = [(case, hold) for case, (_, hold) in zip(held, holds, strict=True)]
+            deferred = [
+                self._deferred(case, hold, now) for case, hold in holds if _is_new(case, hold)
+            ]
+            if deferred:
+                self._ledger.write_ledger(deferred, [], now)
+        except CallFailed as failed:
+            effects.failure = failed
+            return effects
+        count_holds(effects, holds)
+        later = [(case, hold.until - now) for case, hold in holds if hold.until > now]
+        # Rounds run side by side: that two of them take the same room makes a few hundred letters more.
+        room = self._room_to_hide
+        self._room_to_hide = max(0, room - len(later))
+        effects.add(self._hide(later[:room]))
+        return effects
+
+    def _deferred(self, case: Case, hold: Hold, now: datetime) -> Entry:
+        assert hold.not_before is not None  # noqa: S101 - see _is_new
+        return case.known(self._name_of(case)).deferred(
+            not_before=hold.not_before, strikes=hold.strikes, batch=case.batch, now=now
+        )
+
+    def _hide(self, letters: Sequence[tuple[Case, timedelta]]) -> Effects:
+        faults = (
+            self._letters_in.hide((case.letter, time) for case, time in letters) if letters else []
+        )
+        effects = Effects()
+        effects.saw(faults)
+        return effects
+
+
+def _is_new(case: Case, hold: Hold) -> bool:
+    """Whether the hold's time is worth writing down: it is not what the ledger says already."""
+    return hold.not_before is not None and (
+        case.entry is None or case.entry.not_before != hold.not_before
+    )

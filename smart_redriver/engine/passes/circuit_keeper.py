@@ -1,0 +1,111 @@
+"""The circuit of one source queue as a pass thinks of it, and as the state table has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import RedriverError
+from smart_redriver.engine.model import breaker
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.permit import Hint
+from smart_redriver.engine.passes.effects import Event
+from smart_redriver.engine.passes.ports import Memory
+
+
+class LostRace(RedriverError):  # noqa: N818 - it is what happened, and nobody's error
+    """Raised when the circuit was changed by somebody else since this pass read it."""
+
+
+class CircuitKeeper:
+    """Reads the circuit and writes it under its version. `states` and `events` tell of its changes, in order."""
+
+    def __init__(
+        self, memory: Memory, queue: str, settings: Settings, clock: Callable[[], datetime]
+    ) -> None:
+        self._memory = memory
+        self._queue = queue
+        self._settings = settings
+        self._clock = clock
+        self.states: list[str] = []
+        self.events: list[Event] = []
+        self.load()
+
+    @property
+    def version(self) -> int:
+        """The version that the table has, as far as this pass knows."""
+        return self._saved.version
+
+    def load(self) -> None:
+        """Read the circuit; a new one where there is none yet. Raises CallFailed."""
+        loaded = self._memory.load_circuit()
+        self.circuit = self._saved = loaded or breaker.new_circuit(
+            self._queue, self._settings, self._clock()
+        )
+        self._note_state()
+
+    def load_hint(self) -> Hint | None:
+        """The last hint about the consumer, where it can matter: while the circuit is OPEN. Raises CallFailed."""
+        return self._memory.load_hint() if self.circuit.state is State.OPEN else None
+
+    def change(self, circuit: Circuit) -> None:
+        """Go on with `circuit`, which is written later."""
+        if circuit.state is not self.circuit.state:
+            name = f"circuit.{circuit.state.value.lower()}"
+            fields = {
+                "queue": self._queue,
+                "before": self.circuit.state.value,
+                "reason": circuit.reason,
+            }
+            self.events.append((name, fields))
+        self.circuit = circuit
+        self._note_state()
+
+    def save(self, circuit: Circuit) -> None:
+        """Write `circuit` and go on with it. Raises CallFailed, and LostRace with nothing written."""
+        written = self._memory.save_circuit(circuit)
+        if written is None:
+            raise LostRace("the circuit was changed by another pass or a person")
+        self.change(written)
+        self._saved = written
+
+    def commit(self, change: Callable[[Circuit], Circuit]) -> None:
+        """Write the circuit after `change`, where that is another one. Raises CallFailed and LostRace.
+
+        When a person forced the circuit meanwhile, theirs stands, and `change` is made to it.
+        """
+        changed = change(self.circuit)
+        if changed == self._saved:
+            return
+        try:
+            self.save(changed)
+        except LostRace:
+            self.load()
+            self.save(change(self.circuit))
+
+    def _note_state(self) -> None:
+        state = self.circuit.state.value
+        if not self.states or self.states[-1] != state:
+            self.states.append(state)
+
+
+class LeaseKeeper:
+    """Takes the lease once, and gives back only what it has taken."""
+
+    def __init__(self, memory: Memory, lease: Lease) -> None:
+        self._memory = memory
+        self._lease = lease
+        self._is_held = False
+
+    def take(self, now: datetime) -> bool:
+        """Whether the lease is ours now. Raises CallFailed."""
+        self._is_held = self._is_held or self._memory.acquire_lease(self._lease, now)
+        return self._is_held
+
+    def give_back(self) -> None:
+        """Let others have it. Raises CallFailed: then it expires by itself."""
+        if self._is_held:
+            self._is_held = False
+            self._memory.release_lease(self._lease)

@@ -1,0 +1,247 @@
+"""Gives letters near expiry a new clock, whatever the circuit says: looks through DLQ and parking lot when due.
+
+What a sweep leaves stays hidden until the sweep is over, or it would meet the same letters again; then it is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.passes.apply import RealHands
+from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import Hands
+from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.pass_state import PassState
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.passes.read import ROUND_BYTES, ROUND_SIZE, Read, read_letters
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Discard, Park, ParkReason
+from smart_redriver.engine.triage.retention import (
+    SWEEP_LIMIT,
+    calm_margin,
+    is_due,
+    is_expiring,
+    is_worth_renewing,
+    next_lot_sweep,
+    next_sweep,
+    until_all_are_met,
+    urgent_margin,
+    while_some_are_hidden,
+)
+
+#: The age of the oldest letter is looked for in so many minutes: CloudWatch tells it some minutes late.
+AGE_LOOKBACK = timedelta(minutes=15)
+
+
+def is_dlq_sweep_due(circuit: Circuit, now: datetime, *, is_flowing: bool) -> bool:
+    """Whether the DLQ has to be looked through: at once while nothing is known of it, oftener while nothing flows."""
+    return is_due(circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at, now)
+
+
+def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
+    """Whether the parking lot has to be looked through."""
+    return is_due(circuit.lot_sweep_at, now)
+
+
+def next_sweep_at(state: PassState) -> datetime | None:
+    """When one of the queues has to be looked through next; None where both are empty, or nothing is known of them."""
+    circuit = state.lanes[0].circuit
+    is_flowing = all(lane.is_flowing for lane in state.lanes)
+    letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at
+    return _first(
+        letters_at if state.dlq.depth else None,
+        circuit.lot_sweep_at if state.parking_lot.depth else None,
+    )
+
+
+class Guard:
+    """One look through the queues that are due. The first lane's circuit remembers when the next one is."""
+
+    def __init__(self, state: PassState, hands: Hands) -> None:
+        self._state = state
+        self._hands = hands
+        self._lane = state.lanes[0]
+        self._left: list[Case] = []
+        self._stay_parked: list[Case] = []
+        self._has_unfinished_work = False
+        self._has_met_enough = False
+
+    def sweep_dead_letters(self, *, has_seen_all: bool) -> None:
+        """Park what could expire before anybody looks again. Raises CallFailed.
+
+        Args:
+            has_seen_all: the pass has decided about every letter of the DLQ already.
+
+        """
+        state, now = self._state, self._state.tools.clock()
+        is_flowing = all(lane.is_flowing for lane in state.lanes)
+        if not state.dlq.depth or not is_dlq_sweep_due(
+            self._lane.circuit, now, is_flowing=is_flowing
+        ):
+            return
+        oldest = state.oldest
+        if not has_seen_all:
+            oldest = _first(oldest, self._park_expiring())
+        self._plan_next(oldest, now, is_flowing=is_flowing)
+
+    def sweep_parking_lot(self, hands: RealHands, parking_lot: DeadLetters) -> None:
+        """Renew parked letters that have used up half their time. Raises CallFailed."""
+        state, now = self._state, self._state.tools.clock()
+        circuit = self._lane.circuit
+        if not state.parking_lot.depth or not is_lot_sweep_due(circuit, now):
+            return
+        oldest: datetime | None = None
+        retention = state.parking_lot.retention
+        while cases := self._read(parking_lot).cases:
+            here = self._without_replaced(cases, hands.discard)
+            renewed = [c for c in here if is_worth_renewing(c.letter, retention, now)]
+            self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
+            stay = [case for case in here if case not in renewed]
+            self._stay_parked += [case.without_content() for case in stay]
+            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = min(oldest or now, now) if renewed else oldest
+        due = next_lot_sweep(oldest, retention) if oldest else None
+        self._lane.keeper.change(
+            replace(self._lane.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
+        )
+
+    def release(self, lot_hands: RealHands) -> None:
+        """Make visible what the sweeps left. What there is no time for appears by itself, some minutes later."""
+        self._state.did(self._hands.release(self._left))
+        for start in range(0, len(self._stay_parked), ROUND_SIZE):
+            if self._state.is_over():
+                return
+            self._state.did(lot_hands.release(self._stay_parked[start : start + ROUND_SIZE]))
+
+    def _park_expiring(self) -> datetime | None:
+        """Park letters near expiry; the first send of the oldest one that stays. Raises CallFailed."""
+        state = self._state
+        oldest: datetime | None = None
+        left = SWEEP_LIMIT
+        while left > 0 and (cases := self._read(state.tools.dead_letters).cases):
+            now = state.tools.clock()
+            here = self._without_replaced(cases, self._hands.discard)
+            for case in here:
+                state.saw_letter(case, now)
+            expiring = [case for case in here if self._is_expiring(case, now)]
+            parks = [
+                (case, Park(reason=ParkReason.EXPIRING, strikes=self._strikes(case)))
+                for case in expiring
+            ]
+            self._send_on(self._hands.park, parks, now)
+            stay = [case for case in here if case not in expiring]
+            left_here = cases if state.is_dry else stay
+            self._left += [case.without_content() for case in left_here]
+            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
+            left -= len(stay)
+        self._has_met_enough = left <= 0
+        return oldest
+
+    def _is_expiring(self, case: Case, now: datetime) -> bool:
+        state = self._state
+        retention = state.dlq.retention
+        flows = state.lane_of(case).is_flowing
+        margin = urgent_margin(retention) if flows else calm_margin(retention)
+        return is_expiring(case.letter, retention, margin, now)
+
+    def _strikes(self, case: Case) -> int:
+        return case.strikes(self._state.lane_of(case).circuit)
+
+    def _plan_next(self, oldest: datetime | None, now: datetime, *, is_flowing: bool) -> None:
+        state = self._state
+        retention = state.dlq.retention
+        if self._has_met_enough:
+            oldest = _first(oldest, self._oldest_of_sqs(now))
+        newcomers = max(lane.known_facts.retention for lane in state.lanes)
+        calm = next_sweep(oldest, retention, newcomers, calm_margin(retention), now)
+        if is_flowing and oldest is not None:
+            # A sweep while letters flow leaves what the next one, should they stop, has to park at once.
+            calm = min(calm, max(now, oldest + retention - calm_margin(retention)))
+        urgent = next_sweep(oldest, retention, newcomers, urgent_margin(retention), now)
+        if state.examined < state.dlq.depth:
+            calm = while_some_are_hidden(calm, retention, now)
+            urgent = while_some_are_hidden(urgent, retention, now)
+            if self._has_met_enough:
+                calm = until_all_are_met(calm, retention, SWEEP_LIMIT, state.dlq.depth, now)
+        if self._has_unfinished_work:
+            calm = urgent = now
+        circuit = self._lane.circuit
+        self._lane.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
+
+    def _oldest_of_sqs(self, now: datetime) -> datetime | None:
+        """Since when SQS says that the oldest letter of the DLQ has been there; its first send was sooner.
+
+        A sweep that did not meet all may have missed it. The report tells of it, so that the alarm on expiry does, too.
+        """
+        state = self._state
+        try:
+            known = state.tools.witness.since(now - AGE_LOOKBACK, now, queue_name(state.dlq.arn))
+        except CallFailed as failed:
+            state.failed(failed)
+            return None
+        ages = [one.oldest_age_seconds for one in known.minutes if one.oldest_age_seconds]
+        if not ages:
+            return None
+        since = now - timedelta(seconds=ages[-1])
+        state.oldest = _first(state.oldest, since)
+        return since
+
+    def _read(self, queue: DeadLetters) -> Read:
+        state = self._state
+        if state.tools.clock() >= state.deadline:
+            self._has_unfinished_work = True
+            return Read()
+        return read_letters(
+            queue,
+            state.tools.memory,
+            ROUND_SIZE,
+            hidden_for=state.hidden_for(),
+            max_bytes=ROUND_BYTES,
+        )
+
+    def _without_replaced(
+        self,
+        cases: Sequence[Case],
+        discard: Callable[[Sequence[tuple[Case, Discard]]], Effects],
+    ) -> list[Case]:
+        replaced = [(case, Discard()) for case in cases if case.is_replaced]
+        if replaced:
+            self._state.did(discard(replaced))
+        return [case for case in cases if not case.is_replaced]
+
+    def _send_on(
+        self,
+        send: Callable[[Sequence[tuple[Case, Park]], datetime], Effects],
+        parks: Sequence[tuple[Case, Park]],
+        now: datetime,
+    ) -> None:
+        if not parks:
+            return
+        effects = send(parks, now)
+        self._state.did(effects)
+        self._has_unfinished_work |= bool(effects.faults)
+        if effects.failure is not None:
+            self._has_unfinished_work = True
+            raise effects.failure
+
+
+def _first(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((at for at in (one, other) if at is not None), default=None)
+
+
+def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit:
+    """The circuit that knows of the first letters in an empty parking lot."""
+    if not state.effects.parked or lane.circuit.lot_sweep_at is not None:
+        return lane.circuit
+    return replace(lane.circuit, lot_sweep_at=next_lot_sweep(now, state.parking_lot.retention))
+
+
+def _as_it_was(case: Case) -> Park:
+    known = {reason.value: reason for reason in ParkReason}
+    reason = known.get((case.entry and case.entry.park_reason) or "", ParkReason.EXPIRING)
+    return Park(reason=reason, strikes=case.entry.strikes if case.entry else 0)

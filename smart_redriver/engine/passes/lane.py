@@ -1,0 +1,323 @@
+"""One source queue in a pass: its circuit, what it lets through, and the batch that this makes.
+
+Several queues can share a DLQ. Each has a lane of its own, so that nobody's healthy neighbour testifies for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model import breaker, judging
+from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.books import PERIOD, Account, Books
+from smart_redriver.engine.model.causes import with_successes
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.evidence import (
+    VOUCHED_BEFORE_CANARY,
+    gather_evidence,
+    live_outcome,
+)
+from smart_redriver.engine.model.judging import Ruling
+from smart_redriver.engine.model.permit import Hint, Permit, allow, believes_successes
+from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
+from smart_redriver.engine.passes.hands import Destination
+from smart_redriver.engine.passes.ports import CountsSent, Source
+from smart_redriver.engine.passes.sendings import Sending, completed, tally_of
+from smart_redriver.engine.reports.processing import Hearing
+from smart_redriver.engine.triage.admission import Admission
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.cause_gate import CauseGate
+from smart_redriver.engine.triage.decision import Decision
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
+from smart_redriver.engine.triage.triage import Terms
+
+#: Returns seen, by the batch that they come from and whether the letter was a suspect.
+Returns = Counter[tuple[int, bool]]
+
+
+@dataclass(kw_only=True)
+class Lane:
+    """A source, its circuit, and what the pass knows and does of it. `roll` jitters its cool-down."""
+
+    source: Source
+    keeper: CircuitKeeper
+    settings: Settings
+    roll: float
+    is_paused: bool = False
+    facts: QueueFacts | None = None
+    books: Books | None = None
+    hint: Hint | None = None
+    admission: Admission | None = None
+    permit: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
+    rulings: tuple[Ruling, ...] = ()
+    returned: int = 0
+    refusal: str | None = None
+    _gate: CauseGate | None = None
+    _batch: Batch | None = None
+    _sendings: list[Sending] = field(default_factory=list)
+    _late: Returns = field(default_factory=Counter)
+    _allowed: Permit = field(default_factory=lambda: Permit(limit=0, reason=""))
+    _allowed_by: tuple[Circuit | None, Books | None, datetime | None] = (None, None, None)
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit as the pass thinks of it."""
+        return self.keeper.circuit
+
+    @property
+    def is_flowing(self) -> bool:
+        """Whether letters go through as a matter of course."""
+        return self.circuit.state is State.CLOSED and not self.is_paused
+
+    @property
+    def room(self) -> int:
+        """Letters that may still be redriven in this pass."""
+        return self.admission.room if self.admission else 0
+
+    @property
+    def known_facts(self) -> QueueFacts:
+        """The source queue's facts; they are asked for before anything needs them."""
+        assert self.facts is not None  # noqa: S101
+        return self.facts
+
+    def max_receives(self) -> int:
+        """Receives of one message, before SQS moves it to the DLQ."""
+        return self.known_facts.max_receive_count or self.settings.max_receive_count
+
+    def time_to_fail(self) -> timedelta:
+        """From a letter's first try to its move to the DLQ, for a consumer that just fails."""
+        return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
+
+    def tallied_since(self) -> datetime | None:
+        """From when on the books tell more of batches whose letters are kept."""
+        return min((one.sent_at for one in self.circuit.tallies if not one.is_over), default=None)
+
+    def sent_lately(self) -> list[tuple[datetime, datetime, int]]:
+        """Batches without a verdict of which it is known what was sent: from when to when, and how many letters."""
+        return [
+            (one.sent_at, one.tried_by, one.size) for one in self.circuit.pending if one.is_complete
+        ]
+
+    def wants_books(self, *, has_letters: bool) -> bool:
+        """Whether the source's books can move anything."""
+        if self.is_paused or self.source.settles_at_once:
+            return False
+        if self.circuit.pending or self.circuit.left_failing:
+            return True
+        if has_letters and self.tallied_since() is not None:
+            return True
+        return has_letters and self.circuit.state is State.OPEN
+
+    def may_have_returns(self, now: datetime) -> bool:
+        """Whether letters that were sent can be in the DLQ again, and nobody knows of all yet."""
+        return any(
+            one.seen_again < one.size and now >= one.first_try_at + self.time_to_fail()
+            for one in self.circuit.pending
+        )
+
+    def has_returns(self) -> bool:
+        """Whether the books say that the source queue has lost messages to the DLQ, of which not all were seen."""
+        return any(
+            account.moved > one.seen_again
+            for one in self.circuit.pending
+            if self.books and (account := self.books.account(one.sent_at))
+        )
+
+    def allow(self, now: datetime) -> Permit:
+        """What the circuit lets through now; asked again and again while nothing changes."""
+        if self.is_paused:
+            return Permit(limit=0, reason="paused")
+        circuit, books, at = self._allowed_by
+        if circuit is not self.circuit or books is not self.books or at != now:
+            self._allowed_by = self.circuit, self.books, now
+            live = live_outcome(self.books, self.circuit.last_tried_at)
+            self._allowed = allow(self.circuit, self.settings, now, live, self.hint)
+        return self._allowed
+
+    def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
+        """The circuit after every verdict that can fall now, and the verdicts."""
+        circuit = judging.judge_left_failing(
+            self.circuit, self._since_failure(), self.settings, now, self.roll
+        )
+        circuit = judging.count_unseen(circuit, self.books)
+        is_canary = circuit.state is State.HALF_OPEN
+        others: list[Batch | Judged] = [*circuit.pending, *circuit.judged]
+        evidence = {
+            one.id: gather_evidence(
+                one,
+                others,
+                self.books,
+                max_receives=self.max_receives(),
+                believes_successes=believes_successes(circuit, now),
+                vouched_before=VOUCHED_BEFORE_CANARY if is_canary else timedelta(),
+            )
+            for one in circuit.pending
+        }
+        return judging.judge(
+            circuit,
+            evidence,
+            self.settings,
+            now,
+            visibility_timeout=self.known_facts.visibility_timeout,
+            roll=self.roll,
+        )
+
+    def _since_failure(self) -> Account | None:
+        """The books from the minute after that in which the last failure was counted."""
+        failed_at = self.circuit.failed_at
+        if self.books is None or failed_at is None:
+            return None
+        return self.books.account(failed_at + PERIOD)
+
+    def count_returns(self, cases: Sequence[Case], now: datetime) -> Returns:
+        """The returns among letters of this lane that no pass has charged to the circuit yet."""
+        returns: Returns = Counter()
+        for case in cases:
+            if case.batch is not None and case.is_unseen_return(self.keeper.version):
+                returns[case.batch, case.was_suspect(self.circuit)] += 1
+        self.returned += returns.total()
+        if any(case.contradicts_a_report for case in cases):
+            self.keeper.change(replace(self.circuit, contradicted_at=now))
+        return returns
+
+    def heard(self, hearing: Hearing, now: datetime) -> None:
+        """Note what the consumer has reported of the batches that are out, and of the letters of a cause."""
+        name = self.source.name
+        told = {batch: one for (queue, batch), one in hearing.heard.items() if queue == name}
+        recovered = {c: sent for (queue, c), sent in hearing.recovered.items() if queue == name}
+        circuit = self.circuit
+        if told:
+            circuit = judging.note_reports(circuit, told, self.settings, now, self.roll)
+        if recovered:
+            circuit = replace(circuit, causes=with_successes(circuit.causes, recovered, now))
+        self.keeper.change(circuit)
+
+    @property
+    def has_left_behind(self) -> bool:
+        """Whether a pass died before it could write what it sent, and the source knows that."""
+        return isinstance(self.source, CountsSent) and not all(
+            one.is_complete for one in self.circuit.pending
+        )
+
+    def complete_left_behind(self) -> None:
+        """Complete the batches of passes that died; the lease is ours, so that none is being filled.
+
+        Raises CallFailed.
+        """
+        circuit = self.circuit
+        for one in circuit.pending:
+            if isinstance(self.source, CountsSent) and not one.is_complete:
+                size = self.source.count_sent(one.id, one.sent_at)
+                complete = replace(one, size=size, is_complete=True)
+                circuit = circuit.with_batch(complete) if size else circuit.without_batch(one.id)
+        self.keeper.change(circuit)
+
+    def charge_later(self, returns: Returns) -> None:
+        """Returns that were met while letters went out; they are charged with what was sent."""
+        self._late += returns
+
+    def open_gate(self, now: datetime) -> None:
+        """Let through what the circuit allows from now on."""
+        self.permit = self.allow(now)
+        self._gate = CauseGate(self.circuit, self.settings, self.roll)
+        self.admission = Admission(
+            self.circuit,
+            self.permit,
+            self.settings,
+            now,
+            self._gate,
+            awaits_suspects=self._awaits_suspects(now),
+        )
+
+    def _awaits_suspects(self, now: datetime) -> bool:
+        """Whether suspects may come that letters without strikes are to be compared with.
+
+        The source queue holds letters that the verdicts on their batches did not wait for, or they are hidden.
+        """
+        hidden_until = self.circuit.suspects_until
+        if hidden_until is not None and now < hidden_until:
+            return True
+        since = now - MAX_SQS_DELAY - self._time_to_count()
+        return self.known_facts.depth > 0 and self.circuit.may_hide_suspects(since)
+
+    def decide(
+        self,
+        cases: Sequence[Case],
+        rolls: Sequence[float],
+        terms: Terms,
+        now: datetime,
+        *,
+        is_end: bool,
+    ) -> list[tuple[Case, Decision]]:
+        """What becomes of letters of this lane; `is_end`: the DLQ shows no further ones."""
+        assert self.admission is not None  # noqa: S101
+        return self.admission.decide(cases, rolls, self.circuit, terms, now, is_end=is_end)
+
+    def destination(
+        self, now: datetime, latest: datetime, save: Callable[[Circuit], None]
+    ) -> Destination:
+        """Where its letters go: the batch of this pass, announced in the circuit before its first letter is sent.
+
+        Args:
+            latest: when the pass has stopped by itself.
+            save: writes the circuit, or in a dry run goes on with it.
+
+        """
+        if self._batch is None:
+            due_at = latest + self.source.longest_delay + self._time_to_count()
+            circuit, self._batch = breaker.register_batch(
+                self.circuit, self.permit, now, due_at=due_at
+            )
+            save(circuit)
+        return Destination(
+            source=self.source,
+            facts=self.known_facts,
+            batch=self._batch,
+            version=self.keeper.version,
+        )
+
+    def sent(self, sendings: Sequence[Sending]) -> None:
+        """Note letters that went out."""
+        self._sendings += sendings
+
+    def after_sending(self, circuit: Circuit, now: datetime) -> Circuit:
+        """The circuit with the batch completed, late returns charged and a refusal counted."""
+        if self._batch is not None and self._is_ours(circuit.pending_batch(self._batch.id)):
+            circuit = self._completed(circuit, self._batch, now)
+        circuit = judging.charge(circuit, self._late)
+        if self.admission is not None:
+            circuit = replace(circuit, suspects_until=self.admission.suspects_until)
+        if self._gate is not None:
+            batch = self._batch.id if self._batch else None
+            circuit = replace(circuit, causes=self._gate.circuits(batch, now))
+        has_taken_some = any(one.has_succeeded for one in self._sendings)
+        if self.refusal is not None and not has_taken_some:
+            reason = f"{self.source.name} refused letters: {self.refusal}"
+            circuit = breaker.failed(circuit, reason, self.settings, now, self.roll)
+        return circuit
+
+    def _is_ours(self, batch: Batch | None) -> bool:
+        """Whether it is the batch of this pass: one that won the race of two announced another under the same id."""
+        return (
+            batch is not None and self._batch is not None and batch.sent_at == self._batch.sent_at
+        )
+
+    def _completed(self, circuit: Circuit, batch: Batch, now: datetime) -> Circuit:
+        if not self._sendings:
+            return circuit.without_batch(batch.id)
+        if self.source.settles_at_once:
+            circuit = replace(circuit, heard_at=now)
+        complete = completed(batch, self._sendings, now, self._time_to_count())
+        if self.known_facts.is_fifo:
+            circuit = circuit.with_tally(tally_of(complete, self._sendings))
+        paced_until = self.admission.paced_until if self.admission else None
+        return replace(circuit.with_batch(complete), paced_until=paced_until)
+
+    def _time_to_count(self) -> timedelta:
+        """From a letter's first try to the moment when, having failed, it has returned and can be counted."""
+        return self.time_to_fail() + timedelta(seconds=self.settings.verdict_grace_seconds)

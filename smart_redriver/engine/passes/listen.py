@@ -1,0 +1,167 @@
+"""Takes in what consumers have reported: outcomes for the ledger and for the batches that wait for a verdict.
+
+    receive 10 ─► read ledger ─► hear ─► write ledger ─► receive 10 ─► ... ─► write circuit ─► delete all
+
+What the circuit does not have is not deleted, and comes again. The ledger tells by the circuit's version whether it
+was counted already, so that a crash anywhere neither loses what was heard of a batch nor counts it twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.pass_state import PassState
+from smart_redriver.engine.passes.ports import Reports
+from smart_redriver.engine.reports.outcomes import OutcomeMessage, parse_outcomes
+from smart_redriver.engine.reports.processing import Hearing, Told, hear, with_kept_trail
+from smart_redriver.engine.triage.ledger import Entry
+
+#: What one look takes in, reports and outcomes together, and for how long. Further reports wait for the next look, so
+#: that whoever sends them without end, or with nothing in them, keeps no letter from going.
+MOST_AT_ONCE = 10_000
+LONGEST = timedelta(seconds=30)
+
+
+class Listener:
+    """The reports of one pass. `peek` is for free where there are none; `listen` wants the lease."""
+
+    def __init__(self, state: PassState) -> None:
+        self._state = state
+        self._in_hand: list[OutcomeMessage] = []
+        self._taken: list[OutcomeMessage] = []
+        #: Original ids of letters that this pass has heard of: its circuit counts them, written or not.
+        self._heard: set[str] = set()
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether some are in hand."""
+        return bool(self._in_hand)
+
+    def peek(self) -> None:
+        """Receive the first few reports."""
+        if self._state.tools.reports is not None:
+            self._in_hand = self._received(self._state.tools.reports)
+
+    def listen(self) -> None:
+        """Take in reports until there are none, or enough. A call that fails ends it: the reports come again."""
+        reports, state = self._state.tools.reports, self._state
+        heard: Counter[str] = Counter()
+        read, until = 0, min(state.deadline, state.tools.clock() + LONGEST)
+        while reports is not None and self._in_hand:
+            try:
+                heard += self._take_in(self._in_hand, state.tools.clock())
+            except CallFailed as failed:
+                state.failed(failed)
+                state.has_unread_reports = True
+                break
+            read += len(self._in_hand)
+            self._in_hand = []
+            if heard.total() + read >= MOST_AT_ONCE or state.tools.clock() >= until:
+                state.has_unread_reports = True
+                break
+            self._in_hand = self._received(reports)
+        state.heard += heard
+        if heard:
+            state.tools.journal("outcomes.heard", **heard)
+
+    def forget(self) -> bool:
+        """Delete what was taken in: the circuit is written. False where none of it could be deleted."""
+        if not self._taken or self._state.tools.reports is None or self._state.is_dry:
+            return True
+        taken, self._taken = self._taken, []
+        faults = self._state.tools.reports.delete(taken)
+        self._note(faults)
+        return len(faults) < len(taken)
+
+    def release(self) -> None:
+        """Let others have what was received and is not deleted."""
+        left, self._in_hand, self._taken = [*self._in_hand, *self._taken], [], []
+        if left and self._state.tools.reports is not None:
+            self._note(self._state.tools.reports.release(left))
+
+    def _note(self, faults: list[EntryFault]) -> None:
+        effects = Effects()
+        effects.saw(faults)
+        self._state.did(effects)
+
+    def _received(self, reports: Reports) -> list[OutcomeMessage]:
+        try:
+            return reports.receive(hidden_for=self._state.hidden_for())
+        except CallFailed as failed:
+            self._state.failed(failed)
+            return []
+
+    def _take_in(self, some: list[OutcomeMessage], now: datetime) -> Counter[str]:
+        """Hear what some reports say, and what of it counts. Raises CallFailed."""
+        told, unreadable = _told(some)
+        hearing = self._hear(told)
+        memory = self._state.tools.memory
+        if kept := timedelta(days=self._state.settings.failure_details_days):
+            memory.write_failures(list(hearing.details.values()), now + kept)
+        memory.write_ledger(list(hearing.entries.values()), [], now)
+        self._taken += [replace(one, body="") for one in some]
+        for lane in self._state.lanes:
+            lane.heard(hearing, now)
+        return hearing.counts + unreadable
+
+    def _hear(self, told: list[Told]) -> Hearing:
+        state = self._state
+        receives = {lane.source.name: lane.max_receives() for lane in state.lanes}
+        told, known = self._looked_up(told, receives)
+        canaries = {
+            one.canary_id
+            for lane in state.lanes
+            for one in lane.circuit.causes
+            if one.canary_id is not None
+        }
+        counted = self._counted(known)
+        hearing = hear(told, counted, receives, canaries)
+        for key, entry in hearing.entries.items():
+            if key in counted and (version := self._version(entry)) is not None:
+                hearing.entries[key] = entry.heard(counted[key], version)
+        self._heard.update(hearing.entries)
+        return hearing
+
+    def _counted(self, known: dict[str, Entry]) -> dict[str, Entry]:
+        """What the circuits count of letters: a pass before may have died between its ledger and its circuit."""
+        return {
+            key: entry
+            if key in self._heard or (version := self._version(entry)) is None
+            else entry.uncounted(version)
+            for key, entry in known.items()
+        }
+
+    def _version(self, entry: Entry) -> int | None:
+        """The version of the circuit that counts the letter; None where it is of no batch of ours."""
+        lanes = (lane for lane in self._state.lanes if lane.source.name == entry.queue)
+        lane = next(lanes, None) if entry.batch is not None else None
+        return lane.keeper.version if lane else None
+
+    def _looked_up(
+        self, told: list[Told], queues: Collection[str]
+    ) -> tuple[list[Told], dict[str, Entry]]:
+        """The outcomes by their letters' original ids, and what the ledger knows of these. Raises CallFailed."""
+        memory = self._state.tools.memory
+        ids = [one.outcome.original_id for one in told if one.outcome.queue in queues]
+        if not ids:
+            return told, {}
+        known = memory.read_ledger(ids)
+        told = [with_kept_trail(one, known.trails) for one in told] if known.trails else told
+        further = {one.outcome.original_id for one in told}.difference(ids)
+        return told, known.entries | (memory.read_ledger(further).entries if further else {})
+
+
+def _told(reports: list[OutcomeMessage]) -> tuple[list[Told], Counter[str]]:
+    """The outcomes in reports, and what could not be read of them, by why."""
+    told: list[Told] = []
+    unreadable: Counter[str] = Counter()
+    for one in reports:
+        parsed = parse_outcomes(one.body)
+        told += [Told(outcome=outcome, at=one.sent_at) for outcome in parsed.outcomes]
+        unreadable.update({f"unreadable: {fault}": n for fault, n in parsed.faults.items()})
+    return told, unreadable

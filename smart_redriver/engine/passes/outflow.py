@@ -1,0 +1,277 @@
+"""Lets letters through as the permits allow: the half of a pass that sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.passes.copies import discard_copies
+from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import Destination, Hands
+from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.parallel import Doing, Reading, run_rounds
+from smart_redriver.engine.passes.pass_state import PassState
+from smart_redriver.engine.passes.read import (
+    LETTERS_A_RECEIVE,
+    ROUND_BYTES,
+    ROUND_SIZE,
+    Read,
+    bytes_in_hand,
+    read_letters,
+)
+from smart_redriver.engine.triage.admission import CONTROLS_AMONG
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReason, Redrive
+
+#: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
+SCAN_BEYOND = 2_000
+#: The same where up to nine that follow in its group come with each.
+SCAN_BEYOND_FIFO = 10 * SCAN_BEYOND
+
+
+class Outflow:
+    """The letters that one pass redrives, parks and holds. Runs rounds side by side, see `parallel`."""
+
+    def __init__(self, state: PassState, hands: Hands, *, limit: int | None = None) -> None:
+        self._state = state
+        self._hands = hands
+        self._limit = limit
+        self._room_at_first = 0
+        self._asked = 0
+        self._examined = 0
+        self._in_hand: set[str] = set()
+        self._released: list[Case] = []
+        self._is_end = False
+        self._is_stopped = False
+        self._letter_bytes: float | None = None
+        self._looked_bytes = 0
+        self.decisions: list[tuple[Case, Decision]] = []
+
+    def run(self, looked: Read) -> None:
+        """First the letters in hand, then round by round. Raises CallFailed and LostRace."""
+        self._room_at_first = self._room
+        self._returns_are_marked = bool(looked.cases)
+        self._note_end(is_end=looked.is_end)
+        if looked.cases:
+            self._weigh(looked.cases)
+            self._looked_bytes = sum(case.letter.weight for case in looked.cases)
+        run_rounds(self, self._state.tools.workers, looked if looked.cases else None)
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether the DLQ showed no letter that was not decided about."""
+        return self._is_end and not self._is_stopped
+
+    def release(self) -> None:
+        """Make visible what was not due. After the last round, which would else receive it again."""
+        self._state.did(self._hands.release(self._released))
+
+    def width(self) -> int:
+        """Rounds at once: as many as what waits fills, and as fit into memory; one until letters were weighed."""
+        if self._letter_bytes is None or self._is_end:
+            return 1
+        room = min(self._room, self._state.dlq.visible)
+        round_bytes = min(ROUND_SIZE * self._letter_bytes, ROUND_BYTES + 10 * self._letter_bytes)
+        free = bytes_in_hand(self._state.settings.memory_mib) - self._looked_bytes
+        fits = free // max(1, int(round_bytes))
+        return max(1, min(self._state.tools.workers, -(-room // ROUND_SIZE), fits))
+
+    def next_reading(self) -> Reading | None:
+        """One more round, while a permit has room that no round under way has asked for."""
+        wanted = self._to_examine() - self._asked
+        if wanted <= 0 or self._is_end or self._is_stopped:
+            return None
+        if len(self._state.lanes) > 1 or self._state.dlq.is_fifo:
+            # Of what is received most may be another source's, or follow in its group: one by one they would cost two
+            # calls each.
+            wanted = max(wanted, LETTERS_A_RECEIVE)
+        limit = min(wanted, ROUND_SIZE)
+        self._asked += limit
+        state = self._state
+        return partial(self._read, limit, state.hidden_for())
+
+    def decide(self, read: Read) -> Doing | None:
+        """Decide about letters in hand."""
+        state, now = self._state, self._state.tools.clock()
+        self._asked -= read.asked
+        self._note_end(is_end=read.is_end)
+        self._weigh(read.cases)
+        if now >= state.deadline:
+            state.is_out_of_time = True
+            self._is_stopped = True
+            return None  # the lease may be another's by now, and the letters are visible again soon
+        are_marked, self._returns_are_marked = self._returns_are_marked, False
+        cases: Sequence[Case] = read.cases
+        if state.dlq.is_fifo and not are_marked:
+            cases, are_marked = self._without_copies(cases, now), True
+        cases = self._without_further_copies(cases)
+        if not are_marked:
+            self._charge_later(cases, now)
+        decided = self._decided(cases, now)
+        if state.dlq.is_fifo and any(map(_leaves_as_it_expires, decided)):
+            # What stands behind them in their groups can be received once they are gone, and expires as soon.
+            self._is_end = False
+        self._examined += len(cases)
+        try:
+            destinations = self._destinations(decided, now)
+        except Exception:
+            self._release_later(cases)
+            raise
+        if state.is_dry:
+            self.decisions += [(one.without_content(), what) for one, what in decided]
+        stay = _due(decided, now, keeps=state.dlq.is_fifo)
+        self._release_later(read.cases if state.is_dry else stay)
+        version = None if are_marked else state.version_to_mark(cases)
+        self._in_hand |= {case.original_id for case in cases}
+        return partial(self._carry_out, decided, destinations, now, version)
+
+    def _without_copies(self, cases: Sequence[Case], now: datetime) -> list[Case]:
+        """Letters of a FIFO queue without the copies that came back: these are charged, noted and discarded at once."""
+        state = self._state
+        self._charge_later(cases, now)
+        try:
+            marked = self._hands.mark_returns(cases, state.version_to_mark(cases), now)
+        except CallFailed:
+            self._release_later(cases)
+            raise
+        return discard_copies(state, self._hands, marked)
+
+    def _charge_later(self, cases: Sequence[Case], now: datetime) -> None:
+        for lane, some in self._state.by_lane(cases):
+            lane.charge_later(lane.count_returns(some, now))
+
+    def add_up(self, effects: Effects) -> None:
+        """Take in what was done. Raises the CallFailed that ended it early."""
+        for lane in self._state.lanes:
+            lane.sent([one for one in effects.sendings if one.source == lane.source.name])
+            if code := effects.refusals.get(lane.source.name):
+                lane.refusal = code
+                self._is_stopped = True
+        if effects.bounced and all(one.has_succeeded is False for one in effects.sendings):
+            self._is_stopped = True  # a target that takes none is not tried with all that may go
+        if effects.is_cut:
+            self._state.is_out_of_time = self._is_stopped = True
+        self._release_later(effects.bounced)
+        self._state.did(effects)
+        if effects.failure is not None:
+            self._is_stopped = True
+            raise effects.failure
+
+    def _note_end(self, *, is_end: bool) -> None:
+        """Take an empty answer for the end of the DLQ, unless the limit of messages in flight may have made it empty."""
+        if is_end and self._state.dlq.can_seem_empty:
+            self._is_stopped = True
+            in_flight = self._state.dlq.in_flight
+            self._state.tools.journal("dlq.seems_empty", in_flight=in_flight)
+        else:
+            self._is_end |= is_end
+
+    @property
+    def _room(self) -> int:
+        return sum(lane.room for lane in self._state.lanes)
+
+    def _to_examine(self) -> int:
+        """How many letters are worth a look now: as many as may go."""
+        if self._room <= 0:
+            return 0
+        if self._limit is not None and self._examined >= self._limit:
+            return 0
+        beyond = SCAN_BEYOND_FIFO if self._state.dlq.is_fifo else SCAN_BEYOND
+        is_mixed = len(self._state.lanes) > 1 or self._state.dlq.is_fifo
+        if is_mixed and self._examined >= self._room_at_first + beyond:
+            return 0
+        return self._room
+
+    def _read(self, limit: int, hidden_for: timedelta) -> Read:
+        tools = self._state.tools
+        return read_letters(
+            tools.dead_letters, tools.memory, limit, hidden_for=hidden_for, max_bytes=ROUND_BYTES
+        )
+
+    def _carry_out(
+        self,
+        decided: Sequence[tuple[Case, Decision]],
+        destinations: Mapping[str, Destination],
+        now: datetime,
+        version: int | None,
+    ) -> Effects:
+        return self._hands.carry_out(
+            decided,
+            destinations,
+            now,
+            version_to_mark=version,
+            is_one_of_many=min(self._room_at_first, self._state.dlq.depth) > ROUND_SIZE,
+        )
+
+    def _release_later(self, cases: Iterable[Case]) -> None:
+        self._released += [case.without_content() for case in cases]
+
+    def _weigh(self, cases: Sequence[Case]) -> None:
+        if cases:
+            mean = sum(case.letter.weight for case in cases) / len(cases)
+            self._letter_bytes = max(self._letter_bytes or 1.0, mean)
+
+    def _without_further_copies(self, cases: Sequence[Case]) -> list[Case]:
+        one_of_each = self._one_of_each(cases)
+        if self._state.dlq.is_fifo:
+            # Hidden, one would cut its group off: what stands before it could be taken for all that there is.
+            here = {case.message_id for case in one_of_each}
+            self._release_later([case for case in cases if case.message_id not in here])
+        return one_of_each
+
+    def _one_of_each(self, cases: Sequence[Case]) -> list[Case]:
+        """Letters without the further copies of any, which the next pass will meet: the ledger has one entry for all.
+
+        SQS may hand a letter out twice, and a crash may leave two copies; the other may be in another round's hands.
+        """
+        first: dict[str, Case] = {}
+        for case in cases:
+            first.setdefault(case.original_id, case)
+        return [case for original_id, case in first.items() if original_id not in self._in_hand]
+
+    def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
+        state = self._state
+        decided: list[tuple[Case, Decision]] = []
+        # Too few to compare suspects with are as good as none: whoever stays to be compared with is chosen before them.
+        is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
+        for lane, some in state.by_lane(cases):
+            for case in some:
+                state.saw_letter(case, now)
+            rolls = [state.tools.rng.random() for _ in some]
+            terms = state.terms(lane)
+            of_lane = lane.decide(some, rolls, terms, now, is_end=is_end)
+            for case, what in of_lane:
+                if isinstance(what, Hold):
+                    state.left(case, what, terms, now)
+            decided += of_lane
+        return decided
+
+    def _destinations(
+        self, decided: Sequence[tuple[Case, Decision]], now: datetime
+    ) -> dict[str, Destination]:
+        redriven = {what.destination for _, what in decided if isinstance(what, Redrive)}
+        return {
+            lane.known_facts.arn: lane.destination(now, self._state.deadline, self._save(lane))
+            for lane in self._state.lanes
+            if lane.known_facts.arn in redriven
+        }
+
+    def _save(self, lane: Lane) -> Callable[[Circuit], None]:
+        return lane.keeper.change if self._state.is_dry else lane.keeper.save
+
+
+def _leaves_as_it_expires(decided: tuple[Case, Decision]) -> bool:
+    _, what = decided
+    return isinstance(what, Park) and what.reason is ParkReason.EXPIRING
+
+
+def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool) -> list[Case]:
+    """The letters that stay and are hidden no longer than the pass; with `keeps` those that were redriven, too."""
+    return [
+        case
+        for case, what in decided
+        if (isinstance(what, Hold) and what.until <= now) or (keeps and isinstance(what, Redrive))
+    ]

@@ -1,0 +1,178 @@
+"""What the steps of one pass share: the queues as they were measured, the lanes, and what was done so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model.levels import NO_KNOWN_MOMENT
+from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.ports import Tools
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Hold, HoldReason
+from smart_redriver.engine.triage.retention import calm_margin, urgent_margin
+from smart_redriver.engine.triage.triage import Terms, failed_at
+
+#: Letters stay hidden this much longer than the pass can last.
+HIDDEN_MARGIN = timedelta(seconds=30)
+
+
+@dataclass(kw_only=True)
+class PassState:
+    """One pass under way. Only the thread of the pass touches it.
+
+    Attributes:
+        deadline: when it has to have stopped by itself.
+        is_dry: nothing is applied: no lease, no write, no letter moves.
+        effects: all that was done so far. `faults`: calls that failed.
+        heard: outcomes that consumers reported, by their result, or by why they were left out.
+        has_unread_reports: more of them may wait than the pass has read.
+        oldest: the first send of the oldest letter that was seen.
+        last_chances: holds of suspects until their last chance, and of letters until the canary of their cause.
+        waiting, waiting_since: letters that were left for no known moment, and since when the oldest has been there.
+
+    """
+
+    tools: Tools
+    settings: Settings
+    deadline: datetime
+    is_dry: bool
+    is_paused: bool
+    dlq: QueueFacts
+    parking_lot: QueueFacts
+    lanes: tuple[Lane, ...]
+    effects: Effects = field(default_factory=Effects)
+    faults: list[CallFailed] = field(default_factory=list)
+    heard: Counter[str] = field(default_factory=Counter)
+    has_unread_reports: bool = False
+    examined: int = 0
+    oldest: datetime | None = None
+    is_out_of_time: bool = False
+    last_chances: list[Hold] = field(default_factory=list)
+    waiting: int = 0
+    waiting_since: datetime | None = None
+
+    def is_over(self) -> bool:
+        """Whether it has to stop."""
+        return self.tools.clock() >= self.deadline
+
+    def hidden_for(self) -> timedelta:
+        """How long a letter received now stays hidden: until this pass is surely over."""
+        return max(self.deadline - self.tools.clock(), timedelta()) + HIDDEN_MARGIN
+
+    def lane_of(self, case: Case) -> Lane:
+        """The lane of the queue that the letter belongs to; the first one's for a letter of nobody's."""
+        trail = case.letter.trail
+        for lane in self.lanes:
+            if lane.source.owns(case.source_arn, trail):
+                return lane
+        return self.lanes[0]
+
+    def name_of(self, case: Case) -> str:
+        """The name of the source queue that the letter belongs to."""
+        return self.lane_of(case).source.name
+
+    def by_lane(self, cases: Sequence[Case]) -> Iterator[tuple[Lane, list[Case]]]:
+        """The letters of each lane that has some."""
+        if len(self.lanes) == 1:
+            if cases:
+                yield self.lanes[0], list(cases)
+            return
+        for lane in self.lanes:
+            if some := [case for case in cases if self.lane_of(case) is lane]:
+                yield lane, some
+
+    def terms(self, lane: Lane) -> Terms:
+        """What triage has to know of the queues, for letters of one lane."""
+        by_arn = {one.known_facts.arn: one for one in self.lanes}
+        return terms_of(lane, by_arn, self.dlq.retention, is_flowing=lane.is_flowing)
+
+    def version_to_mark(self, cases: Sequence[Case]) -> int:
+        """The version that returns among these letters are noted with: of their lane's circuit."""
+        lanes = [lane for lane, _ in self.by_lane(cases)] or [self.lanes[0]]
+        return min(lane.keeper.version for lane in lanes)
+
+    def saw_letter(self, case: Case, now: datetime) -> None:
+        """Note a letter that was examined."""
+        self.examined += 1
+        if fault := case.letter.trail_fault:
+            self.tools.journal("trail.ignored", message_id=case.message_id, reason=fault)
+        sent_at = min(case.letter.sent_at, now)
+        self.oldest = min(self.oldest or sent_at, sent_at)
+
+    def left(self, case: Case, hold: Hold, terms: Terms, now: datetime) -> None:
+        """Note a letter that stays in the DLQ."""
+        if hold.reason in (HoldReason.LAST_CHANCE, HoldReason.CAUSE):
+            self.last_chances.append(hold)
+        elif hold.reason in NO_KNOWN_MOMENT:
+            self.waiting += 1
+            since = failed_at(case, terms, now)
+            self.waiting_since = min(self.waiting_since or since, since)
+
+    def did(self, effects: Effects) -> None:
+        """Take in what a step has done, and tell it."""
+        for event, fields in effects.events:
+            self.tools.journal(event, **fields)
+        effects.events = []  # told; a pass may have fifty thousand
+        self.effects.add(effects)
+        for fault in (*effects.faults, *effects.healed):
+            self.tools.journal(
+                "entry.failed", call=fault.call, code=fault.code, message_id=fault.key
+            )
+
+    def failed(self, failed: CallFailed) -> None:
+        """Take in a call that failed, and tell it."""
+        self.faults.append(failed)
+        self.tools.tell_failed(failed)
+
+
+#: What can't be delayed goes a minute's letters at a time, as there is a pass a minute.
+FIFO_AHEAD = timedelta(minutes=1)
+#: What is delivered at its pace by the pass itself goes so many seconds' letters at a time: a pass has to end.
+DELIVERED_AHEAD = timedelta(seconds=20)
+
+
+#: A letter that waits in a queue grows older there: of what the queue keeps it for, the rest is its consumer's.
+SHARE_SPENT_WAITING = 0.5
+
+
+def terms_of(
+    lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
+) -> Terms:
+    """What triage has to know about the queues, for letters of one lane.
+
+    Args:
+        lanes: all of them, by their queues' ARNs.
+        retention: of the DLQ.
+        is_flowing: whether a letter that stays has good hopes to go soon.
+
+    """
+    is_fifo, longest_delay = lane.known_facts.is_fifo, _longest_delay(lane)
+    return Terms(
+        destinations={arn: one.known_facts.max_message_size for arn, one in lanes.items()},
+        home=lane.known_facts.arn,
+        retention=retention,
+        margin=urgent_margin(retention) if is_flowing else calm_margin(retention),
+        time_to_fail=lane.time_to_fail(),
+        is_fifo=is_fifo,
+        is_source_empty=lane.known_facts.depth == 0,
+        longest_delay=longest_delay,
+        ahead=longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
+    )
+
+
+def _longest_delay(lane: Lane) -> timedelta:
+    """For how long a letter that was sent may be kept from its consumer: SQS deletes what is older than its queue keeps it.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
+    """
+    retention = lane.known_facts.retention
+    if not retention:  # not of a queue
+        return lane.source.longest_delay
+    return min(lane.source.longest_delay, retention * SHARE_SPENT_WAITING)

@@ -1,0 +1,172 @@
+"""What a pass needs of the world, as it uses it: the ports. The adapters in `engine.aws` fit them, and so do fakes.
+
+`Source` is what letters go back to, `Books` the witness of what became of them; other kinds of either stand beside
+today's by fitting these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Protocol, runtime_checkable
+
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.permit import Hint
+from smart_redriver.engine.reports.outcomes import OutcomeMessage
+from smart_redriver.engine.reports.processing import Told
+from smart_redriver.engine.triage.ledger import Entry
+
+
+class Journal(Protocol):
+    """Writes one structured event. A field never holds a message's body or an attribute's value."""
+
+    def __call__(self, event: str, /, **fields: Any) -> None: ...
+
+
+class MoveCheck(Protocol):
+    """Whether a native move task is emptying a queue, and why that could not be asked."""
+
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def fault(self) -> CallFailed | None: ...
+
+
+class DeadLetters(Protocol):
+    """A queue that letters are taken from: the DLQ, or the parking lot."""
+
+    @property
+    def is_fifo(self) -> bool: ...
+    def facts(self) -> QueueFacts: ...
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]: ...
+    def delete(self, letters: Iterable[Letter]) -> list[EntryFault]: ...
+    def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]: ...
+    def check_move(self, arn: str) -> MoveCheck: ...
+
+
+class ParkingLot(DeadLetters, Protocol):
+    """The queue that letters are set aside in."""
+
+    def park(self, outgoing: Sequence[Outgoing]) -> Sent: ...
+
+
+class Source(Protocol):
+    """What letters go back to: it knows its facts, how to deliver, and how long a letter takes to fail there.
+
+    Attributes:
+        settles_at_once: its answer to a delivery is the outcome, and nothing comes back later.
+        carries_trails: a letter can carry its trail to it and back.
+        longest_delay: for how long it can keep a letter from its consumer.
+
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def settles_at_once(self) -> bool: ...
+    @property
+    def carries_trails(self) -> bool: ...
+    @property
+    def longest_delay(self) -> timedelta: ...
+    def facts(self) -> QueueFacts: ...
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta: ...
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
+
+
+@runtime_checkable
+class CountsSent(Protocol):
+    """A source that knows what was sent to it, and so how full a batch is whose pass died."""
+
+    def count_sent(self, batch: int, since: datetime) -> int: ...
+
+
+@runtime_checkable
+class TakesMany(Protocol):
+    """A source that takes more letters a call than SQS, once its consumer is known to be well."""
+
+    @property
+    def letters_a_call(self) -> int: ...
+
+
+class Witness(Protocol):
+    """Tells what became of a source's messages, by its books. Raises CallFailed where it can't be asked."""
+
+    def since(self, start: datetime, now: datetime, queue_name: str) -> Books: ...
+
+
+class Reports(Protocol):
+    """What consumers report of their deliveries."""
+
+    def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]: ...
+    def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]: ...
+    def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]: ...
+
+
+class Known(Protocol):
+    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+
+    @property
+    def entries(self) -> dict[str, Entry]: ...
+    @property
+    def trails(self) -> dict[str, Trail]: ...
+
+
+class Ledger(Protocol):
+    """What is remembered of letters."""
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Known: ...
+    def write_ledger(
+        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+    ) -> None: ...
+    def write_failures(self, failures: Sequence[Told], until: datetime) -> None: ...
+
+
+class Memory(Ledger, Protocol):
+    """What is remembered between passes: circuit, lease and ledger of one source queue."""
+
+    def of(self, queue: str) -> Memory: ...
+    def acquire_lease(self, lease: Lease, now: datetime) -> bool: ...
+    def release_lease(self, lease: Lease) -> bool: ...
+    def load_circuit(self) -> Circuit | None: ...
+    def save_circuit(self, circuit: Circuit) -> Circuit | None: ...
+    def load_hint(self) -> Hint | None: ...
+    def save_hint(self, hint: Hint) -> Hint | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What a pass works with.
+
+    Attributes:
+        sources: the source queues that share the DLQ, the first one first; each has a circuit of its own.
+        reports: None where the consumers have nowhere to report to.
+        memory: of the first source's queue, which also has the lease.
+        clock: read once a step. `rng`: rolls the jitter. `owner`: names this pass.
+        workers: rounds that may be under way at once; with one, a pass is the same whenever it is repeated.
+
+    """
+
+    dead_letters: DeadLetters
+    parking_lot: ParkingLot
+    sources: tuple[Source, ...]
+    memory: Memory
+    witness: Witness
+    journal: Journal
+    clock: Callable[[], datetime]
+    rng: Random
+    owner: str
+    workers: int = 1
+    reports: Reports | None = None
+
+    def tell_failed(self, failed: CallFailed) -> None:
+        """Tell the journal of a call that failed."""
+        self.journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)

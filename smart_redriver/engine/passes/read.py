@@ -1,0 +1,138 @@
+"""Receives letters and recognises them: the half of a round that reads. Nothing here decides or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger
+from smart_redriver.engine.triage.case import Case, GroupView
+from smart_redriver.engine.triage.ledger import Entry
+
+#: Letters of one round: what one BatchGetItem can ask the ledger about.
+ROUND_SIZE = 100
+
+#: SQS hands out at most ten letters a call.
+LETTERS_A_RECEIVE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Letters in hand, how many were asked for, and whether the queue showed no more of them."""
+
+    cases: tuple[Case, ...] = ()
+    asked: int = 0
+    is_end: bool = False
+
+
+def read_letters(
+    queue: DeadLetters,
+    ledger: Ledger,
+    limit: int,
+    *,
+    hidden_for: timedelta,
+    max_bytes: int | None = None,
+) -> Read:
+    """Receive at most `limit` letters and look each up in the ledger. Raises CallFailed.
+
+    An answer without letters ends it: the queue shows no more for now. So does what `max_bytes` are reached by:
+    what is in hand has to fit into the function's memory. Of a FIFO queue it may be nine more: what follows a message
+    of a group in hand can't be received later.
+    """
+    letters: list[Letter] = []
+    views: dict[str | None, GroupView] = {}
+    size, is_end = 0, False
+    while len(letters) < limit and (max_bytes is None or size < max_bytes):
+        wanted = (
+            LETTERS_A_RECEIVE if queue.is_fifo else min(limit - len(letters), LETTERS_A_RECEIVE)
+        )
+        received = queue.receive(wanted, hidden_for=hidden_for)
+        if not received:
+            is_end = True
+            break
+        if queue.is_fifo:
+            views |= _views(received)
+        letters += received
+        size += sum(one.weight for one in received)
+    # SQS now and then hands a letter out twice; the later receipt handle is the one that deletes it.
+    once = {letter.message_id: letter for letter in letters}
+    cases = recognise(list(once.values()), ledger)
+    if views:
+        cases = [replace(one, group_view=views[one.letter.group_id]) for one in cases]
+    return Read(tuple(cases), limit, is_end)
+
+
+def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
+    """How much of each group one receive gave: a full one may have cut the group that it ended with."""
+    views = dict.fromkeys((one.group_id for one in received), GroupView.WHOLE)
+    if len(received) >= LETTERS_A_RECEIVE:
+        views[received[-1].group_id] = GroupView.FULL if len(views) == 1 else GroupView.CUT
+    return views
+
+
+def recognise(letters: list[Letter], ledger: Ledger) -> list[Case]:
+    """Look letters up in the ledger. Raises CallFailed.
+
+    A copy that could not carry its trail is known by an id of its own: the trail names the original. A trail that a
+    consumer copied on to a message of its own makes that a letter of its own.
+    """
+    if not letters:
+        return []
+    ids = (one for letter in letters for one in (letter.original_id, *letter.known_as[1:]))
+    known = ledger.read_ledger(ids)
+    entries = known.entries
+    letters = [_with_kept_trail(letter, known.trails) for letter in letters]
+    by_kept_trail = {letter.original_id for letter in letters} - entries.keys()
+    entries = entries | _further(ledger, by_kept_trail & _carried(letters, known.trails))
+    cases = [Case(letter=one, entry=entries.get(one.original_id)) for one in letters]
+    copies = {case.message_id for case in cases if case.is_strangers_copy}
+    own = _further(ledger, copies)
+    return [
+        Case(letter=_on_its_own(case), entry=own.get(case.message_id))
+        if case.message_id in copies
+        else case
+        for case in cases
+    ]
+
+
+def _on_its_own(copy: Case) -> Letter:
+    """A copied message as a letter of its own, of the queue that the original is of:
+    in the parking lot SQS can't say.
+    """
+    return replace(copy.letter.without_trail(), source_arn=copy.source_arn)
+
+
+def _carried(letters: Iterable[Letter], kept: Iterable[str]) -> set[str]:
+    """Original ids of the letters whose trail the ledger kept."""
+    kept_for = set(kept)
+    return {letter.original_id for letter in letters if not kept_for.isdisjoint(letter.known_as)}
+
+
+def _with_kept_trail(letter: Letter, trails: Mapping[str, Trail]) -> Letter:
+    if letter.trail is not None:
+        return letter
+    kept = next((trails[one] for one in letter.known_as if one in trails), None)
+    return letter.with_trail(kept) if kept else letter
+
+
+def _further(ledger: Ledger, ids: set[str]) -> dict[str, Entry]:
+    return dict(ledger.read_ledger(sorted(ids)).entries) if ids else {}
+
+
+MIB = 1_048_576
+#: What the function needs without large letters in hand, in bytes: Python, boto3 and 24 connections. A pass over
+#: 20,000 letters of 1 KiB peaks at 70 to 90 MiB in docs/benchmarks/memory.md, where TLS is left out.
+AT_REST = 130 * MIB
+#: A letter in hand is there several times: as it came, as text, and as it is sent. Measured there for letters of
+#: 256 KiB to 1 MiB, less than 3 on average; the rest is for the moment when all of them are at their worst.
+COPIES = 5
+#: Bytes of letters that one round may have in hand before it stops receiving. So a round of large letters is that
+#: and one more receive, of ten at most.
+ROUND_BYTES = 2 * MIB
+
+
+def bytes_in_hand(memory_mib: int) -> int:
+    """Bytes of letters that a pass may have in hand at once, in a function of this memory."""
+    return max(MIB, (memory_mib * MIB - AT_REST) // COPIES)

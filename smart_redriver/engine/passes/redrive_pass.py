@@ -1,0 +1,336 @@
+"""One pass over one DLQ: gather, decide, apply, report.
+
+    peek ─► ask the witness ─► lease ─► listen ─► look ─► judge ─► outflow: rounds ─► guard ─► commit ─► report
+
+Every pass re-reads the world, so a schedule, a person and a repeated event may all start one. It writes a circuit
+twice at most: before its first send, with the verdicts and the batch it is about to fill, and at the end. Between
+the two a crash leaves a batch that is known, if not how full it is. A dry run is the same pass with hands that do
+nothing, and without the lease.
+
+    pass ─► report says: again in 5 s ─► wait ─► pass ─► report says: in a minute ─► end
+
+A visit is passes one after another, as long as the consumer reports: a window is sent, heard of, judged and followed by
+the next within one invocation. So a consumer that has come back gets its letters at the rate that it bears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from smart_redriver.engine.config.settings import Mode, Settings
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.levels import Waiting, remember_suspects, remember_waiting
+from smart_redriver.engine.passes import assess, due, guard
+from smart_redriver.engine.passes.apply import RealHands
+from smart_redriver.engine.passes.assess import OnceAMinute
+from smart_redriver.engine.passes.circuit_keeper import LeaseKeeper, LostRace
+from smart_redriver.engine.passes.dry_run import DryHands, DryMemory
+from smart_redriver.engine.passes.hands import Hands
+from smart_redriver.engine.passes.listen import Listener
+from smart_redriver.engine.passes.outflow import Outflow
+from smart_redriver.engine.passes.pass_state import PassState
+from smart_redriver.engine.passes.peek import peek, unreadable
+from smart_redriver.engine.passes.ports import Tools
+from smart_redriver.engine.passes.read import Read
+from smart_redriver.engine.passes.reporting import BUSY_SECONDS, report_of
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Decision
+
+#: What a pass may need to stop after its deadline: a call with all its retries, and writing the circuit. The
+#: lease covers it.
+STOPPING_TIME = timedelta(seconds=45)
+
+#: Letters that a dry run decides about.
+DRY_RUN_LIMIT = 1_000
+
+#: No pass of a visit is begun shortly before this. The schedule ticks every minute: whom the third tick finds at work it
+#: leaves alone, and letters would wait for the fourth.
+LONGEST_VISIT = timedelta(minutes=3)
+
+#: Before its end, a pass that has less time than this is not begun.
+_WORTH_STARTING = timedelta(seconds=10)
+
+
+def run_visit(
+    tools: Tools, settings: Settings, *, deadline: datetime, pause: Callable[[float], None]
+) -> Iterator[Report]:
+    """Run passes until the next look is not due before the schedule's, and yield the report of each.
+
+    The lease is given back before the last report is yielded, which names a call that failed meanwhile: the next passes find
+    the lease taken until it expires.
+
+    Args:
+        deadline: when the last of them has to have stopped by itself.
+        pause: waits for so many seconds.
+
+    """
+    ends = min(deadline, tools.clock() + LONGEST_VISIT)
+    lease = lease_until(tools, deadline)
+    tools = replace(tools, witness=OnceAMinute(tools.witness))
+    try:
+        while True:
+            report = run_pass(tools, settings, deadline=deadline, lease=lease)
+            wait = timedelta(seconds=report.look_again_seconds)
+            is_soon = report.look_again_seconds < BUSY_SECONDS
+            if not is_soon or tools.clock() + wait + _WORTH_STARTING > ends:
+                break
+            yield report
+            pause(wait.total_seconds())
+    finally:
+        failed = _given_back(tools, lease)
+    if failed is not None:
+        report.faults[f"{failed.call}:{failed.code}"] += 1
+    yield report
+
+
+def _given_back(tools: Tools, lease: LeaseKeeper) -> CallFailed | None:
+    """What kept the lease from being given back: it expires by itself, and what the passes did stands."""
+    try:
+        lease.give_back()
+    except CallFailed as failed:
+        tools.tell_failed(failed)
+        return failed
+    return None
+
+
+def run_pass(
+    tools: Tools, settings: Settings, *, deadline: datetime, lease: LeaseKeeper | None = None
+) -> Report:
+    """Run one pass and report it; `deadline` is when it has to have stopped by itself.
+
+    A `lease` that is given is kept for the next look: whoever gives it gives it back.
+    AWS's refusals never escape: they are in the report and the log, and the letters are in the DLQ.
+    """
+    started = tools.clock()
+    if settings.mode is Mode.DRY_RUN:
+        tools = replace(tools, memory=DryMemory(tools.memory))
+    try:
+        state = peek(tools, settings, deadline)
+    except CallFailed as failed:
+        report = unreadable(tools, settings, failed)
+    else:
+        report = _Pass(state, lease).run()
+    report.duration_seconds = (tools.clock() - started).total_seconds()
+    tools.journal("pass.finished", **report.to_json())
+    return report
+
+
+class _Pass:
+    """The steps of one pass, from the peek on."""
+
+    def __init__(self, state: PassState, lease: LeaseKeeper | None) -> None:
+        self._state = state
+        self._tools = state.tools
+        self._lease = lease or lease_until(state.tools, state.deadline)
+        self._keeps_lease = lease is not None
+        self._outcome = Outcome.DRY_RUN if state.is_dry else Outcome.DONE
+        self._reason = ""
+        self._decisions: list[tuple[Case, Decision]] = []
+        self._listener = Listener(state)
+        hands_on = partial(
+            RealHands,
+            parking_lot=self._tools.parking_lot,
+            ledger=self._tools.memory,
+            parking_lot_limit=state.parking_lot.max_message_size,
+            name_of=state.name_of,
+            is_over=state.is_over,
+            room_to_hide=state.dlq.room_to_hide,
+        )
+        real = hands_on(self._tools.dead_letters)
+        self._lot_hands = hands_on(self._tools.parking_lot)
+        self._hands: Hands = (
+            DryHands(self._tools.dead_letters, state.name_of) if state.is_dry else real
+        )
+
+    def run(self) -> Report:
+        """The pass."""
+        with self._ends_quietly():
+            self._run()
+        self._listener.release()
+        if self._state.is_out_of_time:
+            self._outcome = Outcome.OUT_OF_TIME
+        for lane in self._state.lanes:
+            for event, fields in lane.keeper.events:
+                self._tools.journal(event, **fields)
+        report = report_of(
+            self._state, self._outcome, self._reason, self._decisions, self._tools.clock()
+        )
+        for verdict in report.verdicts:
+            self._tools.journal("batch.judged", **verdict)
+        return report
+
+    @contextmanager
+    def _ends_quietly(self) -> Iterator[None]:
+        """What AWS refused is told, and ends the part of the pass inside. The first refusal names the outcome."""
+        try:
+            yield
+        except CallFailed as failed:
+            self._state.failed(failed)
+            self._is_failure(str(failed))
+        except LostRace as lost:
+            self._outcome, self._reason = Outcome.LOST_RACE, str(lost)
+
+    def _is_failure(self, reason: str) -> None:
+        if self._outcome is not Outcome.FAILED:
+            self._outcome, self._reason = Outcome.FAILED, reason
+
+    def _run(self) -> None:
+        state, now = self._state, self._tools.clock()
+        if state.is_paused:
+            self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
+        self._listener.peek()
+        if not self._listener.has_reports and not due.may_have_work(state, now):
+            self._wait(now)
+            return
+        for lane in state.lanes:
+            assess.ask_witness(state, lane, now)
+        self._learn_facts()
+        if not self._listener.has_reports and not due.has_work(state, now):
+            self._wait(now)
+            return
+        if state.is_dry:
+            self._work()
+            return
+        if not self._lease.take(now):
+            self._outcome = Outcome.LEASE_HELD
+            self._reason = (
+                "another pass is at work on this queue, or ended without giving its lease back"
+            )
+            self._tools.journal("lease.refused")
+            return
+        try:
+            for lane in state.lanes:
+                lane.keeper.load()
+                lane.complete_left_behind()
+            self._work()
+        finally:
+            if not self._keeps_lease:
+                self._give_back_lease()
+
+    def _wait(self, now: datetime) -> None:
+        """End a pass that finds nothing to do, and say why."""
+        if not self._state.is_paused:
+            self._outcome, self._reason = self._why_waiting(now)
+        self._remember_waiting(now)
+
+    def _why_waiting(self, now: datetime) -> tuple[Outcome, str]:
+        state = self._state
+        reason = state.lanes[0].allow(now).reason if state.dlq.depth else "the DLQ is empty"
+        if state.is_dry:
+            return Outcome.DRY_RUN, reason
+        is_idle = not state.dlq.depth and not any(lane.circuit.pending for lane in state.lanes)
+        return (Outcome.IDLE if is_idle else Outcome.WAITING), reason
+
+    def _remember_waiting(self, now: datetime) -> None:
+        """Note since when letters wait, in a pass that has looked at none of them; written where that is news."""
+        keeper, letters = self._state.lanes[0].keeper, self._state.dlq.visible
+        remembered = remember_waiting(keeper.circuit, Waiting(letters=letters), now)
+        if remembered == keeper.circuit:
+            return
+        if self._state.is_dry:
+            keeper.change(remembered)
+        else:
+            keeper.commit(lambda circuit: remember_waiting(circuit, Waiting(letters=letters), now))
+
+    def _learn_facts(self) -> None:
+        for lane in self._state.lanes:
+            lane.facts = lane.source.facts()
+
+    def _work(self) -> None:
+        """Listen and look back, then let letters through, then look after those near expiry."""
+        state = self._state
+        if self._is_move_running():
+            return  # and the reports wait: nobody would write down what was heard
+        self._listener.listen()
+        # What fails in here leaves circuit and letters as they are, so that the next pass sees it all again.
+        looked = Read() if state.is_paused else self._look_back()
+        outflow = Outflow(state, self._hands, limit=DRY_RUN_LIMIT if state.is_dry else None)
+        keeps_watch = guard.Guard(state, self._hands)
+        has_seen_all = False
+        with self._ends_quietly():
+            if not state.is_paused:
+                now = self._tools.clock()
+                for lane in state.lanes:
+                    lane.open_gate(now)
+                self._reason = state.lanes[0].permit.reason
+                outflow.run(looked)
+                has_seen_all = outflow.has_seen_all
+            keeps_watch.sweep_dead_letters(has_seen_all=has_seen_all)
+            if not state.is_dry:
+                keeps_watch.sweep_parking_lot(self._lot_hands, self._tools.parking_lot)
+        self._decisions = outflow.decisions
+        try:
+            self._commit(has_seen_all=has_seen_all)
+            if not self._listener.forget():
+                self._is_failure("reports that were heard can't be deleted, and come again")
+        finally:
+            outflow.release()
+            keeps_watch.release(self._lot_hands)
+
+    def _is_move_running(self) -> bool:
+        state = self._state
+        move = self._tools.dead_letters.check_move(state.dlq.arn)
+        if move.fault is not None:
+            state.failed(move.fault)
+        if move.is_running:
+            self._outcome = Outcome.MOVE_TASK_RUNNING
+            self._reason = "a native move task is emptying the DLQ"
+            self._tools.journal("pass.stood_aside", dlq=state.dlq.arn)
+        return move.is_running
+
+    def _look_back(self) -> Read:
+        now = self._tools.clock()
+        looked = assess.look(self._state, self._hands, now)
+        for lane in self._state.lanes:
+            assess.judge(lane, now)
+        return looked
+
+    def _waiting(self, has_seen_all: bool) -> Waiting:
+        """What stays for no known moment: what was decided so, and what the pass did not come to."""
+        state = self._state
+        if has_seen_all:
+            return Waiting(letters=state.waiting, since=state.waiting_since)
+        return Waiting(letters=max(state.waiting, state.dlq.visible - state.effects.removed))
+
+    def _commit(self, *, has_seen_all: bool) -> None:
+        state, now = self._state, self._tools.clock()
+        for lane in state.lanes:
+            if lane.refusal is not None:
+                self._outcome = Outcome.REFUSED
+                self._reason = f"{lane.source.name} refused letters: {lane.refusal}"
+        first = state.lanes[0]
+        first.keeper.change(guard.with_first_lot_sweep(first, state, now))
+        circuit = remember_suspects(first.circuit, state.last_chances, now)
+        first.keeper.change(remember_waiting(circuit, self._waiting(has_seen_all), now))
+        for lane in state.lanes:
+            if state.is_dry:
+                lane.keeper.change(lane.after_sending(lane.circuit, now))
+            else:
+                lane.keeper.commit(lambda circuit, lane=lane: lane.after_sending(circuit, now))  # type: ignore[misc]
+
+    def _give_back_lease(self) -> None:
+        try:
+            self._lease.give_back()
+        except CallFailed as failed:
+            # It expires by itself; what the pass did stands.
+            self._state.failed(failed)
+
+
+def lease_until(tools: Tools, deadline: datetime) -> LeaseKeeper:
+    """The lease for whoever has stopped at `deadline`: nobody else gets it before that is sure."""
+    return LeaseKeeper(tools.memory, Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME))
+
+
+def _why_paused(state: PassState) -> str:
+    orders = state.lanes[0].circuit.orders
+    if not orders.is_paused:
+        return "paused by the setting `mode`"
+    end = orders.paused_until
+    until = f" until {end:%Y-%m-%dT%H:%M:%SZ}" if end else ""
+    return f"paused by {orders.by}{until}: {orders.reason}"

@@ -1,0 +1,169 @@
+"""Makes the one report of a pass out of what its steps came to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.headline import headline, seen_of, worst
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.judging import Ruling
+from smart_redriver.engine.model.levels import suspects_waiting, waiting_seconds
+from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
+from smart_redriver.engine.passes import guard
+from smart_redriver.engine.passes.lane import Lane
+from smart_redriver.engine.passes.pass_state import PassState
+from smart_redriver.engine.report import Outcome, Report
+from smart_redriver.engine.triage.decision import Decision, HoldReason
+
+#: Decisions that a dry run lists one by one; its counts are of all.
+DECISIONS_LISTED = 100
+
+
+def report_of(
+    state: PassState,
+    outcome: Outcome,
+    reason: str,
+    decided: list[tuple[Any, Decision]],
+    now: datetime,
+) -> Report:
+    """The report of a pass that has run its course, or ended early."""
+    first, effects = state.lanes[0], state.effects
+    report = Report(
+        queue=first.source.name,
+        mode=state.settings.mode.value,
+        outcome=outcome,
+        reason=reason,
+        headline=_headline(state, now),
+        circuit_before=first.keeper.states[0],
+        circuit_after=first.keeper.states[-1],
+        circuits=[_circuit(lane) for lane in state.lanes],
+        window=first.circuit.window,
+        depth=state.dlq.depth,
+        parked_depth=state.parking_lot.depth,
+        examined=state.examined,
+        redriven=effects.counts["redriven"] - effects.counts["bounced"],
+        bounced=effects.counts["bounced"],
+        returned=sum(lane.returned for lane in state.lanes) + effects.counts["bounced"],
+        discarded=effects.counts["discarded"],
+        renewed=effects.counts["renewed"],
+        failed=len(effects.faults),
+        parked=effects.parked,
+        held=effects.held,
+        heard=state.heard,
+        verdicts=[_verdict(one) for lane in state.lanes for one in lane.rulings],
+        oldest_waiting_seconds=waiting_seconds(first.circuit, now),
+        suspects_waiting=suspects_waiting(first.circuit, now),
+    )
+    report.look_again_seconds = _look_again(state, report, now)
+    faults: list[EntryFault | CallFailed] = [*effects.faults, *effects.healed, *state.faults]
+    for fault in faults:
+        report.faults[f"{fault.call}:{fault.code}"] += 1
+    if state.oldest is not None:
+        age = int((now - state.oldest).total_seconds())
+        report.oldest_letter_seconds = age
+        kept = int(state.dlq.retention.total_seconds())
+        report.least_seconds_to_expiry = kept - age
+        report.least_percent_left = 100 * (kept - age) / kept
+    if state.is_dry:
+        report.decisions = [_decision(case, what) for case, what in decided[:DECISIONS_LISTED]]
+    return report
+
+
+def _headline(state: PassState, now: datetime) -> str:
+    orders, dlq = state.lanes[0].circuit.orders, state.dlq
+    if not state.is_dry:  # counted before anything left it
+        dlq = replace(dlq, visible=max(0, dlq.visible - state.effects.removed))
+    told = {
+        lane.source.name: headline(
+            seen_of(lane.circuit, state.settings, now, dlq=dlq, orders=orders)
+        )
+        for lane in state.lanes
+    }
+    return worst(told).sentence(now)
+
+
+#: While letters are out, or a circuit may change, it is worth looking every minute.
+BUSY_SECONDS = 60
+
+
+#: While the consumer reports what becomes of the letters that are out, the pass goes on: hear, judge, send the next.
+LISTENING_SECONDS = 5
+#: Of a message group the next letter goes when the last one's end is heard of: its pace is that of the looks.
+LISTENING_SECONDS_FIFO = 2
+
+
+def _look_again(state: PassState, report: Report, now: datetime) -> int:
+    idle = _idle(state, now)
+    if state.is_paused or state.is_dry:
+        return (
+            idle  # nothing that a dry run waits for comes sooner, and each look counts as a receive
+        )
+    is_unfinished = report.failed or report.outcome not in (
+        Outcome.DONE,
+        Outcome.IDLE,
+        Outcome.WAITING,
+    )
+    waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
+    if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
+        return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
+    is_busy = any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
+    if is_unfinished or waits_for_permit or is_busy or state.has_unread_reports:
+        return min(idle, BUSY_SECONDS)
+    cool = [one.cools_until for lane in state.lanes for one in lane.circuit.causes if one.is_held]
+    next_canary = min((at for at in cool if at is not None), default=None)
+    if next_canary is None or not state.dlq.depth:
+        return idle
+    return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
+
+
+def _idle(state: PassState, now: datetime) -> int:
+    """When an idle queue is looked at again: by its schedule, or when what it holds may be near its expiry, if that is sooner."""
+    by_schedule = 60 * state.settings.schedule_minutes
+    sweep_at = guard.next_sweep_at(state)
+    if sweep_at is None:
+        return by_schedule
+    return min(by_schedule, max(BUSY_SECONDS, int((sweep_at - now).total_seconds())))
+
+
+def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
+    """Whether something is about to change: a verdict, the circuit, or that letters are let go as others succeeded."""
+    has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
+    if depth and any(one.is_open(now) for one in circuit.tallies):
+        return True
+    return bool(circuit.pending or (depth and (circuit.state is not State.CLOSED or has_heard)))
+
+
+def _circuit(lane: Lane) -> dict[str, Any]:
+    states = lane.keeper.states
+    return {
+        "queue": lane.source.name,
+        "before": states[0],
+        "after": states[-1],
+        "states": list(states),
+        "window": lane.circuit.window,
+        "awaiting_verdict": lane.circuit.outstanding,
+    }
+
+
+def _verdict(ruling: Ruling) -> dict[str, Any]:
+    verdict = ruling.judgement.verdict
+    return {
+        "queue": ruling.queue,
+        "batch": ruling.batch.id,
+        "size": ruling.batch.size,
+        "returned": ruling.batch.seen_again,
+        "verdict": verdict.value if verdict else None,
+        "reason": ruling.judgement.reason,
+    }
+
+
+def _decision(case: Any, decision: Decision) -> dict[str, Any]:
+    return {
+        "message_id": case.message_id,
+        "original_id": case.original_id,
+        "decision": type(decision).__name__.lower(),
+        "reason": getattr(decision.reason, "value", decision.reason),
+    }

@@ -1,0 +1,248 @@
+"""Processes consumers' reports: changes to ledger entries, and to the batches that await their verdict. Pure.
+
+An outcome is a claim by whoever may send to the outcome queue. It counts where the ledger knows the very copy that it
+is about, and once: reports come twice, late and out of order. One that is left out, or lost, makes a verdict slower.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.model.batch import CauseCount, Heard
+from smart_redriver.engine.reports.outcomes import (
+    CAUSE_LENGTH,
+    ERROR_LENGTH,
+    DeliveryOutcome,
+    Result,
+)
+from smart_redriver.engine.triage.case import NO_BATCH
+from smart_redriver.engine.triage.decision import ParkReason
+from smart_redriver.engine.triage.ledger import Entry, Status
+
+#: Why an outcome was left out.
+ANOTHER_QUEUE = "of another queue"
+UNKNOWN_LETTER = "of a letter that the ledger does not know"
+ANOTHER_COPY = "of an earlier copy, or none of ours"
+HEARD_BEFORE = "heard before"
+NO_LONGER_OUT = "of a letter that is back"
+INTERRUPTED = "interrupted"
+
+#: Where a letter may be while its consumer has it. One that was met in the DLQ again can have failed, and nothing else.
+_OUT = frozenset({Status.REDRIVEN, Status.REPLAYED})
+_MAY_FAIL = _OUT | {Status.RETURNED, Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One outcome, and when SQS took the report that it is in."""
+
+    outcome: DeliveryOutcome
+    at: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class Hearing:
+    """What some outcomes change.
+
+    Attributes:
+        entries: of the ledger, by original id, as they stand afterwards.
+        details: the outcome that is worth keeping whole, by original id: how a letter failed for good.
+        heard: what was reported, by queue and batch.
+        recovered: when letters were sent that succeeded after they had failed, by queue and the cause of that.
+        live: when a message that was never redriven was last reported as done, by queue: its consumer, which had failed, works.
+        counts: outcomes by their result, or by why they were left out.
+
+    """
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    details: dict[str, Told] = field(default_factory=dict)
+    heard: dict[tuple[str, int], Heard] = field(default_factory=dict)
+    recovered: dict[tuple[str, str], list[datetime]] = field(default_factory=dict)
+    live: dict[str, datetime] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def with_kept_trail(told: Told, trails: Mapping[str, Trail]) -> Told:
+    """The outcome of a copy that had no room for its trail, by the trail that the ledger kept for it."""
+    outcome = told.outcome
+    trail = trails.get(outcome.message_id) if outcome.batch is None else None
+    if trail is None or trail.queue != outcome.queue:
+        return told
+    known = replace(
+        outcome, original_id=trail.original_id, batch=trail.batch, generation=trail.generation
+    )
+    return replace(told, outcome=known)
+
+
+def hear(
+    told: Iterable[Told],
+    entries: Mapping[str, Entry],
+    max_receives: Mapping[str, int],
+    canaries: Set[str] = frozenset(),
+) -> Hearing:
+    """What outcomes change.
+
+    Args:
+        entries: what the ledger knows of the letters that they are about, by original id.
+        max_receives: of one message, before SQS moves it to the DLQ; by the name of each source queue.
+        canaries: original ids of letters of which nothing else is expected but that they fail.
+
+    """
+    hearing = Hearing()
+    for one in told:
+        outcome = one.outcome
+        receives = max_receives.get(outcome.queue)
+        if receives is None:
+            hearing.counts[ANOTHER_QUEUE] += 1
+            continue
+        if outcome.interrupted:
+            hearing.counts[INTERRUPTED] += 1
+            continue
+        entry = hearing.entries.get(outcome.original_id) or entries.get(outcome.original_id)
+        if entry is None:
+            _hear_of_a_stranger(hearing, one, receives)
+        elif not _is_of_current_copy(outcome, entry):
+            hearing.counts[ANOTHER_COPY] += 1
+        elif entry.status not in (_MAY_FAIL if outcome.result is Result.FAILED else _OUT):
+            hearing.counts[HEARD_BEFORE if entry.is_settled else NO_LONGER_OUT] += 1
+        else:
+            _hear_of(hearing, one, entry, receives, entry.original_id in canaries)
+    return hearing
+
+
+def _hear_of(
+    hearing: Hearing, told: Told, entry: Entry, max_receives: int, is_canary: bool
+) -> None:
+    outcome = told.outcome
+    if outcome.result is Result.FAILED:
+        tries = _tries(outcome, entry, max_receives)
+        changed = _failed(told, entry, tries, max_receives)
+        is_news = not entry.is_settled and tries > entry.failed_tries
+    else:
+        changed = _ended(told, entry)
+        tries, is_news = entry.failed_tries, not entry.is_settled
+    if not is_news:
+        hearing.counts[HEARD_BEFORE] += 1
+        return
+    hearing.entries[entry.original_id] = changed
+    hearing.counts[outcome.result.value] += 1
+    if changed.is_settled and outcome.result is not Result.SUCCEEDED:
+        hearing.details[entry.original_id] = told
+    if entry.status is Status.REDRIVEN and entry.batch is not None:
+        key = (outcome.queue, entry.batch)
+        known = hearing.heard.get(key, Heard())
+        hearing.heard[key] = known + _share(
+            entry, changed, outcome.result, is_canary or entry.is_suspect
+        )
+    if outcome.result is Result.SUCCEEDED and entry.cause and entry.last_redrive:
+        sent = hearing.recovered.setdefault((outcome.queue, entry.cause), [])
+        sent.append(entry.last_redrive)
+
+
+def _hear_of_a_stranger(hearing: Hearing, told: Told, max_receives: int) -> None:
+    """A message that was never redriven: worth remembering where it becomes a letter, and nobody counts on it."""
+    outcome = told.outcome
+    if outcome.batch is not None or outcome.original_id != outcome.message_id:
+        hearing.counts[UNKNOWN_LETTER] += 1
+        return
+    hearing.counts[outcome.result.value] += 1
+    if outcome.result is Result.SUCCEEDED:
+        hearing.live[outcome.queue] = max(told.at, hearing.live.get(outcome.queue, told.at))
+    is_passing = outcome.result is Result.FAILED and not _is_last(outcome, max_receives)
+    if outcome.result is Result.SUCCEEDED or is_passing:
+        return
+    entry = Entry(
+        original_id=outcome.original_id,
+        queue=outcome.queue,
+        first_seen=told.at,
+        status=Status.FAILED,
+        current_id=outcome.message_id,
+    )
+    if outcome.result is Result.PERMANENT:
+        changed = _ended(told, entry)
+    else:
+        changed = _failed(told, entry, _tries(outcome, entry, max_receives), max_receives)
+    hearing.entries[entry.original_id] = changed
+    hearing.details[entry.original_id] = told
+
+
+def _is_of_current_copy(outcome: DeliveryOutcome, entry: Entry) -> bool:
+    return (
+        outcome.queue == entry.queue
+        and outcome.message_id in (entry.current_id, entry.left_id)
+        and (outcome.batch or NO_BATCH) == (entry.batch or NO_BATCH)
+    )
+
+
+def _tries(outcome: DeliveryOutcome, entry: Entry, max_receives: int) -> int:
+    """Failed deliveries of the copy, this one included; no claim makes more of them than SQS can have made.
+
+    Who does not say which receive it was says that one failed, however often the report comes.
+    """
+    return min(outcome.receive_count or max(1, entry.failed_tries), max_receives)
+
+
+def _is_last(outcome: DeliveryOutcome, max_receives: int) -> bool:
+    """Whether SQS moves the message to the DLQ now; who does not say which receive it was is believed to mean the last.
+
+    Not of a FIFO queue: what is taken for failed there goes again, while it is tried still, and its group after it.
+    """
+    if outcome.receive_count is None:
+        return max_receives == 1 or not is_fifo(outcome.queue)
+    return outcome.receive_count >= max_receives
+
+
+def _failed(told: Told, entry: Entry, tries: int, max_receives: int) -> Entry:
+    outcome = told.outcome
+    changed = entry.failed(
+        tries=tries,
+        is_last=tries >= max_receives,
+        cause=_cause(outcome),
+        error=error_line(outcome),
+        permanent=outcome.permanent,
+    )
+    if outcome.retry_after is None or not changed.is_settled:
+        return changed
+    return changed.told_to_wait(until=told.at + timedelta(seconds=outcome.retry_after))
+
+
+def _ended(told: Told, entry: Entry) -> Entry:
+    outcome = told.outcome
+    if outcome.result is Result.SUCCEEDED:
+        return entry.succeeded(told.at)
+    described = replace(entry, cause=_cause(outcome), error=error_line(outcome))
+    return described.parked_by_consumer(
+        parked_id=outcome.parked_id or entry.current_id,
+        reason=ParkReason.PERMANENT.value,
+        now=told.at,
+    )
+
+
+def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Heard:
+    """What one outcome adds to what is known of its batch."""
+    has_failed = result is Result.FAILED and after.is_settled
+    is_first = before.failed_tries == 0 and after.failed_tries > 0
+    return Heard(
+        succeeded=int(result is Result.SUCCEEDED),
+        failed=int(has_failed and not is_suspect),
+        suspects_failed=int(has_failed and is_suspect),
+        parked=int(result is Result.PERMANENT),
+        tries=max(0, after.failed_tries - before.failed_tries),
+        causes=(CauseCount(cause=after.cause, letters=1),) if is_first and after.cause else (),
+    )
+
+
+def _cause(outcome: DeliveryOutcome) -> str | None:
+    """What the consumer calls it, or the end of the error's class: a circuit has room for many, and for none that is long."""
+    return outcome.cause or (outcome.error_class or "")[-CAUSE_LENGTH:] or None
+
+
+def error_line(outcome: DeliveryOutcome) -> str | None:
+    """Class and first line of what a delivery failed of, as short as the ledger keeps it."""
+    parts = [part for part in (outcome.error_class, outcome.first_line) if part]
+    return ": ".join(parts)[:ERROR_LENGTH] or None

@@ -1,0 +1,1 @@
+"""The targets of letters that SQS did not dead-letter."""

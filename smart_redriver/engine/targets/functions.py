@@ -1,0 +1,133 @@
+"""A Lambda function as a target: how long it takes to fail, and its metrics minute by minute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.queue_metrics import (
+    PERIOD,
+    CloudWatchClient,
+    instant_of,
+    metric_query,
+    minute_of,
+    read_points,
+)
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.function_books import FunctionMinute, books_of_function
+
+#: What holds where Lambda does not say: the longest time-out there is, and the retries of a function with none set.
+#: https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+LONGEST_TIMEOUT = timedelta(seconds=900)
+USUAL_RETRIES = 2
+
+#: Lambda waits so long before the second try, and before the third. Same page.
+WAITS = (timedelta(minutes=1), timedelta(minutes=2))
+
+
+class FunctionFacts:
+    """What Lambda says of one function, asked once. Who can't be asked is taken to be as slow as can be."""
+
+    def __init__(self, lambdas: Any, function_arn: str) -> None:
+        self._lambdas = lambdas
+        self._arn = function_arn
+
+    def timeout(self) -> timedelta:
+        """The time-out of one try."""
+        return self._timeout
+
+    def tries(self) -> int:
+        """The tries of one invocation, the first one included."""
+        return 1 + self._retries
+
+    def time_to_fail(self) -> timedelta:
+        """From the invocation to the end of the last try, where none waits for capacity."""
+        return self.timeout() * self.tries() + sum(WAITS[: self._retries], timedelta())
+
+    @cached_property
+    def _timeout(self) -> timedelta:
+        try:
+            with naming("GetFunctionConfiguration"):
+                answer = self._lambdas.get_function_configuration(FunctionName=self._arn)
+        except CallFailed:
+            return LONGEST_TIMEOUT
+        return timedelta(seconds=int(answer.get("Timeout", LONGEST_TIMEOUT.total_seconds())))
+
+    @cached_property
+    def _retries(self) -> int:
+        try:
+            with naming("GetFunctionEventInvokeConfig"):
+                answer = self._lambdas.get_function_event_invoke_config(FunctionName=self._arn)
+        except CallFailed:  # as a rule because there is none: ResourceNotFoundException
+            return USUAL_RETRIES
+        return min(int(answer.get("MaximumRetryAttempts", USUAL_RETRIES)), len(WAITS))
+
+
+#: Field of `FunctionMinute` -> metric. What was not counted in a minute has no point.
+_COUNTERS = {
+    "received": "AsyncEventsReceived",
+    "invocations": "Invocations",
+    "errors": "Errors",
+    "dropped": "AsyncEventsDropped",
+    "throttles": "Throttles",
+}
+
+#: A minute is taken for known when it is over for so long, unless what was sent in it shows otherwise.
+LATENESS = 3 * PERIOD
+
+#: Looked at before what is asked for: who invokes the function otherwise, too, as a rule shows there.
+LOOKBACK = timedelta(hours=1)
+
+
+class FunctionBooks:
+    """The books of functions, by the names of their targets.
+    `time_to_fail` says how long an event of one takes to fail.
+    """
+
+    def __init__(
+        self, cloudwatch: CloudWatchClient, time_to_fail: Callable[[str], timedelta]
+    ) -> None:
+        self._cloudwatch = cloudwatch
+        self._time_to_fail = time_to_fail
+
+    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
+        """The books of the target of this name from the minute of `start` on; none where nothing is known for sure.
+
+        Raises CallFailed, also where CloudWatch has not told all that it knows.
+        """
+        # An invocation counts in the minute in which it began, when it is over.
+        minutes_to_fail = math.ceil((self._time_to_fail(queue_name) + LATENESS) / PERIOD)
+        first, end = minute_of(start), minute_of(now - LATENESS)
+        if first >= end:
+            return Books()
+        before = math.ceil(LOOKBACK / PERIOD) + minutes_to_fail
+        queries = [
+            metric_query(name, "AWS/Lambda", metric, "Sum", **_dimensions(queue_name))
+            for name, metric in _COUNTERS.items()
+        ]
+        points = read_points(self._cloudwatch, queries, first - before, end)
+        minutes = [
+            FunctionMinute(
+                at=instant_of(number),
+                **{name: int(points[name].get(number, 0)) for name in _COUNTERS},
+            )
+            for number in range(first - before, end)
+        ]
+        books = books_of_function(minutes, minutes_to_fail)
+        told = tuple(one for one in books.minutes if one.at >= instant_of(first))
+        return replace(books, minutes=told)
+
+
+def _dimensions(target_name: str) -> dict[str, Any]:
+    """The dimensions of `lambda:orders`, or of `lambda:orders:live`, which is a version or alias."""
+    resource = target_name.partition(":")[2]
+    name, _, qualifier = resource.partition(":")
+    if not qualifier:
+        return {"FunctionName": name}
+    return {"FunctionName": name, "Resource": resource}

@@ -1,0 +1,174 @@
+"""A target of a DLQ that SQS does not fill, as the source that a pass sends letters back to.
+
+`Pace` spreads the deliveries that a pass makes itself, where no queue can delay them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from threading import Lock
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from smart_redriver.engine.config.targets import Target
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.fault_codes import TRANSIENT_FAULTS
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.targets.functions import FunctionFacts
+from smart_redriver.engine.targets.target_calls import QueueTarget
+
+
+class Pace:
+    """At most `rate` deliveries a second, whichever thread makes them; 0 is without limit.
+
+    A token bucket of one: the first goes at once, and each further one no sooner than its share of a second later.
+    `clock` tells seconds, `pause` waits for some.
+    """
+
+    def __init__(
+        self, rate: float, *, clock: Callable[[], float], pause: Callable[[float], None]
+    ) -> None:
+        self._apart = 1 / rate if rate else 0.0
+        self._clock = clock
+        self._pause = pause
+        self._next = 0.0
+        self._one_at_a_time = Lock()
+
+    def wait(self) -> None:
+        """Return when the next delivery may be made."""
+        with self._one_at_a_time:
+            now = self._clock()
+            at = max(now, self._next)
+            self._next = at + self._apart
+        if at > now:
+            self._pause(at - now)
+
+
+class Delivery(Protocol):
+    """Gives letters to a target. Each is in the answer: accepted, bounced, or with a fault."""
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent: ...
+
+
+class TargetSource:
+    """A target as a source of letters. Its name is what circuit and ledger call it.
+
+    Acceptance is the outcome, but for a function whose own failed invocations the letters are: these come back.
+    `function` tells how long such a function takes to fail. `pace` spreads what is given.
+    """
+
+    carries_trails = False
+    longest_delay = timedelta()
+
+    def __init__(
+        self,
+        target: Target,
+        delivery: Delivery,
+        function: FunctionFacts | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._target = target
+        self._delivery = delivery
+        self._function = function
+        self._pace = pace
+        self.name = target.name
+
+    @property
+    def settles_at_once(self) -> bool:
+        """Whether nothing comes back of what it has accepted."""
+        return self._function is None
+
+    def facts(self) -> QueueFacts:
+        """A target as a queue that is always empty. Asks Lambda about a function whose letters come back,
+        and nobody else.
+
+        The largest message is the largest letter: what is too large for a target is seen when it is given.
+        """
+        return QueueFacts(
+            arn=self._target.place,
+            visible=0,
+            in_flight=0,
+            delayed=0,
+            visibility_timeout=self._function.timeout() if self._function else timedelta(),
+            retention=timedelta(),
+            max_message_size=BYTES_PER_CALL,
+            max_receive_count=self._function.tries() if self._function else 1,
+        )
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Give letters to the target. Each is in the answer: accepted, bounced, or with a fault."""
+        if self._pace is not None:
+            for _ in outgoing:
+                self._pace.wait()
+        return self._delivery.deliver(outgoing)
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
+        """From an invocation to the letter that is left of it, at the longest, for a function that just fails."""
+        return self._function.time_to_fail() if self._function else timedelta()
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
+        """Whether a letter is of this target: what was recognised says so, else where it was sent to."""
+        if source_arn is not None:
+            return source_arn == self._target.place
+        return trail is not None and trail.queue == self.name
+
+
+class QueueSource(TargetSource):
+    """A target queue. Where its own failed messages go to this very DLQ, they come back, as those of a source queue do.
+
+    Then acceptance is no outcome: without that, what its consumer fails went round for ever. Copies are known by their
+    MessageId, which SQS keeps when it moves them.
+    """
+
+    def __init__(self, target: Target, queue: QueueTarget, dlq_arn: str, pace: Pace | None) -> None:
+        super().__init__(target, queue, pace=pace)
+        self._queue = queue
+        self._dlq_arn = dlq_arn
+        self._comes_back: bool | None = None
+
+    @property
+    def settles_at_once(self) -> bool:
+        """Whether it fails elsewhere. Raises CallFailed where that was not asked before, and nobody says so."""
+        if self._comes_back is None:
+            self.facts()
+        return not self._comes_back
+
+    def facts(self) -> QueueFacts:
+        """The queue's facts where its messages come back, else those of any target.
+        Raises CallFailed in AWS's trouble.
+        """
+        asked = self._asked()
+        self._comes_back = asked is not None and asked.dead_letter_arn == self._dlq_arn
+        if asked is None or not self._comes_back:
+            return super().facts()
+        return replace(asked, max_message_size=BYTES_PER_CALL)
+
+    def _asked(self) -> QueueFacts | None:
+        """None for a queue that can't be asked: whether it takes letters, its answer to one tells."""
+        try:
+            return self._queue.facts()
+        except CallFailed as failed:
+            if failed.code in TRANSIENT_FAULTS:
+                raise
+            return None
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
+        """From a message's first receive to its move to the DLQ, for a consumer that just fails."""
+        return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
+
+
+def arn_beside(queue_arn: str, url: str) -> str | None:
+    """The ARN of the queue with this URL; None where it is in another account or Region, as no DLQ of the queue is.
+
+    What is no host of AWS's does not tell its Region.
+    """
+    place, _, _ = queue_arn.rpartition(":")
+    *_, region, account = place.split(":")
+    *_, its_account, name = url.rsplit("/", 2) if url else ("", "")
+    host = urlsplit(url).hostname or ""
+    is_here = region in host.split(".") or "amazonaws" not in host
+    return f"{place}:{name}" if its_account == account and is_here else None

@@ -1,0 +1,288 @@
+"""Which of the letters that are due may go now: the permit's room and the rate, dealt out one by one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.permit import Permit
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.cause_gate import CauseGate
+from smart_redriver.engine.triage.decision import (
+    Decision,
+    Discard,
+    Hold,
+    HoldReason,
+    Park,
+    ParkReason,
+    Redrive,
+)
+from smart_redriver.engine.triage.ordered import Fate, fate, in_order
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, Pacer
+from smart_redriver.engine.triage.sight import Sight
+from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring, triage
+
+#: Letters that stay as controls, and among how many at least.
+CONTROLS = 3
+CONTROLS_AMONG = 8
+#: Suspects wait no longer to be compared: where producers' messages keep coming, some batch is always out.
+CONTROLS_PATIENCE = timedelta(hours=1)
+
+#: A suspect is tried in a trial when the others have been so much oftener. Never would be wrong: what has no strike
+#: can be poison, too, and what has one a good letter whose downstream is up again.
+SUSPECTS_TURN = 2
+
+#: A consumer that is up and down can be so in step with verdicts that each batch meets it down: then its letters are
+#: spread, by so much for each time that happened.
+SPREAD = timedelta(minutes=1)
+
+#: Letters that are parked if they fail much oftener come to their consumer one by one, so far apart. A Lambda function
+#: whose event source mapping does not report the failed ones of a batch fails all ten that it was given: beside poison
+#: that became suspect in the same minute, a good letter would fail each time.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html#services-sqs-batchfailurereporting
+ONE_BY_ONE = timedelta(seconds=20)
+
+
+class Admission:
+    """Decides about the letters of one source queue, round by round. `room`: letters the permit still lets through.
+
+    `awaits_suspects`: letters of batches that succeeded are still being tried, and may come back.
+    """
+
+    def __init__(
+        self,
+        circuit: Circuit,
+        permit: Permit,
+        settings: Settings,
+        now: datetime,
+        gate: CauseGate | None = None,
+        *,
+        awaits_suspects: bool = False,
+    ) -> None:
+        self.room = permit.limit
+        self._gate = gate or CauseGate(circuit, settings, 0.0)
+        self._is_trial = permit.is_trial
+        self._spread = SPREAD * circuit.flaps
+        self._nearly_convicted = 0
+        self._settings = settings
+        self._awaits_suspects = awaits_suspects
+        self._has_met_suspects = awaits_suspects
+        #: Until when suspects are hidden that nobody can delay, as far as was seen.
+        self.suspects_until = circuit.suspects_until
+        self._sight = Sight(circuit, now)
+        self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
+
+    @property
+    def paced_until(self) -> datetime | None:
+        """Up to when the rate is used up by what was admitted."""
+        return self._pacer.until
+
+    def decide(
+        self,
+        cases: Sequence[Case],
+        rolls: Sequence[float],
+        circuit: Circuit,
+        terms: Terms,
+        now: datetime,
+        *,
+        is_end: bool = False,
+    ) -> list[tuple[Case, Decision]]:
+        """What becomes of each letter, with one roll for each. `is_end`: the DLQ shows no further ones.
+
+        What is near its expiry goes first; then letters without strikes, since a suspect proves little, the oldest
+        of them first. For a trial it is the least redriven, a suspect two redrives later: were it always the same, and
+        poison, no canary would ever succeed. The first letter that finds no second within the rate, at most 15 minutes
+        ahead, ends the room: the next pass goes on.
+        """
+        decided: list[tuple[Case, Decision]] = []
+        due: list[tuple[Case, Redrive]] = []
+        self._gate.look_at(cases, now)
+        for case, decision in self._triaged(cases, rolls, circuit, terms, now):
+            if isinstance(decision, Redrive):
+                due.append((case, decision))
+            else:
+                decided.append((case, decision))
+        due, held = self._gate.let_through(due, terms, now, is_trial=self._is_trial)
+        decided += held
+        urgent_before = now - terms.retention + terms.margin
+        due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
+        if terms.is_fifo:
+            due, waiting = self._sight.let_through(due)
+            decided += [(case, _awaiting(case, what.strikes, terms, now)) for case, what in waiting]
+        in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
+        is_last = is_end and not _are_followed(due, decided)
+        self._note_held_back(decided, terms, now)
+        controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_last)
+        for (case, decision), roll in zip(due, rolls, strict=False):
+            what: Decision
+            if case.message_id in controls:
+                what = hold_unless_expiring(case, decision.strikes, HoldReason.CONTROL, terms, now)
+            else:
+                what = self._admit(case, decision, terms, now, roll)
+            self._gate.went(case, what)
+            decided.append((case, what))
+        return decided
+
+    def _triaged(
+        self,
+        cases: Sequence[Case],
+        rolls: Sequence[float],
+        circuit: Circuit,
+        terms: Terms,
+        now: datetime,
+    ) -> Iterable[tuple[Case, Decision]]:
+        """What would become of each letter, were the permit unlimited."""
+        decided = [
+            (case, self._triage(case, circuit, terms, now, roll))
+            for case, roll in zip(cases, rolls, strict=True)
+        ]
+        return in_order(decided, terms, self._settings, now) if terms.is_fifo else decided
+
+    def _triage(
+        self, case: Case, circuit: Circuit, terms: Terms, now: datetime, roll: float
+    ) -> Decision:
+        if case.is_kept and (held := self._kept(case, circuit, terms, now)):
+            return held
+        decision = triage(case, circuit, terms, self._settings, now, roll)
+        is_in_dlq = isinstance(decision, Redrive | Hold)
+        if is_in_dlq and self._gate.convicted(case, terms, now):
+            return Park(reason=ParkReason.MAX_ATTEMPTS, strikes=case.strikes(circuit))
+        return decision
+
+    def _kept(self, case: Case, circuit: Circuit, terms: Terms, now: datetime) -> Decision | None:
+        """What becomes of a letter whose copy is out, or done; None where that is back."""
+        match fate(case, circuit, terms, self._settings, now):
+            case Fate.DONE:
+                return Discard(reason="SUCCEEDED")
+            case Fate.OUT:
+                return _awaiting(case, case.strikes(circuit), terms, now)
+            case Fate.BACK:
+                return None
+
+    def _note_held_back(
+        self, decided: Sequence[tuple[Case, Decision]], terms: Terms, now: datetime
+    ) -> None:
+        """Suspects wait for their backoff that would be on their way, could they be delayed: the controls are for them."""
+        if terms.is_fifo or terms.longest_delay:
+            return
+        waits = [
+            what.until
+            for _, what in decided
+            if isinstance(what, Hold)
+            and what.reason is HoldReason.BACKOFF
+            and what.strikes > 0
+            and now < what.until <= now + MAX_SQS_DELAY
+        ]
+        if waits:
+            self.suspects_until = max([*waits, self.suspects_until or now])
+            self._awaits_suspects = self._has_met_suspects = True
+
+    def _controls(
+        self,
+        due: Sequence[tuple[Case, Redrive]],
+        circuit: Circuit,
+        terms: Terms,
+        now: datetime,
+        *,
+        is_end: bool,
+    ) -> set[str]:
+        """Where suspects are about, the last few letters without strikes stay until the batch's verdict.
+
+        Those that were never tried are the best of them. Then they go together with the suspects, to be compared
+        with: without, a suspect on a quiet queue can't be told from a letter that met an outage. The suspects wait for
+        that, too. One control stays once more: what becomes a suspect only now has to be compared, too. Where a message
+        takes long to fail, letters that are still being tried may be the first suspects of all.
+        """
+        self._has_met_suspects = (
+            self._has_met_suspects
+            or circuit.has_suspects
+            or any(_came_back_from_a_success(case, circuit) for case, _ in due)
+        )
+        is_last = is_end and len(due) < self.room
+        if self._is_trial or not is_last or not self._has_met_suspects:
+            return set()
+        unblemished = [case for case, decision in due if decision.is_unblemished]
+        unblemished.sort(key=lambda one: -one.redrives)
+        good = [one.message_id for one in unblemished]
+        is_verdict_due = bool(circuit.pending) or self._awaits_suspects
+        if len(good) < CONTROLS_AMONG and not (good and is_verdict_due):
+            # Not beside those alone that were tried in vain: they may all be suspects that nobody knows of.
+            has_equals = len(good) > 1 and unblemished[-2].redrives == unblemished[-1].redrives
+            return set(good[-1:]) if has_equals else set()
+        suspects = {
+            case.message_id
+            for case, decision in due
+            if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
+        }
+        return suspects | set(good[-CONTROLS:])
+
+    def _order(
+        self, case: Case, decision: Redrive, *, urgent_before: datetime
+    ) -> tuple[bool, int, bool, timedelta, datetime]:
+        sent_at, is_suspect = case.letter.sent_at, not decision.is_unblemished
+        if self._is_trial:
+            turn = case.redrives + SUSPECTS_TURN * is_suspect
+            return sent_at >= urgent_before, turn, is_suspect, decision.delay, sent_at
+        return sent_at >= urgent_before, int(is_suspect), False, decision.delay, sent_at
+
+    def _admit(
+        self, case: Case, decision: Redrive, terms: Terms, now: datetime, roll: float
+    ) -> Decision:
+        # A trial goes at once: what it is to show is how the consumer is now. So does what can't be delayed.
+        can_delay = terms.longest_delay > timedelta()
+        is_at_once = self._is_trial or not can_delay
+        wanted = timedelta() if is_at_once else self._spread_out(decision, terms, roll)
+        slot = self._pacer.slot(wanted, now, terms.ahead) if self.room > 0 else None
+        if slot is None:
+            self.room = 0
+            return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
+        self.room -= 1
+        self._nearly_convicted += self._is_nearly_convicted(decision)
+        if not can_delay or slot == decision.delay:
+            return decision
+        return replace(decision, delay=slot)
+
+    def _spread_out(self, decision: Redrive, terms: Terms, roll: float) -> timedelta:
+        """The delay of a letter that may be delayed: further than its backoff where it is not to meet certain others."""
+        spread = self._spread * roll
+        if self._is_nearly_convicted(decision):
+            # Of more than there is time for, the further ones go in between.
+            spread += ONE_BY_ONE * (self._nearly_convicted + roll)
+        free = terms.longest_delay - decision.delay
+        return decision.delay + (
+            spread % free if spread > free > timedelta() else min(spread, free)
+        )
+
+    def _is_nearly_convicted(self, decision: Redrive) -> bool:
+        return 0 < decision.strikes >= self._settings.max_attempts - 1
+
+
+def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:
+    return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
+
+
+def _are_followed(
+    due: Sequence[tuple[Case, Redrive]], decided: Sequence[tuple[Case, Decision]]
+) -> bool:
+    """Whether letters follow in the groups of those without strikes: they can be compared with later."""
+    ahead = {case.letter.group_id for case, decision in due if decision.is_unblemished}
+    return any(
+        isinstance(what, Hold) and what.reason is HoldReason.GROUP and case.letter.group_id in ahead
+        for case, what in decided
+    )
+
+
+def _came_back_from_a_success(case: Case, circuit: Circuit) -> bool:
+    judged = circuit.judged_batch(case.batch)
+    return case.is_suspect or (judged is not None and judged.verdict is Verdict.SUCCESS)
+
+
+def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:
+    """Letters a second: the setting, or more while a person's drain is on; 0 is without limit."""
+    if max_rate and circuit.orders.drains(now):
+        return max(max_rate, circuit.orders.drain_rate or max_rate)
+    return max_rate

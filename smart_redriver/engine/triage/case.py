@@ -1,0 +1,250 @@
+"""One letter in hand and what the ledger knows of it: its attempts, strikes, batch and next trail. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from smart_redriver.engine.messages.letter import Letter, Trail
+from smart_redriver.engine.model.batch import Batch, Verdict
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.triage.ledger import Entry, Status
+
+#: The batch of a person's send: none. Batches are numbered from 1, so its return is charged to no verdict.
+NO_BATCH = 0
+
+
+class GroupView(Enum):
+    """What of a message group was received together: all that the queue has, or as many as it hands out of one.
+
+    CUT is what may go on behind the end of a full answer.
+    """
+
+    WHOLE = "WHOLE"
+    CUT = "CUT"
+    FULL = "FULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A letter and its ledger entry; `entry` is None on a first visit, or where the ledger lost it.
+
+    `group_view`: in a FIFO queue, how much of its group was received with it.
+    """
+
+    letter: Letter
+    entry: Entry | None = None
+    group_view: GroupView = GroupView.CUT
+
+    @property
+    def message_id(self) -> str:
+        """The id that this copy has."""
+        return self.letter.message_id
+
+    @property
+    def original_id(self) -> str:
+        """The id that the letter had on its first visit to the DLQ."""
+        return self.letter.original_id
+
+    @property
+    def is_presumed(self) -> bool:
+        """Whether its copy may have come back where nobody sees it, and nobody told of it."""
+        entry = self.entry
+        return (
+            self.is_kept
+            and entry is not None
+            and entry.status is Status.REDRIVEN
+            and not entry.is_settled
+        )
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether an accepted send has replaced this copy already, so that it may only be deleted."""
+        return self.entry is not None and self.entry.has_replaced(self.message_id)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it stays at its place until it is known what became of its copy."""
+        return self.entry is not None and self.entry.kept_id == self.message_id
+
+    @property
+    def is_strangers_copy(self) -> bool:
+        """Whether a consumer copied the trail on to a message of its own, on the same queue.
+
+        The ledger knows the id of the copy that was sent last. Where a write was lost, the trail is ahead of it; where
+        the answer to a send was lost, the letter was sent again, as often redriven and in another batch.
+        """
+        trail, entry = self.letter.trail, self.entry
+        if trail is None or entry is None or entry.has_replaced(self.message_id):
+            return False
+        if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
+            return False
+        known = {entry.current_id, entry.left_id, entry.kept_id}
+        is_known = not known.isdisjoint(self.letter.known_as)
+        return not is_known and trail.redrive_count <= entry.redrive_count
+
+    @property
+    def redrives(self) -> int:
+        """How often the letter was redriven; the trail knows it where the ledger lost a write or its item."""
+        carried = self.letter.trail.redrive_count if self.letter.trail else 0
+        return max(carried, self.entry.redrive_count if self.entry else 0)
+
+    @property
+    def last_try(self) -> datetime | None:
+        """When the copy that was sent last could be received at the earliest."""
+        return self.entry.last_redrive if self.entry is not None else None
+
+    @property
+    def batch(self) -> int | None:
+        """The batch that the letter returns from; None on its first visit."""
+        if self.letter.trail is not None and not self.is_kept:
+            return self.letter.trail.batch
+        return self.entry.batch if self.entry is not None else None
+
+    @property
+    def source_arn(self) -> str | None:
+        """The queue that the letter belongs to, where SQS or the ledger says so."""
+        return self.letter.source_arn or (self.entry.source_arn if self.entry else None)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the ledger has a strike against the letter, or doubts it."""
+        return self.entry is not None and self.entry.is_suspect
+
+    def is_doubtful(self, circuit: Circuit) -> bool:
+        """Whether the letter came back with hardly any but suspects beside it, so that it may well be one of them.
+
+        Nobody succeeded, so it has no strike; and its next return says as little about the consumer as theirs. Where a
+        batch of others fails with it, the consumer is at fault, and the doubt is over.
+        """
+        judged = circuit.judged_batch(self.batch)
+        if judged is not None and judged.verdict is not Verdict.NO_EVIDENCE:
+            return False
+        return self._was_doubtful or (judged is not None and judged.was_alone)
+
+    def was_alone(self, circuit: Circuit) -> bool:
+        """Whether it failed with nobody beside it to be compared with, and was expected to."""
+        tally = circuit.tally(self.batch)
+        if self.is_presumed and tally is not None:
+            return tally.is_unexplained and tally.size == tally.suspects
+        judged = circuit.judged_batch(self.batch)
+        return judged is not None and judged.was_alone
+
+    def was_suspect(self, circuit: Circuit) -> bool:
+        """Whether nothing else was expected of the letter when it was sent in its last batch.
+
+        It had come back while others succeeded before, or it went as the canary of its cause.
+        """
+        is_canary = any(one.is_canary(self.original_id, self.batch) for one in circuit.causes)
+        return is_canary or self._was_doubtful or self._strikes_before(circuit) > 0
+
+    @property
+    def _was_doubtful(self) -> bool:
+        return self.entry is not None and self.entry.is_doubtful
+
+    def strikes(self, circuit: Circuit) -> int:
+        """The strikes against the letter, the verdict on the batch that it returned from included.
+
+        A strike needs others to have succeeded at the same time: the batch's verdict says so. It is added when
+        the verdict is in and not when the letter is seen, since both can come first.
+        """
+        return self._strikes_before(circuit) + self._is_strike(self.batch, circuit)
+
+    def _strikes_before(self, circuit: Circuit) -> int:
+        """Where the record of its last redrive was lost, the entry does not hold the verdict before that yet."""
+        if self.entry is None:
+            return 0
+        lost = self.entry.batch if self.entry.batch != self.batch else None
+        return self.entry.strikes + self._is_strike(lost, circuit)
+
+    def _is_strike(self, batch: int | None, circuit: Circuit) -> bool:
+        if self.entry is not None and self.entry.counted_batch == batch:
+            return False
+        judged = circuit.judged_batch(batch)
+        if judged is None or (self.is_presumed and circuit.tally(batch) is not None):
+            # Nobody has seen it fail: it goes again since numbers could not tell, and that convicts nobody.
+            return False
+        return judged.is_strike
+
+    @property
+    def contradicts_a_report(self) -> bool:
+        """Whether the letter is here although its consumer reported that it is done with it."""
+        entry = self.entry
+        return (
+            entry is not None
+            and entry.status is Status.SUCCEEDED
+            and entry.current_id == self.message_id
+            and not self.is_replaced  # what a target was given keeps the letter's id where the target says none
+        )
+
+    def is_unseen_return(self, circuit_version: int) -> bool:
+        """Whether this letter is back from a redrive and has not been charged to the circuit yet."""
+        if self.is_kept:
+            # Its copy was charged when it was met: again only where that was lost.
+            return self._is_back and not self._is_charged(circuit_version)
+        if self.letter.trail is None or self.letter.trail.redrive_count == 0 or self.is_replaced:
+            return (
+                False  # a replaced copy was left behind by a crash: the letter itself has gone on
+            )
+        # Where the record of a redrive was lost, the return that the ledger knows of is the one before.
+        is_behind = self.entry is not None and self.entry.redrive_count < self.redrives
+        return is_behind or not self._is_back or not self._is_charged(circuit_version)
+
+    @property
+    def _is_back(self) -> bool:
+        return self.entry is not None and self.entry.status is Status.RETURNED
+
+    def _is_charged(self, circuit_version: int) -> bool:
+        return self.entry is not None and not self.entry.counts_as_evidence(circuit_version)
+
+    def without_content(self) -> Case:
+        """As much of it as telling of it and releasing it take: a body may have a megabyte."""
+        return replace(self, letter=replace(self.letter, body="", attributes={}))
+
+    def known(self, queue: str) -> Entry:
+        """The letter's entry as it should stand; a new one on its first visit, or from its trail.
+
+        Args:
+            queue: the source queue that the letter belongs to.
+
+        """
+        if self.entry is not None:
+            return replace(
+                self.entry,
+                source_arn=self.source_arn,
+                redrive_count=self.redrives,  # a record that was refused after its send is made good here
+            )
+        trail = self.letter.trail
+        return Entry(
+            original_id=self.original_id,
+            queue=queue,
+            first_seen=trail.first_seen if trail else self.letter.sent_at,
+            status=Status.RETURNED,
+            current_id=self.message_id,
+            redrive_count=trail.redrive_count if trail else 0,
+            batch=trail.batch if trail else None,
+            generation=trail.generation if trail else 0,
+            source_arn=self.letter.source_arn,
+        )
+
+    def next_trail(self, queue: str, batch: Batch | None) -> Trail:
+        """The trail of the next copy, see `trail_after`."""
+        return trail_after(self.known(queue), queue, batch)
+
+    def replay_trail(self, queue: str) -> Trail:
+        """The trail of a copy that a person sends: one redrive on, in no batch."""
+        trail = self.next_trail(queue, None)
+        return replace(trail, redrive_count=trail.redrive_count + 1, batch=NO_BATCH)
+
+
+def trail_after(entry: Entry, queue: str, batch: Batch | None) -> Trail:
+    """The trail of the next copy: one redrive on, in `batch`; as it was where the letter is parked."""
+    return Trail(
+        queue=queue,
+        original_id=entry.original_id,
+        redrive_count=entry.redrive_count + (batch is not None),
+        first_seen=entry.first_seen,
+        batch=batch.id if batch else entry.batch or NO_BATCH,
+        generation=batch.generation if batch else entry.generation,
+    )

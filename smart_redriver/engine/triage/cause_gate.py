@@ -1,0 +1,132 @@
+"""Which letters of a held cause may go in this pass: one canary by cause, and the others wait. Pure but for its memory."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.causes import LOOK_AGAIN, CauseCircuit, kept
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.permit import cause_cool_down
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import CAUSE_CANARY, Decision, HoldReason, Redrive
+from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring
+
+Due = tuple[Case, Redrive]
+
+
+class CauseGate:
+    """The circuits by cause of one source queue during one pass. `roll`: uniform in [0, 1), for their cool-downs."""
+
+    def __init__(self, circuit: Circuit, settings: Settings, roll: float) -> None:
+        self._circuits = circuit.causes
+        self._settings = settings
+        self._roll = roll
+        self._seen: Counter[str] = Counter()
+        self._chosen: dict[str, str] = {}
+
+    def circuits(self, batch: int | None, now: datetime) -> tuple[CauseCircuit, ...]:
+        """The circuits as the pass leaves them, its canaries having gone in `batch`."""
+        return kept((self._left(one, batch, now) for one in self._circuits), now)
+
+    def look_at(self, cases: Sequence[Case], now: datetime) -> None:
+        """Learn from letters in hand: how many there are of each cause, and which canaries are back."""
+        for case in cases:
+            cause = _cause(case)
+            self._meet_canary(case, cause, now)
+            if cause is not None:
+                self._seen[cause] += 1
+
+    def convicted(self, case: Case, terms: Terms, now: datetime) -> bool:
+        """Whether the letter is to be parked with all of its cause."""
+        held = self._held(case)
+        if held is None or held.convicted_at is None:
+            return False
+        return failed_at(case, terms, now) <= held.convicted_at
+
+    def let_through(
+        self, due: Sequence[Due], terms: Terms, now: datetime, *, is_trial: bool
+    ) -> tuple[list[Due], list[tuple[Case, Decision]]]:
+        """The letters that may go as far as causes are concerned, and what becomes of the others.
+
+        A trial is to show how the consumer is: a letter of a held cause goes in one only where there is no other.
+        """
+        free = [one for one in due if self._held(one[0]) is None]
+        by_cause: defaultdict[str, list[Due]] = defaultdict(list)
+        for one in due:
+            if held := self._held(one[0]):
+                by_cause[held.cause].append(one)
+        stay: list[tuple[Case, Decision]] = []
+        is_barred = is_trial and bool(free)
+        for cause, some in by_cause.items():
+            canary = None if is_barred else self._canary(cause, some, terms, now)
+            if canary is not None:
+                free.append(canary)
+            until = now if is_barred else self._until(cause, now)
+            stay += [
+                (
+                    case,
+                    hold_unless_expiring(
+                        case, what.strikes, HoldReason.CAUSE, terms, now, until=until
+                    ),
+                )
+                for case, what in some
+                if canary is None or case is not canary[0]
+            ]
+        return free, stay
+
+    def went(self, case: Case, decision: Decision) -> None:
+        """Note what became of a letter that was let through."""
+        if isinstance(decision, Redrive) and decision.reason == CAUSE_CANARY:
+            self._chosen[_cause(case) or ""] = case.original_id
+
+    def _canary(self, cause: str, some: Sequence[Due], terms: Terms, now: datetime) -> Due | None:
+        """The letter of this cause that goes now: the least tried, so that none of them earns all of the strikes."""
+        held = self._by_name(cause)
+        if held is None or cause in self._chosen or not held.may_try(now, terms.time_to_fail):
+            return None
+        case, decision = min(some, key=lambda one: one[0].redrives)
+        return case, replace(decision, reason=CAUSE_CANARY)
+
+    def _until(self, cause: str, now: datetime) -> datetime:
+        held = self._by_name(cause)
+        cool = held.cools_until if held is not None and cause not in self._chosen else None
+        return max(cool or now, now + LOOK_AGAIN)
+
+    def _meet_canary(self, case: Case, cause: str | None, now: datetime) -> None:
+        for one in self._circuits:
+            if not one.is_canary(case.original_id, case.batch):
+                continue
+            settings = self._settings
+            after = one.without_canary()
+            if cause == one.cause:
+                after = one.after_failed_canary(
+                    cause_cool_down(one.canaries_failed + 2, settings, self._roll),
+                    now,
+                    convicts_after=timedelta(seconds=settings.last_chance_seconds),
+                    fewest=settings.max_attempts,
+                )
+            self._circuits = tuple(after if each is one else each for each in self._circuits)
+
+    def _left(self, one: CauseCircuit, batch: int | None, now: datetime) -> CauseCircuit:
+        if seen := self._seen[one.cause]:
+            one = replace(one, letters=seen, seen_at=now)
+        if one.cause not in self._chosen or batch is None:
+            return one
+        canary_id = self._chosen[one.cause]
+        return replace(one, canary_id=canary_id, canary_batch=batch, canary_sent_at=now)
+
+    def _held(self, case: Case) -> CauseCircuit | None:
+        cause = _cause(case)
+        held = self._by_name(cause) if cause is not None else None
+        return held if held is not None and held.is_held else None
+
+    def _by_name(self, cause: str) -> CauseCircuit | None:
+        return next((one for one in self._circuits if one.cause == cause), None)
+
+
+def _cause(case: Case) -> str | None:
+    return case.entry.cause if case.entry is not None else None

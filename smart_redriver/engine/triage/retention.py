@@ -1,0 +1,106 @@
+"""The retention guard's arithmetic: when a letter is near expiry, and when a queue has to be looked through. Pure.
+
+A standard queue's DLQ counts a message's age from its very first send, so a letter can expire while nobody receives
+it, whatever the circuit's state. Parking gives it a new clock, and so does renewing what is parked.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.messages.letter import Letter
+
+#: While nothing flows, a letter with less than this left to live is near expiry: nobody knows how long that lasts.
+#: On a queue of short retention it is a quarter of that.
+CALM_MARGIN = timedelta(days=2)
+
+#: While letters flow, most of them go before they expire; what is nearer to its end than this is parked.
+#: On a queue of short retention it is an eighth of that.
+URGENT_MARGIN = timedelta(hours=1)
+
+#: SQS keeps nothing for longer; what is kept longer, in a table, does not expire.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
+LONGEST_RETENTION = timedelta(days=14)
+
+#: What is near expiry has to be found well before it expires: a look through twice within the margin.
+SWEEPS_PER_MARGIN = 2
+
+#: Letters with time to live that one sweep meets. SQS promises no order, so a deeper DLQ is looked through bit by bit.
+SWEEP_LIMIT = 10_000
+
+#: Each letter of a deep DLQ is to be met so often within the margin. Of sweeps that meet letters at random, five leave
+#: out fewer than one in a hundred.
+MEETINGS_PER_MARGIN = 5
+
+#: A sweep of ten thousand letters takes most of a minute.
+BETWEEN_SWEEPS = timedelta(minutes=5)
+
+
+def calm_margin(retention: timedelta) -> timedelta:
+    """How long before its end a letter counts as near expiry while nothing flows."""
+    return min(CALM_MARGIN, retention / 4)
+
+
+def urgent_margin(retention: timedelta) -> timedelta:
+    """How long before its end a letter counts as near expiry while letters flow."""
+    return min(URGENT_MARGIN, retention / 8)
+
+
+def is_expiring(letter: Letter, retention: timedelta, margin: timedelta, now: datetime) -> bool:
+    """Whether the letter has less than `margin` left to live in a queue of this retention."""
+    return letter.sent_at + retention - now < margin
+
+
+def is_worth_renewing(letter: Letter, retention: timedelta, now: datetime) -> bool:
+    """Whether a parked letter has used up half its time: renewing early makes sweeps of the lot rare."""
+    return letter.sent_at + retention / 2 <= now
+
+
+def is_due(sweep_at: datetime | None, now: datetime) -> bool:
+    """Whether a queue has to be looked through; at once when it holds letters of an unknown past."""
+    return sweep_at is None or sweep_at <= now
+
+
+def next_sweep(
+    oldest: datetime | None,
+    retention: timedelta,
+    source_retention: timedelta,
+    margin: timedelta,
+    now: datetime,
+) -> datetime:
+    """When the DLQ has to be looked through again, `oldest` being the first send of its oldest letter.
+
+    A letter that arrives meanwhile can be as old as the source queue lets it become.
+    """
+    newcomer_expires = now + max(retention - source_retention, timedelta())
+    first_expires = min(newcomer_expires, oldest + retention) if oldest else newcomer_expires
+    return max(now + margin / SWEEPS_PER_MARGIN, first_expires - margin)
+
+
+def while_some_are_hidden(sweep_at: datetime, retention: timedelta, now: datetime) -> datetime:
+    """When the DLQ has to be looked through again, where not all of its letters could be seen:
+    `sweep_at` at the latest.
+
+    What is hidden may be the oldest, and is held until shortly before its expiry.
+    """
+    if retention > LONGEST_RETENTION:
+        return sweep_at
+    return min(sweep_at, now + urgent_margin(retention) / SWEEPS_PER_MARGIN)
+
+
+def until_all_are_met(
+    sweep_at: datetime, retention: timedelta, met: int, depth: int, now: datetime
+) -> datetime:
+    """When the rest of a deep DLQ has to be looked through, of which `met` letters were met:
+    `sweep_at` at the latest.
+    """
+    if retention > LONGEST_RETENTION:
+        return sweep_at
+    sweeps = MEETINGS_PER_MARGIN * max(1.0, depth / max(1, met))
+    return min(sweep_at, now + max(BETWEEN_SWEEPS, calm_margin(retention) / sweeps))
+
+
+def next_lot_sweep(oldest: datetime, retention: timedelta) -> datetime:
+    """When the parking lot has to be looked through, `oldest` being the send of its oldest letter."""
+    return oldest + retention - calm_margin(retention)

@@ -1,0 +1,214 @@
+"""What becomes of one letter. Pure: all decisions about letters are taken here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import (
+    Decision,
+    Discard,
+    Hold,
+    HoldReason,
+    Park,
+    ParkReason,
+    Redrive,
+)
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
+from smart_redriver.engine.triage.retention import is_expiring
+
+#: A letter that has its strikes is tried so often until its last chance: an outage of what it needs may be over.
+TRIES_BEFORE_LAST_CHANCE = 8
+
+#: So many times the tries that convict, and a suspect with fewer strikes is tried as rarely: it has been alone.
+IN_VAIN = 2
+
+#: One strike can be bad luck, or the first sign of an outage. A letter that failed twice while others succeeded is
+#: parked at its last chance even where nobody is left to compare it with.
+STRIKES_THAT_CONVICT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What triage has to know of the queues.
+
+    Attributes:
+        destinations: what letters can go back to, by ARN or URL, with the largest message that each takes, in bytes.
+        home: where a letter goes that does not say where it came from.
+        retention: how long the DLQ keeps a message from its first send on.
+        margin: the least time to expiry at which a letter may stay in the DLQ.
+        time_to_fail: from a message's first receive to its move to the DLQ.
+        is_fifo: the queues keep messages of a group in order.
+        longest_delay: for how long a letter that was sent can be kept from its consumer.
+        ahead: how far ahead of its time, as the rate has it, a letter may be admitted.
+        is_source_empty: the source queue shows no message at all.
+
+    """
+
+    destinations: Mapping[str, int]
+    home: str
+    retention: timedelta
+    margin: timedelta
+    time_to_fail: timedelta
+    is_fifo: bool = False
+    is_source_empty: bool = False
+    longest_delay: timedelta = MAX_SQS_DELAY
+    ahead: timedelta = MAX_SQS_DELAY
+
+
+def triage(
+    case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: datetime, roll: float
+) -> Decision:
+    """Decide about one letter, as if the circuit's permit were unlimited.
+
+    Args:
+        roll: uniform in [0, 1), for the backoff's jitter.
+
+    """
+    if case.is_replaced:
+        return Discard()
+    strikes = case.strikes(circuit)
+    if reason := _reason_to_park(case, strikes, circuit, terms, settings, now):
+        return Park(reason=reason, strikes=strikes)
+    if circuit.pending_batch(case.batch):
+        return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
+    is_doubtful = strikes == 0 and case.is_doubtful(circuit)
+    attempts = _attempts(case, strikes, is_doubtful=is_doubtful)
+    not_before, why = _earliest(case, strikes, attempts, terms, settings, now, roll)
+    delay = max(not_before - now, timedelta())
+    if delay > terms.longest_delay:
+        until = not_before - (terms.longest_delay if why is HoldReason.BACKOFF else timedelta())
+        return hold_unless_expiring(
+            case, strikes, why, terms, now, until=until, not_before=not_before
+        )
+    return Redrive(
+        destination=case.source_arn or terms.home,
+        delay=delay,
+        strikes=strikes,
+        is_doubtful=is_doubtful,
+        is_expiring=is_expiring(case.letter, terms.retention, terms.margin, now),
+    )
+
+
+def hold_unless_expiring(
+    case: Case,
+    strikes: int,
+    reason: HoldReason,
+    terms: Terms,
+    now: datetime,
+    *,
+    until: datetime | None = None,
+    not_before: datetime | None = None,
+) -> Hold | Park:
+    """Hold a letter that does not go in this pass; park it where it could expire meanwhile.
+
+    Args:
+        until: hidden until then, where nobody sees it; None releases it at once.
+        not_before: see `Hold`.
+
+    """
+    if is_expiring(case.letter, terms.retention, terms.margin, now):
+        return Park(reason=ParkReason.EXPIRING, strikes=strikes)
+    latest = min(
+        now + MAX_VISIBILITY - timedelta(minutes=1),
+        case.letter.sent_at + terms.retention - terms.margin,
+    )
+    return Hold(
+        reason=reason, until=min(until or now, latest), strikes=strikes, not_before=not_before
+    )
+
+
+def _reason_to_park(
+    case: Case, strikes: int, circuit: Circuit, terms: Terms, settings: Settings, now: datetime
+) -> ParkReason | None:
+    if case.letter.unfit is not None:
+        return ParkReason(case.letter.unfit.value)
+    destination = case.source_arn or terms.home
+    if destination not in terms.destinations:
+        return ParkReason.UNKNOWN_SOURCE
+    if case.letter.size > terms.destinations[destination]:
+        return ParkReason.UNDELIVERABLE
+    if case.entry is not None and case.entry.is_permanent:
+        return ParkReason.PERMANENT
+    if _has_had_its_last_chance(case, strikes, circuit, settings):
+        return ParkReason.MAX_ATTEMPTS
+    first = case.entry.first_redrive if case.entry else None
+    if first is not None and now >= first + timedelta(seconds=settings.give_up_seconds):
+        return ParkReason.GAVE_UP
+    return None
+
+
+def _has_had_its_last_chance(
+    case: Case, strikes: int, circuit: Circuit, settings: Settings
+) -> bool:
+    """Whether a suspect came back from a try that was late enough to be its last.
+
+    Where the queue has been quiet, with nobody else that succeeded or failed, two strikes do.
+    """
+    entry = case.entry
+    if strikes == 0 or entry is None:
+        return False
+    first_strike = entry.first_strike
+    if settings.last_chance_seconds and (
+        first_strike is None
+        or case.last_try is None
+        or case.last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
+    ):
+        return False
+    is_convicted = case.was_alone(circuit) and strikes >= STRIKES_THAT_CONVICT
+    return strikes >= settings.max_attempts or (
+        is_convicted and case.redrives >= settings.max_attempts
+    )
+
+
+def _earliest(
+    case: Case,
+    strikes: int,
+    attempts: int,
+    terms: Terms,
+    settings: Settings,
+    now: datetime,
+    roll: float,
+) -> tuple[datetime, HoldReason]:
+    """When the letter may be tried again, and what it waits for until then."""
+    entry = case.entry
+    if entry is not None and entry.not_before is not None:
+        not_before = entry.not_before
+    else:
+        not_before = failed_at(case, terms, now) + backoff(attempts, roll, settings)
+    if strikes and (
+        strikes >= settings.max_attempts - 1 or case.redrives >= IN_VAIN * settings.max_attempts
+    ):
+        last_chance = timedelta(seconds=settings.last_chance_seconds)
+        chance = ((entry.first_strike if entry else None) or now) + last_chance
+        patient = failed_at(case, terms, now) + last_chance / TRIES_BEFORE_LAST_CHANCE
+        if chance > not_before:
+            patient = min(chance, patient)
+        elif case.last_try is None or case.last_try < chance:
+            return not_before, HoldReason.BACKOFF
+        # Else it has had its last chance and is not convicted: the tries go on, and no oftener than before.
+        if patient > not_before:
+            return patient, HoldReason.LAST_CHANCE
+    return not_before, HoldReason.BACKOFF
+
+
+def _attempts(case: Case, strikes: int, *, is_doubtful: bool) -> int:
+    """What the backoff doubles with: strikes; a suspect that was tried in vain without one waits longer, too."""
+    return max(strikes, case.redrives - 1) if strikes or is_doubtful else 0
+
+
+def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
+    """When the letter failed last, as well as one can know: SQS does not say when it moved it to the DLQ.
+
+    Then it is counted from its first receive, or its redrive, as long as the queue's settings let a message fail.
+    A consumer that changes visibility timeouts may take longer; then its backoff is somewhat shorter.
+    """
+    letter = case.letter
+    if letter.failed_at is not None:
+        return min(now, max(letter.failed_at, case.last_try or letter.failed_at))
+    began = case.last_try or letter.first_received_at or letter.sent_at
+    return min(now, began + terms.time_to_fail)

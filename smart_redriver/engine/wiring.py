@@ -1,0 +1,225 @@
+"""Puts a pass's tools together: the adapters over given clients, for one deployment."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Container, Sequence
+from datetime import datetime
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Protocol, TypedDict
+
+from smart_redriver.engine.aws.queue_metrics import CloudWatchClient, SourceBooks
+from smart_redriver.engine.aws.queues import DeadLetters, OutcomeQueue, ParkingLot, SqsSource
+from smart_redriver.engine.aws.sqs import SqsClient, SqsQueue
+from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
+from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import SERVED, Origin
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.passes.ports import DeadLetters as DeadLettersPort
+from smart_redriver.engine.passes.ports import Journal, Memory, Reports, Source, Tools, Witness
+from smart_redriver.engine.passes.ports import ParkingLot as ParkingLotPort
+
+if TYPE_CHECKING:
+    from smart_redriver.engine.targets.targets import Reach
+
+
+class Parts(TypedDict):
+    """What a kind of queue brings to `Tools`."""
+
+    dead_letters: DeadLettersPort
+    parking_lot: ParkingLotPort
+    sources: tuple[Source, ...]
+    memory: Memory
+    witness: Witness
+    reports: Reports | None
+
+
+class Connection(Protocol):
+    """The queue of one deployment, for as long as the process lives. Nothing is asked before a pass asks it.
+
+    `workers`: rounds that a pass may have under way at once.
+    """
+
+    @property
+    def workers(self) -> int: ...
+    def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
+        """For one pass; `memory` is the state table's."""
+        ...
+
+    def after_pass(self, tools: Tools, kept: Container[str]) -> None:
+        """Write further metrics to the log, `kept` as `emit` takes them. A call that fails is told in the journal."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...
+
+
+def connect(deployment: Deployment, settings: Settings) -> Connection:
+    """The queue that a function's environment tells of."""
+    made: Connection = BACKENDS[deployment.origin].load("connection")(deployment, settings)
+    return made
+
+
+def make_tools(
+    connection: Connection,
+    deployment: Deployment,
+    *,
+    dynamodb: DynamoDbClient,
+    journal: Journal,
+    clock: Callable[[], datetime],
+    rng: Random,
+    owner: str,
+    workers: int = 1,
+    pause: Callable[[float], None] = time.sleep,
+) -> Tools:
+    """The tools of one pass, see `Tools`. `pause` waits before DynamoDB is asked again."""
+    memory = StateStore(
+        dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
+    )
+    parts = connection.parts(memory, clock)
+    return Tools(**parts, journal=journal, clock=clock, rng=rng, owner=owner, workers=workers)
+
+
+class Queues:
+    """Queues of SQS. `reach`: how targets are reached, where an origin other than SQS has them."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        sqs: SqsClient,
+        cloudwatch: CloudWatchClient,
+        reach: Reach | None = None,
+        workers: int = 1,
+    ) -> None:
+        self.workers = workers
+        self._deployment = deployment
+        self._sqs = sqs
+        self._cloudwatch = cloudwatch
+        self._reach = reach
+
+    def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:  # noqa: ARG002
+        """Adapters over the clients."""
+        deployment, sqs = self._deployment, self._sqs
+        sources = sources_of(deployment, sqs, self._reach)
+        return {
+            "dead_letters": dead_letters_of(deployment, sqs),
+            "parking_lot": parking_lot_of(deployment, sqs),
+            "sources": sources,
+            "memory": memory,
+            "witness": _witness_of(deployment, sources, self._cloudwatch),
+            "reports": reports_of(deployment, sqs),
+        }
+
+    def after_pass(self, tools: Tools, kept: Container[str]) -> None:
+        """A pass's report says it all."""
+
+    def close(self) -> None:
+        """Clients close themselves."""
+
+
+def connect_queues(deployment: Deployment, settings: Settings) -> Queues:
+    """Queues of SQS with the function's own clients; targets are reached no faster than the settings allow."""
+    from smart_redriver.engine.aws import clients
+
+    reach = None
+    if SERVED[deployment.origin]:
+        from smart_redriver.engine.targets.target_source import Pace
+        from smart_redriver.engine.targets.targets import Reach
+
+        reach = Reach(pace=Pace(settings.max_rate, clock=time.monotonic, pause=time.sleep))
+    return Queues(
+        deployment,
+        sqs=clients.sqs_client(),
+        cloudwatch=clients.OnFirstUse(clients.cloudwatch_client),
+        reach=reach,
+        workers=clients.WORKERS,
+    )
+
+
+def reports_of(deployment: Deployment, sqs: SqsClient) -> OutcomeQueue | None:
+    """What consumers report to; None where they have nowhere to."""
+    url = deployment.outcome_queue_url
+    return OutcomeQueue(SqsQueue(sqs, url)) if url else None
+
+
+def dead_letters_of(deployment: Deployment, sqs: SqsClient) -> DeadLetters:
+    """The DLQ."""
+    return DeadLetters(
+        SqsQueue(sqs, deployment.dlq_url),
+        frozenset(deployment.source_names),
+        _recogniser_of(deployment),
+    )
+
+
+def parking_lot_of(deployment: Deployment, sqs: SqsClient) -> ParkingLot:
+    """The parking lot."""
+    return ParkingLot(
+        SqsQueue(sqs, deployment.parking_lot_url),
+        frozenset(deployment.source_names),
+        _recogniser_of(deployment),
+    )
+
+
+def sources_of(
+    deployment: Deployment,
+    sqs: SqsClient,
+    reach: Reach | None = None,
+) -> tuple[Source, ...]:
+    """The source queues that share the DLQ, or its targets; the first goes by the deployment's own name for it."""
+    if SERVED[deployment.origin]:
+        from smart_redriver.engine.targets.targets import Reach, target_source
+
+        by = reach or Reach()
+        return tuple(
+            target_source(one, deployment.origin, by, deployment.private_hosts, deployment.dlq_url)
+            for one in deployment.targets
+        )
+    return tuple(
+        SqsSource(SqsQueue(sqs, url), name)
+        for url, name in zip(deployment.source_urls, deployment.source_names, strict=True)
+    )
+
+
+def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
+    """What tells which target a letter is of; SQS says it of a source queue's letters itself."""
+    if not SERVED[deployment.origin]:
+        return None
+    from smart_redriver.engine.messages.origins import recognise
+
+    return partial(recognise, origin=deployment.origin, targets=deployment.targets)
+
+
+def _witness_of(
+    deployment: Deployment, sources: Sequence[Source], cloudwatch: CloudWatchClient
+) -> Witness:
+    """Who knows what became of letters; of a target whose answer is the outcome nobody is asked."""
+    if deployment.origin is Origin.LAMBDA:
+        from smart_redriver.engine.targets.functions import FunctionBooks
+
+        functions = {one.name: one for one in sources}
+        return FunctionBooks(
+            cloudwatch, lambda name: functions[name].time_to_fail(functions[name].facts(), 1)
+        )
+    standard = [one.name for one in sources if not is_fifo(one.name)]
+    return SourceBooks(cloudwatch, standard=standard)
+
+
+#: New objects between two collections; Python's 700 are a handful of letters, each parsed into a hundred objects.
+NEW_OBJECTS = 20_000
+
+
+def set_up_collector() -> None:
+    """Look rarely, and never again at what was imported. To be called once, after the imports.
+
+    A pass makes hardly any cycles, so that there is little to find; looking took a tenth of its processor time.
+    https://docs.python.org/3/library/gc.html#gc.freeze
+    """
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, 20, 20)

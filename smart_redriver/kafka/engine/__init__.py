@@ -1,0 +1,1 @@
+"""The part of the backend that passes use."""

@@ -1,0 +1,280 @@
+"""The log over confluent-kafka, which is librdkafka: the client of most languages but Java, with wheels that bring it.
+
+Every call names what went wrong as calls to AWS are named: no answer is transient, a topic that is gone is a refusal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_INVALID,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
+
+#: Seconds that a question may take.
+PATIENCE = 20.0
+#: Seconds in which a record is written, or given up: librdkafka tries again until then.
+WRITE_PATIENCE = 30.0
+#: Seconds that one wait for records lasts.
+_WAIT = 1.0
+
+#: Codes of errors that say of the record that it can't be written, as `engine.fault_codes` has them.
+_OF_CONTENT = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "LetterTooLarge",
+    KafkaError.INVALID_MSG_SIZE: "LetterTooLarge",
+    KafkaError.RECORD_LIST_TOO_LARGE: "LetterTooLarge",
+    KafkaError.INVALID_RECORD: "InvalidLetter",
+}
+_NO_ANSWER = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+#: What refuses although librdkafka would try again: a topic that is gone does not come back by waiting.
+_GONE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+
+
+def failed_call(call: str, error: KafkaError) -> CallFailed:
+    """What an error of Kafka's means for a call."""
+    code = error.code()
+    if name := _OF_CONTENT.get(code):
+        return CallFailed(call, name, error.str())
+    is_passing = code in _NO_ANSWER or error.retriable()
+    name = "NoAnswer" if is_passing and code not in _GONE else error.name()
+    return CallFailed(call, name, error.str())
+
+
+@contextmanager
+def _naming(call: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as raised:
+        raise failed_call(call, raised.args[0]) from raised
+
+
+class KafkaLog:
+    """See `Log`. Partitions are assigned, not subscribed to: a lease says who is at work, and no join is waited for."""
+
+    def __init__(self, place: KafkaTopics) -> None:
+        self._settings: dict[str, Any] = {
+            **place.client,
+            "bootstrap.servers": place.servers,
+            # What it would print is raised, or tried again.
+            "log_level": 0,
+        }
+        self._group = place.group
+        self._reader = self._consumer(place.group)
+        self._groups = {place.group: self._reader}
+        self._producer = Producer(
+            {
+                **self._settings,
+                "acks": "all",
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "message.timeout.ms": int(WRITE_PATIENCE * 1000),
+                "message.max.bytes": max(1_000_000, place.max_message_bytes),
+                "linger.ms": 5,
+            }
+        )
+
+    def partitions(self, topic: str) -> int:
+        """See `Log`."""
+        with _naming("DescribeTopic"):
+            told = self._reader.list_topics(topic, timeout=PATIENCE).topics[topic]
+        if told.error is not None:
+            raise failed_call("DescribeTopic", told.error)
+        return len(told.partitions)
+
+    def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
+        """See `Log`."""
+        known = {}
+        for number in range(self.partitions(topic)):
+            with _naming("ListOffsets"):
+                first, end = self._reader.get_watermark_offsets(
+                    TopicPartition(topic, number), timeout=PATIENCE
+                )
+            known[Partition(topic, number)] = (max(0, first), max(0, end))
+        return known
+
+    def committed(self, group: str, topic: str) -> dict[Partition, int]:
+        """See `Log`."""
+        asked = [TopicPartition(topic, number) for number in range(self.partitions(topic))]
+        consumer = self._groups.get(group)
+        if consumer is None:
+            consumer = self._groups[group] = self._consumer(group)
+        with _naming("FetchOffsets"):
+            told = consumer.committed(asked, timeout=PATIENCE)
+        for one in told:
+            if one.error is not None:
+                raise failed_call("FetchOffsets", one.error)
+        return {
+            Partition(one.topic, one.partition): one.offset
+            for one in told
+            if one.offset not in (OFFSET_INVALID, None) and one.offset >= 0
+        }
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """See `Log`."""
+        assert group == self._group, "no other group's position is ours to move"  # noqa: S101
+        wanted = [TopicPartition(one.topic, one.number, at) for one, at in offsets.items()]
+        with _naming("CommitOffsets"):
+            told = self._reader.commit(offsets=wanted, asynchronous=False)
+        for one in told or ():
+            if one.error is not None:
+                raise failed_call("CommitOffsets", one.error)
+
+    def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
+        """See `Log`. Silence is no end: only what the broker says is one."""
+        if not start:
+            return Reading((), {}, is_end=True)
+        with _naming("Fetch"):
+            self._reader.assign(
+                [TopicPartition(one.topic, one.number, at) for one, at in start.items()]
+            )
+            try:
+                return self._read(dict(start), limit)
+            finally:
+                self._reader.unassign()
+
+    def _read(self, after: dict[Partition, int], limit: int) -> Reading:
+        records: list[Record] = []
+        ended: set[Partition] = set()
+        until = time.monotonic() + PATIENCE
+        while len(records) < limit and len(ended) < len(after):
+            message = self._reader.poll(_WAIT)
+            if message is not None:
+                self._take(message, records, after, ended)
+            elif time.monotonic() > until:
+                if not records:
+                    raise CallFailed("Fetch", "NoAnswer", "no broker told the end of a partition")
+                break
+        return Reading(tuple(records), after, is_end=len(ended) == len(after))
+
+    def _take(
+        self,
+        message: Message,
+        records: list[Record],
+        after: dict[Partition, int],
+        ended: set[Partition],
+    ) -> None:
+        error = message.error()
+        at = Partition(message.topic() or "", message.partition() or 0)
+        if error is None:
+            records.append(_record(message))
+            after[at] = records[-1].offset + 1
+            ended.discard(at)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            ended.add(at)
+            # Behind gaps of a compacted topic, or of transactions.
+            after[at] = max(after[at], message.offset() or 0)
+        elif not error.retriable() and error.code() not in _NO_ANSWER:
+            raise failed_call("Fetch", error)
+
+    def write(self, records: Sequence[NewRecord]) -> list[Position | CallFailed]:
+        """See `Log`."""
+        written: list[Position | CallFailed | None] = [None] * len(records)
+        for number, one in enumerate(records):
+            try:
+                self._produce(one, _noting(written, number))
+            except KafkaException as raised:
+                written[number] = failed_call("Produce", raised.args[0])
+            except BufferError:
+                written[number] = CallFailed("Produce", "NoAnswer", "too many records wait")
+        self._producer.flush(WRITE_PATIENCE + PATIENCE)
+        silence = CallFailed("Produce", "NoAnswer", "nobody said whether it was written")
+        return [one if one is not None else silence for one in written]
+
+    def close(self) -> None:
+        """Let go of the cluster."""
+        for one in self._groups.values():
+            one.close()
+
+    def _produce(self, one: NewRecord, told: Callable[[KafkaError | None, Message], None]) -> None:
+        where: dict[str, Any] = {} if one.partition is None else {"partition": one.partition}
+        self._producer.produce(
+            one.topic,
+            key=one.key,
+            value=one.value,
+            headers=list(one.headers),
+            on_delivery=told,
+            **where,
+        )
+
+    def _consumer(self, group: str) -> Consumer:
+        return Consumer(
+            {
+                **self._settings,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 100,
+                "isolation.level": "read_committed",
+            }
+        )
+
+
+def _noting(
+    written: list[Position | CallFailed | None], number: int
+) -> Callable[[KafkaError | None, Message], None]:
+    def told(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            written[number] = failed_call("Produce", error)
+        else:
+            partition = Partition(message.topic() or "", message.partition() or 0)
+            written[number] = Position(partition, message.offset() or 0)
+
+    return told
+
+
+def _record(message: Message) -> Record:
+    kind, milliseconds = message.timestamp()
+    at = 0 if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
+    return Record(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        key=_bytes(message.key()),
+        value=_bytes(message.value()),
+        headers=tuple((name, _bytes(value)) for name, value in _headers(message)),
+        at=datetime.fromtimestamp(min(max(0, at), 253_402_300_799_000) / 1000, UTC),
+    )
+
+
+def _headers(message: Message) -> list[tuple[str, str | bytes | None]]:
+    headers = message.headers() or []
+    assert isinstance(headers, list), "the client gives what it takes"  # noqa: S101
+    return headers
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,213 @@
+"""Records of the DLQ topic as letters, and how each is known. Pure.
+
+A letter goes by where its message was when it failed, as SQS keeps the id of a message that it moves: the copy that a
+redrive wrote at offset 17 comes back as what was at offset 17. Offsets begin anew with a topic of the same name, so a
+digest of topic, key and value is part of the id. Where nothing tells, a letter goes by where it is in the DLQ topic.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from smart_redriver.engine.messages.letter import (
+    TRAIL_ATTRIBUTE,
+    Attribute,
+    Letter,
+    Trail,
+    Unfit,
+    read_trail,
+)
+from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, on_one_line
+from smart_redriver.kafka.engine.records import Header, Partition, Position, Record
+from smart_redriver.kafka.engine.shapes import Message, message_of
+
+#: The header of a letter that waits in the retry topic: how it is known, and where it was first.
+HELD_HEADER = "RedriveHeld"
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_POSITION = re.compile(r".*-([0-9]+)-([0-9]+)-[0-9a-f]{16}")
+_UNFIT_FOR_IDS = re.compile(r"[^A-Za-z0-9_-]")
+#: So much of a topic's name is in an id, which has a hundred characters at most.
+_NAME_IN_ID = 40
+
+
+def id_at(position: Position, key: bytes | None, value: bytes | None) -> str:
+    """The id of a message with this content at this place."""
+    topic, number = position.partition
+    digest = sha256()
+    for part in (topic.encode(), key, value):
+        digest.update(b"-" if part is None else b"%d:%b" % (len(part), part))
+    name = _UNFIT_FOR_IDS.sub("_", topic)[:_NAME_IN_ID]
+    return f"{name}-{number}-{position.offset}-{digest.hexdigest()[:16]}"
+
+
+def place_in(message_id: str) -> tuple[int, int] | None:
+    """Partition and offset that an id of ours tells; None for another."""
+    told = _POSITION.fullmatch(message_id)
+    return (int(told[1]), int(told[2])) if told else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    """A record of the DLQ topic or the retry topic, understood.
+
+    Attributes:
+        place: partition and offset that it had first, by which letters of one key are in order.
+        is_traceable: it would be known if it came back: where its message was, or a trail, is told.
+
+    """
+
+    letter: Letter
+    message: Message
+    record: Record
+    place: tuple[int, int]
+    is_traceable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What the retry topic keeps beside a letter."""
+
+    message_id: str
+    place: tuple[int, int]
+    died_at: datetime
+
+    def encode(self) -> bytes:
+        """The header's value."""
+        fields = {
+            "id": self.message_id,
+            "place": list(self.place),
+            "died": self.died_at.isoformat(),
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, value: bytes) -> Held:
+        """Raises ValueError for what `encode` did not write."""
+        try:
+            fields = json.loads(value)
+            partition, offset = fields["place"]
+            held = cls(
+                message_id=str(fields["id"]),
+                place=(int(partition), int(offset)),
+                died_at=datetime.fromisoformat(fields["died"]).astimezone(UTC),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as fault:
+            raise ValueError(f"no note on a held letter: {type(fault).__name__}") from fault
+        if not _ID.fullmatch(held.message_id):
+            raise ValueError("no note on a held letter: an id out of bounds")
+        return held
+
+
+def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool) -> Dead:
+    """The letter that a record is. Whatever the record holds, nothing is raised.
+
+    Args:
+        topics: those that letters may go back to; `home` is the one of letters that do not say where they came from,
+            empty where that can't be told.
+        keeps_order: letters of one key are a group.
+
+    """
+    note, record = _taken_off(record, HELD_HEADER)
+    text, bare = _taken_off(record, TRAIL_ATTRIBUTE)
+    message = message_of(bare)
+    trail, trail_fault = _trail(text, topics)
+    death = message.death
+    held = _held(note)
+    topic = death.topic or home
+    position = record.position
+    failed_there = None
+    if death.topic and death.partition is not None and death.offset is not None:
+        failed_there = Position(Partition(death.topic, death.partition), death.offset)
+    died_at = held.died_at if held else record.at
+    message_id = (
+        held.message_id if held else id_at(failed_there or position, message.key, message.value)
+    )
+    place = held.place if held else (position.partition.number, position.offset)
+    letter = Letter(
+        message_id=message_id,
+        receipt_handle=message_id,
+        body=text_of(message.value),
+        attributes=_attributes(message),
+        sent_at=died_at,
+        failed_at=min(death.failed_at, died_at) if death.failed_at else died_at,
+        group_id=group_of(message.key, topic) if keeps_order else None,
+        source_arn=topic if topic in topics else None,
+        trail=trail,
+        trail_fault=trail_fault,
+        unfit=_unfit(message, topic, topics),
+    )
+    return Dead(
+        letter=letter,
+        message=message,
+        record=record,
+        place=place,
+        is_traceable=failed_there is not None or trail is not None,
+    )
+
+
+def group_of(key: bytes | None, topic: str) -> str | None:
+    """The group of messages whose order is kept; None for a message without a key."""
+    return None if key is None else sha256(topic.encode() + b"\0" + key).hexdigest()
+
+
+def text_of(value: bytes | None) -> str:
+    """A value as people read it: what is no text is in Base64."""
+    if value is None:
+        return ""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return "base64:" + base64.b64encode(value).decode()
+
+
+def with_header(headers: tuple[Header, ...], name: str, value: bytes) -> tuple[Header, ...]:
+    """Headers with one of ours in the place of those of its name."""
+    return (*(one for one in headers if one[0] != name), (name, value))
+
+
+def _taken_off(record: Record, name: str) -> tuple[bytes | None, Record]:
+    values = [value for header, value in record.headers if header == name]
+    if not values:
+        return None, record
+    headers = tuple(one for one in record.headers if one[0] != name)
+    return values[-1] or b"", replace(record, headers=headers)
+
+
+def _held(note: bytes | None) -> Held | None:
+    try:
+        return Held.decode(note) if note is not None else None
+    except ValueError:
+        return None
+
+
+def _trail(text: bytes | None, topics: Set[str]) -> tuple[Trail | None, str | None]:
+    if text is None:
+        return None, None
+    value: Attribute = {"DataType": "String", "StringValue": text.decode("utf-8", "replace")}
+    return read_trail({TRAIL_ATTRIBUTE: value}, topics)
+
+
+def _unfit(message: Message, topic: str, topics: Set[str]) -> Unfit | None:
+    if topic not in topics:
+        return Unfit.UNKNOWN_ORIGIN
+    return None if message.is_whole else Unfit.INCOMPLETE
+
+
+def _attributes(message: Message) -> dict[str, Attribute]:
+    death = message.death
+    texts = {"ErrorType": death.error_class, "ErrorMessage": death.error_message}
+    told: dict[str, Attribute] = {
+        name: {"DataType": "String", "StringValue": on_one_line(text, MAX_FIRST_LINE)}
+        for name, text in texts.items()
+        if text
+    }
+    if death.attempts is not None:
+        told["Attempts"] = {"DataType": "Number", "StringValue": str(death.attempts)}
+    return told

@@ -1,0 +1,206 @@
+"""What became of redriven messages, told as a consumer's reports are: committed offsets and the DLQ topic know it.
+
+A consumer writes a message that failed to the DLQ topic before it commits past it. So what the group has committed past
+and has not come back by a look afterwards has succeeded. That needs letters that are known when they come back: once a
+record came whose message is not (no header tells where it was, and its trail is gone), success is told of nothing that
+was out at the time.
+
+What is out is known from the ledger's entries as they are written and read: nothing else is stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.passes.ports import Known, Memory
+from smart_redriver.engine.reports.outcomes import (
+    MAX_FIRST_LINE,
+    VERSION,
+    DeliveryOutcome,
+    OutcomeMessage,
+    Result,
+    on_one_line,
+    report_fields,
+)
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.kafka.engine.letters import Dead, place_in
+from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.records import Log, Partition
+from smart_redriver.kafka.engine.shelf import Shelf
+
+#: Outcomes of one report.
+AT_ONCE = 500
+
+#: What has not been committed past for so long is forgotten: time tells then.
+LONGEST_OUT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Out:
+    """A redriven message of which it is not known what became of it."""
+
+    entry: Entry
+    partition: Partition
+    offset: int
+    untraceable: int
+
+
+class Outcomes:
+    """Hands out outcomes, and forgets those that were taken in. Lives as long as the process."""
+
+    def __init__(
+        self, log: Log, shelf: Shelf, place: KafkaTopics, clock: Callable[[], datetime]
+    ) -> None:
+        self._log = log
+        self._shelf = shelf
+        self._place = place
+        self._clock = clock
+        self._out: dict[str, Out] = {}
+        self._told: set[str] = set()
+
+    @property
+    def has_some_out(self) -> bool:
+        """Whether there is anything to wait for."""
+        return bool(self._out)
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Take in entries as the ledger has them."""
+        for one in entries:
+            self._note(one)
+
+    def _note(self, entry: Entry) -> None:
+        self._out = {
+            at: one
+            for at, one in self._out.items()
+            if one.entry.original_id != entry.original_id or at == entry.current_id
+        }
+        place = place_in(entry.current_id)
+        is_out = entry.status is Status.REDRIVEN and not entry.is_settled
+        if not is_out or place is None or entry.queue not in self._place.topics:
+            self._out.pop(entry.current_id, None)
+        elif entry.current_id not in self._out:
+            number, offset = place
+            self._out[entry.current_id] = Out(
+                entry=entry,
+                partition=Partition(entry.queue, number),
+                offset=offset,
+                untraceable=self._shelf.untraceable,
+            )
+
+    def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
+        """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
+        now = self._clock()
+        some = [one for one in self._ended(now) if one[0].current_id not in self._told][:AT_ONCE]
+        if not some:
+            self._told.clear()
+            return []
+        ids = [entry.current_id for entry, _ in some]
+        self._told.update(ids)
+        told = [report_fields(self._outcome(entry, back)) for entry, back in some]
+        return [
+            OutcomeMessage(
+                message_id=ids[0],
+                receipt_handle=json.dumps(ids),
+                body=json.dumps({"version": VERSION, "outcomes": told}),
+                sent_at=now,
+            )
+        ]
+
+    def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
+        """Forget outcomes that were taken in."""
+        for one in reports:
+            for at in json.loads(one.receipt_handle):
+                self._out.pop(at, None)
+        return []
+
+    def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
+        """Tell them again."""
+        for one in reports:
+            self._told.difference_update(json.loads(one.receipt_handle))
+        return []
+
+    def _ended(self, now: datetime) -> list[tuple[Entry, Dead | None]]:
+        """What has ended, each with the letter that it came back as. Committed offsets are read first, then the DLQ."""
+        if not self._out:
+            return []
+        topics = {one.partition.topic for one in self._out.values()}
+        committed: dict[Partition, int] = {}
+        for topic in topics:
+            committed |= self._log.committed(self._place.consumer_group, topic)
+        has_read_all = self._shelf.look()
+        ended: list[tuple[Entry, Dead | None]] = []
+        for at, one in list(self._out.items()):
+            back = self._shelf.find(at)
+            if back is not None:
+                ended.append((one.entry, back))
+            elif has_read_all and self._has_succeeded(one, committed, now):
+                ended.append((one.entry, None))
+            elif now - (one.entry.last_redrive or now) > LONGEST_OUT:
+                del self._out[at]
+        return ended
+
+    def _has_succeeded(self, one: Out, committed: dict[Partition, int], now: datetime) -> bool:
+        if committed.get(one.partition, 0) <= one.offset:
+            return False
+        if one.untraceable != self._shelf.untraceable:
+            return False
+        had_time = now >= (one.entry.last_redrive or now) + self._place.time_to_fail
+        return had_time or not self._place.commits_first
+
+    def _outcome(self, entry: Entry, back: Dead | None) -> DeliveryOutcome:
+        told = DeliveryOutcome(
+            queue=entry.queue,
+            message_id=entry.current_id,
+            original_id=entry.original_id,
+            result=Result.SUCCEEDED,
+            batch=entry.batch,
+            generation=entry.generation,
+        )
+        if back is None:
+            return told
+        death = back.message.death
+        return replace(
+            told,
+            result=Result.FAILED,
+            receive_count=1,
+            error_class=_line(death.error_class),
+            first_line=_line(death.error_message),
+        )
+
+
+def _line(text: str | None) -> str | None:
+    return on_one_line(text, MAX_FIRST_LINE) or None if text else None
+
+
+class WatchedMemory:
+    """A memory whose entries are told to `outcomes`. Everything else is the memory's own."""
+
+    def __init__(self, memory: Memory, outcomes: Outcomes) -> None:
+        self._memory = memory
+        self._outcomes = outcomes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    def of(self, queue: str) -> Any:
+        """The same for another source topic."""
+        return WatchedMemory(self._memory.of(queue), self._outcomes)
+
+    def read_ledger(self, message_ids: Iterable[str]) -> Known:
+        """What the ledger knows. Raises CallFailed."""
+        known = self._memory.read_ledger(message_ids)
+        self._outcomes.note(known.entries.values())
+        return known
+
+    def write_ledger(
+        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
+    ) -> None:
+        """Write entries. Raises CallFailed; what was sent is out all the same."""
+        self._outcomes.note(entries)
+        self._memory.write_ledger(entries, kept_trails, now)

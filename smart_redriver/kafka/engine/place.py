@@ -1,0 +1,188 @@
+"""Where a DLQ topic is, and what belongs to it: the table of `kafka.toml`, checked. Standard library only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Self, TypeVar
+
+from smart_redriver.engine.config.queue_names import PLAIN, is_plain
+from smart_redriver.engine.errors import Fault, SettingsError
+from smart_redriver.kafka.engine.shapes import TOPIC
+
+_TOPIC_NAME = "a topic's name: at most 249 letters, digits, dots, hyphens and underscores"
+T = TypeVar("T")
+
+_SERVERS = re.compile(r"[^\s,:]+:[0-9]{1,5}(,[^\s,:]+:[0-9]{1,5})*")
+_LONGEST_TO_FAIL = 7 * 86_400
+_LARGEST_MESSAGE = 1 << 30
+
+
+class Order(str, Enum):
+    """Whose order is kept: messages of one key, or none."""
+
+    KEY = "key"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaTopics:
+    """A DLQ topic, what its letters go back to, and how its cluster is reached.
+
+    Attributes:
+        name: what ledger, logs and people call it.
+        servers: some brokers to ask first.
+        consumer_group: the group whose failed messages these are.
+        topics: what letters go back to; no other topic is ever written to but these and the next three.
+        dead_letters: the DLQ topic.
+        held: the retry topic, which keeps letters that wait longer than their partition.
+        parked: the parking topic.
+        time_to_fail: from the first try of a message to its record in the DLQ topic, at the longest.
+        commits_first: the group commits past a message before it has failed for good, as with retry topics of its own.
+        max_message_bytes: what the topics take.
+        client: further settings of librdkafka, such as those of TLS and SASL.
+
+    """
+
+    name: str
+    servers: str
+    consumer_group: str
+    topics: tuple[str, ...]
+    dead_letters: str
+    held: str
+    parked: str
+    order: Order = Order.KEY
+    time_to_fail: timedelta = timedelta(minutes=1)
+    commits_first: bool = False
+    max_message_bytes: int = 1_048_576
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def group(self) -> str:
+        """Our own group, whose committed offsets are where we read on."""
+        return f"redrive-{self.name}"
+
+    @property
+    def home(self) -> str:
+        """What letters go back to that do not say where they came from; empty where that can't be told."""
+        return self.topics[0] if len(self.topics) == 1 else ""
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Self:
+        """What a table says. Raises SettingsError listing every fault."""
+        reader = _Reader(table)
+        dead_letters = reader.topic("dead_letters")
+        place = cls(
+            name=reader.matching("name", is_plain, PLAIN),
+            servers=reader.matching("servers", _SERVERS.fullmatch, "host:port,host:port"),
+            consumer_group=reader.matching("consumer_group", bool, "the consumers' group"),
+            topics=reader.topics(),
+            dead_letters=dead_letters,
+            held=reader.topic("held", f"{dead_letters}.held"),
+            parked=reader.topic("parked", f"{dead_letters}.parked"),
+            order=reader.order(),
+            time_to_fail=timedelta(
+                seconds=reader.number("time_to_fail_seconds", 60, _LONGEST_TO_FAIL)
+            ),
+            commits_first=reader.flag("commits_first"),
+            max_message_bytes=reader.number("max_message_bytes", 1_048_576, _LARGEST_MESSAGE),
+            client=reader.client(),
+        )
+        reader.check_names()
+        if faults := reader.faults or list(_in_two_roles(place)):
+            raise SettingsError(faults)
+        return place
+
+
+class _Reader:
+    """Reads one table and collects what is wrong with it."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self._table = table
+        self.faults: list[Fault] = []
+
+    def matching(self, name: str, fits: Any, accepted: str) -> str:
+        value = self._table.get(name)
+        if isinstance(value, str) and fits(value):
+            return value
+        return self._fault(name, value, accepted, "")
+
+    def topic(self, name: str, usual: str | None = None) -> str:
+        value = self._table.get(name, usual)
+        if isinstance(value, str) and TOPIC.fullmatch(value):
+            return value
+        return self._fault(name, value, _TOPIC_NAME, "")
+
+    def topics(self) -> tuple[str, ...]:
+        value = self._table.get("topics")
+        if isinstance(value, list) and value and all(map(_is_topic, value)):
+            return tuple(dict.fromkeys(value))
+        return self._fault("topics", value, f"a list of topics, each {_TOPIC_NAME}", ("",))
+
+    def order(self) -> Order:
+        value = self._table.get("order", Order.KEY.value)
+        try:
+            return Order(value)
+        except ValueError:
+            return self._fault("order", value, "key, none", Order.KEY)
+
+    def number(self, name: str, usual: int, most: int) -> int:
+        value = self._table.get(name, usual)
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+            return value
+        return self._fault(name, value, f"a whole number from 1 to {most}", usual)
+
+    def flag(self, name: str) -> bool:
+        value = self._table.get(name, False)
+        return value if isinstance(value, bool) else self._fault(name, value, "true, false", False)
+
+    def client(self) -> dict[str, str]:
+        value = self._table.get("client", {})
+        if isinstance(value, dict) and not _OURS & value.keys():
+            return {name: _setting(one) for name, one in value.items()}
+        return self._fault("client", None, f"librdkafka's settings but {', '.join(_OURS)}", {})
+
+    def check_names(self) -> None:
+        known = {one.name for one in fields(KafkaTopics)} - {"time_to_fail"}
+        for name in sorted(self._table.keys() - known - {"time_to_fail_seconds"}):
+            self._fault(name, self._table[name], "nothing: there is no such setting", None)
+
+    def _fault(self, name: str, seen: object, accepted: str, instead: T) -> T:
+        self.faults.append(Fault(setting=name, seen=seen, accepted=accepted))
+        return instead
+
+
+#: Settings of librdkafka that safety hangs on.
+_OURS = frozenset(
+    {
+        "acks",
+        "auto.offset.reset",
+        "bootstrap.servers",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "group.id",
+        "isolation.level",
+        "transactional.id",
+    }
+)
+
+
+def _setting(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_topic(value: object) -> bool:
+    return isinstance(value, str) and TOPIC.fullmatch(value) is not None
+
+
+def _in_two_roles(place: KafkaTopics) -> Iterator[Fault]:
+    """A fault for each topic that is given again: a DLQ that is its own source would be redriven for ever."""
+    known = dict.fromkeys(place.topics, "topics")
+    for role in ("dead_letters", "held", "parked"):
+        topic = getattr(place, role)
+        if (other := known.setdefault(topic, role)) != role:
+            yield Fault(setting=role, seen=topic, accepted=f"another topic than {other}")

@@ -1,0 +1,402 @@
+"""Letters of the DLQ topic that are still to be dealt with, and the position that may be committed.
+
+    DLQ topic     done  done  HELD  done  ...  ─► end         HELD is written to the retry topic first,
+    committed ────────────────▲                               then the position moves past it
+    retry topic   HELD  ...
+
+A position only says where to read on. What lies before it is safe elsewhere: redriven or parked and in the ledger, or
+in the retry topic. So a position that was not committed, or was set back by a pass that outlived its lease, costs a
+second look, in which the ledger tells what was sent already. In the retry topic a letter keeps its id and its place in
+the order of its key. A crash between the write and the commit leaves it in both topics, under one id: it is one letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from heapq import nsmallest
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.kafka.engine.letters import (
+    HELD_HEADER,
+    Dead,
+    Held,
+    dead_of,
+    with_header,
+)
+from smart_redriver.kafka.engine.place import KafkaTopics, Order
+from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Reading, Record
+
+#: Letters in memory at once; those behind them wait in their topic. A letter has its content in memory twice.
+MOST_LETTERS = 20_000
+MOST_BYTES = 64 * 1_048_576
+
+#: Records of one read.
+PAGE = 500
+
+#: A letter that waits in the DLQ topic moves to the retry topic once it is so old: topics forget records, the retry
+#: topic must not.
+OLD = timedelta(hours=12)
+
+#: Letters that a receive gives at most. Ten would say to a pass that a group may go on behind them.
+FEW = 9
+#: Of these, letters that follow in the first one's group.
+FOLLOWERS = 2
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """One letter, where records of it are, and until when it is kept from passes."""
+
+    dead: Dead
+    positions: set[Position] = field(default_factory=set)
+    hidden_until: datetime | None = None
+
+    @property
+    def letter(self) -> Letter:
+        return self.dead.letter
+
+    @property
+    def size(self) -> int:
+        return self.dead.record.size
+
+    @property
+    def group(self) -> str:
+        """The letters that wait for each other, of which one without a key is one by itself."""
+        return self.letter.group_id or self.letter.message_id
+
+
+@dataclass(slots=True)
+class Track:
+    """One partition, as far as it was read.
+
+    Attributes:
+        after: the offset to read on at.
+        open: offsets of letters that are to be dealt with. `done`: of those that are, from the first open one on.
+        committed: the offset that our group has committed.
+
+    """
+
+    after: int
+    committed: int
+    open: set[int] = field(default_factory=set)
+    done: set[int] = field(default_factory=set)
+
+    @property
+    def safe(self) -> int:
+        """The offset that may be committed."""
+        return min(self.open, default=self.after)
+
+    @property
+    def has_holes(self) -> bool:
+        return bool(self.open and self.done) and max(self.done) > min(self.open)
+
+    def close(self, offset: int) -> None:
+        self.open.discard(offset)
+        self.done.add(offset)
+
+    def pass_over(self, offset: int) -> None:
+        """All before it is dealt with, and our group has committed that."""
+        self.committed = offset
+        self.after = max(self.after, offset)
+        self.open = {one for one in self.open if one >= offset}
+        self.done = {one for one in self.done if one >= offset}
+
+
+class Shelf:
+    """The letters of one DLQ. Not safe for threads: a pass over Kafka has one round at a time."""
+
+    def __init__(self, log: Log, place: KafkaTopics) -> None:
+        self._log = log
+        self._place = place
+        self._tracks: dict[Partition, Track] = {}
+        self._slots: dict[str, Slot] = {}
+        self._bytes = 0
+        self._groups: dict[str, dict[str, Slot]] = {}
+        self._ready: dict[str, None] = {}
+        self._turns: dict[str, int] = {}
+        self._turn = 0
+        #: Records so far that would not be known as what a redrive wrote: see `Dead.is_traceable`.
+        self.untraceable = 0
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether letters of one key wait for each other."""
+        return self._place.order is Order.KEY
+
+    def look(self) -> bool:
+        """Read on, the retry topic before the DLQ topic: its letters are older; whether to the end. Raises CallFailed.
+
+        What was handed out longest ago is the first to be handed out again: what nobody can take or move would be the
+        first that each pass meets, and every canary, otherwise.
+        """
+        place = self._place
+        for topic in (place.held, place.dead_letters):
+            self._meet(topic)
+        # What follows the retry topic may be of a key that has letters before it.
+        has_read_all = self._read_on(place.held) and self._read_on(place.dead_letters)
+        self._turns = {one: turn for one, turn in self._turns.items() if one in self._groups}
+        places = {name: min(_places(some)) for name, some in self._groups.items()}
+        order = sorted(self._groups, key=lambda one: (self._turns.get(one, 0), places[one]))
+        self._ready = dict.fromkeys(order)
+        return has_read_all
+
+    def unread(self) -> int:
+        """Records that are still to be read, at most. Raises CallFailed."""
+        place = self._place
+        ends = {**self._log.bounds(place.held), **self._log.bounds(place.dead_letters)}
+        return sum(
+            max(0, end - (self._tracks[one].after if one in self._tracks else first))
+            for one, (first, end) in ends.items()
+        )
+
+    def counts(self, now: datetime) -> tuple[int, int]:
+        """Letters that may be handed out, and those that are kept until later."""
+        hidden = sum(_is_hidden(one, now) for one in self._slots.values())
+        return len(self._slots) - hidden, hidden
+
+    def take(self, limit: int, now: datetime, hidden_for: timedelta) -> list[Letter]:
+        """The next letters, to be handed out again after `hidden_for`.
+
+        Of a key these are the first letters, with the copies of the very first that came back: the others wait.
+        """
+        few: list[Letter] = []
+        most = min(limit, FEW)
+        while self._ready and len(few) < most:
+            name = next(iter(self._ready))
+            some = self._together(name, now)
+            if few and len(few) + len(some) > most:
+                break
+            del self._ready[name]
+            self._turn += bool(some)
+            for slot in some:
+                self._turns[name] = self._turn
+                slot.hidden_until = now + hidden_for
+                few.append(slot.letter)
+        return few
+
+    def find(self, message_id: str) -> Dead | None:
+        """A letter that is still to be dealt with."""
+        slot = self._slots.get(message_id)
+        return slot.dead if slot else None
+
+    def hide(self, message_id: str, until: datetime, now: datetime) -> bool:
+        """Hand a letter out again from then on; whether it is there."""
+        slot = self._slots.get(message_id)
+        if slot is None:
+            return False
+        slot.hidden_until = until
+        if until <= now:
+            self._ready[slot.group] = None
+        return True
+
+    def close(self, message_ids: Iterable[str]) -> None:
+        """Forget letters that are safe elsewhere."""
+        for one in message_ids:
+            slot = self._slots.get(one)
+            if slot is not None:
+                for partition, offset in slot.positions:
+                    self._tracks[partition].close(offset)
+                self._drop(slot)
+
+    def settle(self, now: datetime) -> list[CallFailed]:
+        """Write to the retry topic what keeps a position from moving, and commit positions; what failed of it."""
+        try:
+            failed = self._hold(list(self._in_the_way(now)))
+            failed += self._rescue(now)
+            self._commit()
+        except CallFailed as one:
+            failed = [one]
+        return failed
+
+    def _meet(self, topic: str) -> None:
+        """Begin with partitions that are new; forget what another process has dealt with. Raises CallFailed."""
+        bounds = self._log.bounds(topic)
+        committed = self._log.committed(self._place.group, topic)
+        for one, (first, end) in bounds.items():
+            track, start = self._tracks.get(one), committed.get(one, first)
+            if track is None:
+                self._tracks[one] = Track(after=start, committed=start)
+            elif track.committed < start <= end:
+                self._leave(one, start)
+                track.pass_over(start)
+
+    def _leave(self, partition: Partition, end: int) -> None:
+        """Forget records before an offset: that of a letter which is in no other place is another's now."""
+        for slot in list(self._slots.values()):
+            gone = {at for at in slot.positions if at.partition == partition and at.offset < end}
+            slot.positions -= gone
+            if gone and not slot.positions:
+                self._drop(slot)
+
+    def _read_on(self, topic: str) -> bool:
+        """Read a topic as far as there is room; whether to its end."""
+        while not self._is_full:
+            start = self._starts(topic)
+            reading = self._log.read(start, PAGE)
+            for one, first in _made_anew(start, reading).items():
+                self._begin_anew(one, first)
+            for record in reading.records:
+                self._put(self._dead(record))
+            for one, after in reading.after.items():
+                self._tracks[one].after = after
+            if reading.is_end:
+                return True
+        return False
+
+    def _begin_anew(self, partition: Partition, first: int) -> None:
+        """Follow a topic that was made anew under its name. Raises CallFailed."""
+        self._log.commit(self._place.group, {partition: first})
+        track = self._tracks[partition]
+        self._leave(partition, track.after)
+        self._tracks[partition] = Track(after=first, committed=first)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._slots) >= MOST_LETTERS or self._bytes >= MOST_BYTES
+
+    def _starts(self, topic: str) -> dict[Partition, int]:
+        return {one: track.after for one, track in self._tracks.items() if one.topic == topic}
+
+    def _dead(self, record: Record) -> Dead:
+        place = self._place
+        topics = frozenset(place.topics)
+        return dead_of(record, topics, place.home, keeps_order=self.keeps_order)
+
+    def _put(self, dead: Dead) -> None:
+        partition, offset = position = dead.record.position
+        track = self._tracks[partition]
+        if offset in track.done:
+            return  # written to the retry topic by this process, and dealt with since
+        track.open.add(offset)
+        slot = self._slots.get(dead.letter.message_id)
+        if slot is None:
+            slot = self._slots[dead.letter.message_id] = Slot(dead)
+            self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
+            self._bytes += slot.size
+        slot.positions.add(position)
+        self.untraceable += not dead.is_traceable
+
+    def _drop(self, slot: Slot) -> None:
+        del self._slots[slot.letter.message_id]
+        self._bytes -= slot.size
+        group = self._groups[slot.group]
+        del group[slot.letter.message_id]
+        if group:
+            self._ready[slot.group] = None
+        else:
+            del self._groups[slot.group]
+
+    def _together(self, name: str, now: datetime) -> list[Slot]:
+        """The first letters of a group, and with the very first the copies of it that came back.
+
+        One can go at a time; those that follow are there for when it is known what became of those before.
+        """
+        group = self._groups.get(name)
+        if not group:
+            return []
+        head, *others = nsmallest(FOLLOWERS + FEW, group.values(), key=lambda one: one.dead.place)
+        original = head.letter.original_id
+        copies = [
+            one
+            for one in group.values()
+            if one is not head and original in (one.letter.original_id, one.letter.message_id)
+        ][: FEW - 1 - FOLLOWERS]
+        if any(_is_hidden(one, now) for one in (head, *copies)):
+            return []
+        followers: list[Slot] = []
+        for one in others:
+            if one in copies:
+                continue
+            if _is_hidden(one, now) or len(followers) == FOLLOWERS:
+                break
+            followers.append(one)
+        return [head, *copies, *followers]
+
+    def _in_the_way(self, now: datetime) -> Iterator[Slot]:
+        """Letters that a position waits for though others behind them are done, or that have become old."""
+        behind = {one: max(track.done) for one, track in self._tracks.items() if track.has_holes}
+        for slot in self._slots.values():
+            if any(self._is_in_the_way(one, slot, behind, now) for one in slot.positions):
+                yield slot
+
+    def _is_in_the_way(
+        self, position: Position, slot: Slot, behind: dict[Partition, int], now: datetime
+    ) -> bool:
+        partition, offset = position
+        is_before_done = offset < behind.get(partition, -1)
+        if partition.topic != self._place.held:
+            return is_before_done or now - slot.dead.record.at >= OLD
+        # In the retry topic a letter is written anew once that makes more room than it takes.
+        track = self._tracks[partition]
+        return is_before_done and len(track.done) > len(track.open)
+
+    def _hold(self, some: list[Slot]) -> list[CallFailed]:
+        """Write letters to the retry topic; where each is accepted, its records so far are done. Raises CallFailed."""
+        failed = []
+        if some:
+            self._meet(self._place.held)
+        for few in (some[n : n + PAGE] for n in range(0, len(some), PAGE)):
+            written = self._log.write([self._as_held(one.dead) for one in few])
+            for slot, where in zip(few, written, strict=True):
+                if isinstance(where, CallFailed):
+                    failed.append(where)
+                elif where.partition in self._tracks:
+                    before, slot.positions = slot.positions, {where}
+                    self._tracks[where.partition].open.add(where.offset)
+                    for partition, offset in before:
+                        self._tracks[partition].close(offset)
+        return failed
+
+    def _rescue(self, now: datetime) -> list[CallFailed]:
+        """Write old letters to the retry topic for which there is no room in memory. Raises CallFailed."""
+        while self._is_full and (start := self._starts(self._place.dead_letters)):
+            reading = self._log.read(start, PAGE)
+            if not reading.records or now - min(one.at for one in reading.records) < OLD:
+                break
+            records = [self._as_held(self._dead(one)) for one in reading.records]
+            failed = [one for one in self._log.write(records) if isinstance(one, CallFailed)]
+            if failed:
+                return failed
+            for one, after in reading.after.items():
+                self._tracks[one].after = after
+        return []
+
+    def _as_held(self, dead: Dead) -> NewRecord:
+        letter, record = dead.letter, dead.record
+        note = Held(message_id=letter.message_id, place=dead.place, died_at=letter.sent_at)
+        return NewRecord(
+            topic=self._place.held,
+            key=record.key,
+            value=record.value,
+            headers=with_header(record.headers, HELD_HEADER, note.encode()),
+        )
+
+    def _commit(self) -> None:
+        ahead = {
+            one: track.safe for one, track in self._tracks.items() if track.safe > track.committed
+        }
+        if ahead:
+            self._log.commit(self._place.group, ahead)
+            for one, offset in ahead.items():
+                self._tracks[one].pass_over(offset)
+
+
+def _made_anew(start: Mapping[Partition, int], reading: Reading) -> dict[Partition, int]:
+    """The first offsets of partitions that end before the offset that was to be read: they are other ones."""
+    first: dict[Partition, int] = {}
+    for one in reading.records:
+        partition, offset = one.position
+        if offset < start[partition]:
+            first.setdefault(partition, offset)
+    return first
+
+
+def _is_hidden(slot: Slot, now: datetime) -> bool:
+    return slot.hidden_until is not None and slot.hidden_until > now
+
+
+def _places(group: dict[str, Slot]) -> Iterator[tuple[int, int]]:
+    return (one.dead.place for one in group.values())

@@ -1,0 +1,185 @@
+"""`redrive run --forever`: passes over a DLQ topic beside its broker, one after another, until it is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any, Self
+from uuid import uuid4
+
+from smart_redriver.engine.config.backends import Stopped
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault, SettingsError
+from smart_redriver.engine.passes.ports import Journal, Memory, Tools
+from smart_redriver.engine.passes.redrive_pass import run_visit
+from smart_redriver.engine.passes.rhythm import Rhythm
+from smart_redriver.kafka.engine.client import KafkaLog
+from smart_redriver.kafka.engine.connection import DeadLetterTopic
+from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.sqlite import SqliteMemory
+
+#: A visit has ended by itself so soon; its lease lasts as long where the process dies.
+LONGEST_VISIT = timedelta(minutes=2)
+
+#: Seconds between two looks whether something is due.
+TICK = 1.0
+
+#: While redriven messages are out, a pass is due so soon after the last: a look costs some questions to the broker.
+WHILE_OUT = timedelta(seconds=5)
+
+#: What the file may hold.
+_TABLES = ("kafka", "state", "settings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What a file of configuration says: either `file` or `table` holds the state."""
+
+    topics: KafkaTopics
+    settings: Settings
+    file: Path | None
+    table: str | None
+
+    @classmethod
+    def read(cls, tables: Mapping[str, Any]) -> Self:
+        """Raises SettingsError listing every fault."""
+        faults = [
+            Fault(setting=name, seen=tables[name], accepted=f"the tables {', '.join(_TABLES)}")
+            for name in sorted(tables.keys() - set(_TABLES))
+        ]
+        topics = _read(faults, lambda: KafkaTopics.read(_table(tables, "kafka")))
+        settings = _read(faults, lambda: Settings.parse(_table(tables, "settings")))
+        file, table = _state(_table(tables, "state"), faults)
+        faults += [
+            Fault(setting=name, seen=None, accepted="nothing: no setting is called so")
+            for name in sorted(_table(tables, "settings").keys() - set(Settings.names()))
+        ]
+        faults += [
+            Fault(setting=name, seen=value, accepted="nothing: no event reaches a process")
+            for name, value in _table(tables, "settings").items()
+            if name in ("recovery_alarms", "downstream")
+        ]
+        if topics is None or settings is None or faults:
+            raise SettingsError(faults)
+        return cls(topics=topics, settings=settings, file=file, table=table)
+
+
+def _read(faults: list[Fault], read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except SettingsError as error:
+        faults += error.faults
+        return None
+
+
+def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = tables.get(name, {})
+    return value if isinstance(value, dict) else {}
+
+
+def _state(state: Mapping[str, Any], faults: list[Fault]) -> tuple[Path | None, str | None]:
+    file, table = state.get("sqlite"), state.get("dynamodb")
+    is_one = isinstance(file or table, str) and len(state) == 1
+    if not is_one:
+        accepted = 'either sqlite = "FILE" or dynamodb = "TABLE"'
+        faults.append(Fault(setting="state", seen=dict(state) or None, accepted=accepted))
+        return None, None
+    return (Path(file), None) if file else (None, table)
+
+
+class Process:
+    """Runs passes. `pause` waits for so many seconds, and raises Stopped once the process is to end."""
+
+    def __init__(
+        self,
+        connection: DeadLetterTopic,
+        memory: Memory,
+        settings: Settings,
+        *,
+        journal: Journal,
+        clock: Callable[[], datetime],
+        pause: Callable[[float], None],
+    ) -> None:
+        self._connection = connection
+        self._memory = memory
+        self._settings = settings
+        self._journal = journal
+        self._clock = clock
+        self._pause = pause
+        self._rhythm = Rhythm()
+        self._looked_at: datetime | None = None
+        self._owner = str(uuid4())
+
+    def run(self) -> None:
+        """Visit after visit, until Stopped. What no pass can mend is raised."""
+        try:
+            while True:
+                if self._is_due(self._clock()):
+                    self._visit()
+                    self._looked_at = self._clock()
+                self._pause(TICK)
+        except Stopped:
+            self._journal("process.stopped")
+
+    def _is_due(self, now: datetime) -> bool:
+        if self._looked_at is not None and self._connection.awaits_outcomes:
+            return now >= self._looked_at + WHILE_OUT
+        return self._rhythm.is_due(now)
+
+    def _visit(self) -> None:
+        tools = Tools(
+            **self._connection.parts(self._memory, self._clock),
+            journal=self._journal,
+            clock=self._clock,
+            rng=Random(),
+            owner=self._owner,
+            workers=self._connection.workers,
+        )
+        deadline = self._clock() + LONGEST_VISIT
+        for report in run_visit(tools, self._settings, deadline=deadline, pause=self._pause):
+            self._rhythm.looked(report, self._clock())
+            self._connection.after_pass(tools, {})
+
+
+def run_forever(
+    tables: Mapping[str, Any], journal: Journal, pause: Callable[[float], None]
+) -> None:
+    """Run passes as a file of configuration says. Raises SettingsError, and CallFailed where there is no state."""
+    configuration = Configuration.read(tables)
+    topics = configuration.topics
+    with _memory_of(configuration) as memory:
+        log = KafkaLog(topics)
+        connection = DeadLetterTopic(log, topics, _now, log.close)
+        journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
+        try:
+            Process(
+                connection, memory, configuration.settings, journal=journal, clock=_now, pause=pause
+            ).run()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _memory_of(configuration: Configuration) -> Iterator[Memory]:
+    first = configuration.topics.topics[0]
+    if configuration.file is not None:
+        memory = SqliteMemory.open(configuration.file, first, _now)
+        try:
+            yield memory
+        finally:
+            memory.close()
+        return
+    from smart_redriver.engine.aws.clients import dynamodb_client
+    from smart_redriver.engine.aws.state_table import StateStore
+
+    assert configuration.table is not None, "one of the two was given"  # noqa: S101
+    yield StateStore(dynamodb_client(), configuration.table, first)
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)

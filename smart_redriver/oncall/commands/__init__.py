@@ -1,1 +1,0 @@
-"""What can be typed: arguments, options, help and examples. What the commands do is elsewhere in `oncall`."""

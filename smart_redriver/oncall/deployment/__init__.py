@@ -1,0 +1,1 @@
+"""The deployment, and how the command reaches it."""

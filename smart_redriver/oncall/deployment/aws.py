@@ -1,0 +1,199 @@
+"""The AWS clients of one command: the caller's credentials, opened when first used, every call counted.
+
+Botocore's clients and not boto3's, which are the same at twice the start-up time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from smart_redriver.oncall.terminal.exits import Misused
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
+#: Opens the client of one service, by botocore's name for it.
+Connect = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whose credentials, which region and which endpoint; None leaves it to the caller's environment.
+
+    Of a home among several, the Region that its profile has goes before that of the environment, which is one for all.
+    """
+
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    is_home: bool = False
+
+
+class Aws:
+    """Clients by service, and how often each operation was called."""
+
+    def __init__(self, connect: Connect) -> None:
+        self.calls: Counter[str] = Counter()
+        self._connect = connect
+        self._clients: dict[str, _Counted] = {}
+        self._lock = Lock()
+
+    @cached_property
+    def sqs(self) -> Any:
+        return self.client("sqs")
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        return self.client("dynamodb")
+
+    def client(self, service: str) -> Any:
+        """The client of a service; its calls raise CallFailed and nothing else. Raises CallFailed."""
+        with self._lock:
+            if service not in self._clients:
+                from smart_redriver.engine.aws.calls import naming
+
+                with naming(f"connecting to {service}"):
+                    self._clients[service] = _Counted(self._connect(service), self)
+            return self._clients[service]
+
+    def counting_anew(self) -> Aws:
+        """The same clients, for somebody whose calls are counted by themselves."""
+        return Aws(lambda service: self.client(service).bare)
+
+    def logged_in_anew(self) -> Aws:
+        """Clients whose credentials are looked for once more: whose had expired may have logged in since."""
+        again = getattr(self._connect, "again", None)
+        return Aws(again() if again else self._connect)
+
+    def elsewhere(self, home: str) -> Aws:
+        """Clients for another home, named by profile, /Region or both. Raises Misused where nobody can go there."""
+        go = getattr(self._connect, "elsewhere", None)
+        if go is None:
+            raise Misused("There is no other home from here.")
+        return Aws(go(home))
+
+    @property
+    def region(self) -> str | None:
+        """The Region that is asked; None before the first client is there."""
+        for client in self._clients.values():
+            return client.region
+        return None
+
+    def count(self, operation: str) -> None:
+        """Note one call."""
+        with self._lock:
+            self.calls[operation] += 1
+
+
+class _Counted:
+    """A client whose calls are counted, and whose errors carry the name of their call."""
+
+    def __init__(self, client: Any, aws: Aws) -> None:
+        self.bare = client
+        self._aws = aws
+
+    @property
+    def region(self) -> str | None:
+        meta = getattr(self.bare, "meta", None)
+        return getattr(meta, "region_name", None)
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        from botocore.parsers import ResponseParserError
+
+        from smart_redriver.engine.aws.calls import naming
+        from smart_redriver.engine.errors import CallFailed
+
+        act = getattr(self.bare, method)
+        operation = "".join(word.capitalize() for word in method.split("_"))
+
+        def call(**request: Any) -> Any:
+            self._aws.count(operation)
+            try:
+                with naming(operation):
+                    return act(**request)
+            except (ResponseParserError, LookupError) as fault:  # something else than AWS answers
+                raise CallFailed(operation, ResponseParserError.__name__, str(fault)) from fault
+
+        return call
+
+
+def connect_as(caller: Caller) -> Connect:
+    """Clients with the caller's credentials. What is wrong with those is raised at the first use."""
+    return _Connecting(caller)
+
+
+@dataclass
+class _Connecting:
+    """Opens clients with the credentials that were found when the first was opened."""
+
+    caller: Caller
+
+    @cached_property
+    def _session(self) -> Session:
+        import botocore.session
+
+        return botocore.session.Session(profile=self.caller.profile)
+
+    def again(self) -> _Connecting:
+        """The same, with credentials that are looked for anew."""
+        return _Connecting(self.caller)
+
+    def elsewhere(self, home: str) -> _Connecting:
+        """The same for PROFILE, PROFILE/REGION or /REGION: what a home's name does not say of these stays as it is."""
+        profile, _, region = home.rpartition("/")
+        if not _REGION.fullmatch(region):  # a profile's own name may have slashes in it
+            profile, region = home, ""
+        if not profile and not region:
+            raise Misused(f"{home!r} is not a home. Write PROFILE, PROFILE/REGION or /REGION.")
+        caller = Caller(
+            profile=profile or self.caller.profile,
+            region=region or (None if profile else self.caller.region),
+            endpoint_url=self.caller.endpoint_url,
+            is_home=True,
+        )
+        return _Connecting(caller)
+
+    @property
+    def _region(self) -> str | None:
+        """Botocore itself looks at AWS_DEFAULT_REGION only, unlike everything else that AWS makes."""
+        own = self._session.get_scoped_config().get("region") if self.caller.is_home else None
+        return self.caller.region or own or os.environ.get("AWS_REGION") or None
+
+    def __call__(self, service: str) -> Any:
+        from botocore.config import Config
+        from botocore.exceptions import InvalidRegionError
+
+        config = Config(
+            connect_timeout=3,
+            # `run` waits for a whole pass; everything else answers in a second or is asked again.
+            read_timeout=300 if service == "lambda" else 10,
+            retries={
+                "mode": "standard",
+                # A pass must not be started again because its answer was slow.
+                "total_max_attempts": 1 if service == "lambda" else 3,
+            },
+            max_pool_connections=32,
+        )
+        try:
+            return self._session.create_client(
+                service,
+                region_name=self._region,
+                endpoint_url=self.caller.endpoint_url,
+                config=config,
+            )
+        except InvalidRegionError as fault:
+            raise Misused(
+                f"{self._region!r} is not a Region. Name one with --region, for example eu-west-1."
+            ) from fault
+        except ValueError as fault:
+            raise Misused(
+                f"{str(fault).rstrip('.')}. Check --endpoint-url and AWS_ENDPOINT_URL."
+            ) from fault

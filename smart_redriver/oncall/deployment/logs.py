@@ -1,0 +1,101 @@
+"""Reads what a log group of CloudWatch Logs holds of a span of time: bounded, since somebody waits for it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from smart_redriver.oncall.deployment.session import Session
+
+#: A page may hold nothing and yet not be the last: it ends where a second of searching did.
+#: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
+MOST_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is looked for.
+
+    `pattern` is CloudWatch's filter pattern, all lines for an empty one; `streams`, all streams for none.
+    """
+
+    group: str
+    start: datetime
+    end: datetime
+    pattern: str = ""
+    streams: Sequence[str] = ()
+
+    def to_request(self) -> dict[str, Any]:
+        """The arguments of FilterLogEvents."""
+        request: dict[str, Any] = {
+            "logGroupName": self.group,
+            "startTime": _milliseconds(self.start),
+            "endTime": _milliseconds(self.end),
+        }
+        if self.pattern:
+            request["filterPattern"] = self.pattern
+        if self.streams:
+            request["logStreamNames"] = list(self.streams)
+        return request
+
+    def command(self) -> str:
+        """The same for the AWS command line, quoted for a shell."""
+        words = ["aws", "logs", "filter-log-events", "--log-group-name", self.group]
+        if self.streams:
+            words += ["--log-stream-names", *self.streams]
+        words += ["--start-time", str(_milliseconds(self.start))]
+        words += ["--end-time", str(_milliseconds(self.end))]
+        if self.pattern:
+            words += ["--filter-pattern", self.pattern]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One event of a log."""
+
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The newest lines, oldest first. `left_off`: there are more than these."""
+
+    lines: tuple[LogLine, ...]
+    left_off: bool
+
+
+def _any(_: LogLine) -> bool:
+    return True
+
+
+def read_log(
+    session: Session, query: Query, *, most: int, selection: Callable[[LogLine], bool] = _any
+) -> Found:
+    """The newest `most` lines that are `meant`, among those that could be searched. Raises CallFailed."""
+    request, logs = query.to_request(), session.aws.client("logs")
+    newest: deque[LogLine] = deque(maxlen=most)
+    seen = 0
+    for _ in range(MOST_PAGES):
+        page = logs.filter_log_events(**request)
+        for event in page.get("events", ()):
+            at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+            line = LogLine(at=at, text=event.get("message", "").rstrip())
+            if selection(line):
+                newest.append(line)
+                seen += 1
+        if not page.get("nextToken"):
+            break
+        request["nextToken"] = page["nextToken"]
+    else:
+        return Found(lines=tuple(newest), left_off=True)
+    return Found(lines=tuple(newest), left_off=seen > most)
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

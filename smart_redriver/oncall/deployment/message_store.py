@@ -1,0 +1,139 @@
+"""Where a deployment's letters are, as people reach them: `queues` of SQS, or what another backend brings.
+
+What a pass needs of either is the same (`smart_redriver.engine.passes.ports`). This is what people ask for beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, Source
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.terminal.exits import Refused
+
+if TYPE_CHECKING:
+    from smart_redriver.engine.wiring import Connection
+
+
+class Operation(Enum):
+    """An operation that some message stores don't offer."""
+
+    REWRITE = "change letters"
+    DELETE = "delete letters"
+    IMPORT = "put letters of a file back"
+    IMPORT_TO_SOURCE = "send letters of a file to their source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """Letters that died of one cause; None where nobody said of what. `since`:
+    when the first of them was first seen.
+    """
+
+    cause: str | None
+    in_dlq: int = 0
+    parked: int = 0
+    since: datetime | None = None
+    parked_since: datetime | None = None
+    example: Entry | None = None
+
+
+class MessageStore(Protocol):
+    """Where letters are, and what is different there. All of it raises CallFailed, and Refused where nobody gets there.
+
+    Attributes:
+        dead_letters, parking_lot: for looks, with bodies as far as people read them.
+        sources: what letters go back to.
+        connection: what a pass made here works with.
+        finds_by_id: a letter is found by its id at once, held or not, and looking for it changes nothing.
+
+    """
+
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+    @property
+    def parking_lot(self) -> ParkingLot: ...
+    @property
+    def sources(self) -> tuple[Source, ...]: ...
+    @property
+    def connection(self) -> Connection: ...
+    @property
+    def finds_by_id(self) -> bool: ...
+
+    def letters_in(
+        self, *, dlq: bool, ids: Collection[str], whole: bool, contains: str | None
+    ) -> DeadLetters:
+        """The DLQ or the parking lot, or where that can be had of it the letters of these ids, or with this text in
+        their bodies, alone.
+
+        `whole`: with whole bodies, for whoever does something with them.
+        """
+        ...
+
+    def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:
+        """The ledger, with what else is known of letters out of there."""
+        ...
+
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
+        """How many letters there are; exactly, where that can be known at some cost."""
+        ...
+
+    def keep(
+        self, letters: Sequence[Letter], *, dlq: bool
+    ) -> tuple[list[Letter], list[EntryFault]]:
+        """Letters with all that a file has to hold to bring them back, and those of which that can't be read.
+
+        Those that are gone are left out.
+        """
+        ...
+
+    def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
+        """Delete letters; what comes back is still there."""
+        ...
+
+    def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
+        """MessageIds of the letters that are there for certain; none where nobody can know."""
+        ...
+
+    def nowhere(self, entries: Iterable[Entry]) -> set[str]:
+        """Original ids of the letters that are nowhere any more for certain, whatever the ledger says;
+        none where nobody can know.
+        """
+        ...
+
+    def age_of_oldest(self, now: datetime) -> timedelta | None:
+        """How long ago the oldest letter came to the DLQ; None where that is not known."""
+        ...
+
+    def stuck(self) -> list[Stuck] | None:
+        """All letters by their cause; None where only the ledger knows of causes."""
+        ...
+
+    def stack_trace(self, letter: Letter) -> str | None:
+        """Where it failed, as its worker wrote it beside the letter."""
+        ...
+
+    def cost(self, receives: int, seen: int) -> str:
+        """What a look has changed, in words."""
+        ...
+
+    def unknown(self, message_id: str, looked_at: int) -> str:
+        """What to say of a letter that neither the ledger knows, nor a look at so many letters has met."""
+        ...
+
+    def refusal(self, operation: Operation) -> str | None:
+        """Why that can't be done here, and what can; None where it can."""
+        ...
+
+
+def refuse_unless(letter_store: MessageStore, operation: Operation) -> None:
+    """Raise Refused, saying what can be done instead, where an operation is not possible."""
+    if why := letter_store.refusal(operation):
+        raise Refused(why)

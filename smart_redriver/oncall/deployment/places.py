@@ -1,0 +1,271 @@
+"""The re-drivers of a stack, by its outputs, and which of them is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from smart_redriver.engine.config.backends import Location, LocationReader
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.targets import Origin, Target, read_targets
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.oncall.deployment.asking import Asking
+from smart_redriver.oncall.deployment.outputs import (
+    LOCATIONS,
+    SOURCE,
+    TARGETS,
+    beside,
+    find_outputs,
+    read_outputs,
+)
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.words import shortened
+
+#: Other sources of the same DLQ, separated by spaces; most DLQs have none.
+_FURTHER_SOURCES = "FurtherSourceQueueUrls"
+#: What fills a DLQ where SQS does not, and hosts of targets at addresses that are not public.
+_ORIGIN, _PRIVATE_HOSTS = "RedriveOrigin", "RedrivePrivateHosts"
+#: Where consumers report; a stack of the first edition has none.
+_OUTCOMES = "OutcomeQueueUrl"
+#: What such a queue is called.
+_QUEUE = "RedriveQueue"
+
+
+def deployment_of(
+    stack: str, outputs: Mapping[str, str], prefix: str, needed: Callable[[str], str]
+) -> Deployment:
+    """The deployment that the outputs beginning with `prefix` describe.
+    `needed` raises Refused for one that is missing.
+    """
+    location = _told_location(stack, prefix, outputs)
+    if location is None:
+        return _of_queues(stack, outputs, prefix, needed)
+    return Deployment.at(location, queue_name=needed(_QUEUE), table_name=needed("StateTableName"))
+
+
+def _of_queues(
+    stack: str, outputs: Mapping[str, str], prefix: str, needed: Callable[[str], str]
+) -> Deployment:
+    origin, targets = _told_targets(stack, prefix, outputs)
+    source = "" if targets else needed(SOURCE)
+    return Deployment(
+        queue_name=targets[0].name if targets else source.rpartition("/")[2],
+        table_name=needed("StateTableName"),
+        dlq_url=needed("DeadLetterQueueUrl"),
+        source_queue_url=source,
+        parking_lot_url=needed("ParkingLotQueueUrl"),
+        further_source_urls=tuple(outputs.get(prefix + _FURTHER_SOURCES, "").split()),
+        outcome_queue_url=outputs.get(prefix + _OUTCOMES, ""),
+        origin=origin,
+        targets=targets,
+        private_hosts=tuple(outputs.get(prefix + _PRIVATE_HOSTS, "").split()),
+    )
+
+
+def _told_location(stack: str, prefix: str, outputs: Mapping[str, str]) -> Location | None:
+    """Where a queue outside of SQS is; None of a DLQ in SQS. Raises Refused for what this version does not know."""
+    for output, backend in LOCATIONS.items():
+        if (told := outputs.get(prefix + output)) is not None:
+            reader: LocationReader = backend.load("location")
+            try:
+                return reader.parse(told)
+            except SettingsError as refused:
+                raise Refused(f"Stack {stack!r}, output {prefix}{output}: {refused}") from refused
+    return None
+
+
+def _told_targets(
+    stack: str, prefix: str, outputs: Mapping[str, str]
+) -> tuple[Origin, tuple[Target, ...]]:
+    """What fills a DLQ, and its targets; none where that is SQS. Raises Refused for what this version does not know."""
+    told = outputs.get(prefix + TARGETS)
+    if told is None:
+        return Origin.SQS, ()
+    given = outputs.get(prefix + _ORIGIN, "")
+    try:
+        origin = Origin(given)
+    except ValueError:
+        known = ", ".join(one.value for one in Origin)
+        raise Refused(
+            f"Stack {stack!r} says that {given or 'nothing'} fills a DLQ; this version knows {known}."
+        ) from None
+    targets, faults = read_targets(origin, tuple(told.split()))
+    if faults or not targets:
+        raise Refused(f"Stack {stack!r}, output {prefix}{TARGETS}: {'; '.join(map(str, faults))}")
+    return origin, targets
+
+
+#: A sentence with two hundred names in it is read by nobody.
+_NAMES_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One queue's re-driver: its queues and table, and what else the stack says of it.
+
+    `prefix` is what the stack puts before the names of this queue's own outputs and resources; a stack of one
+    queue has none. `alarms` begins the names of its alarms.
+    """
+
+    stack: str
+    deployment: Deployment
+    prefix: str = ""
+    function: str | None = None
+    log_group: str | None = None
+    mode: str | None = None
+    warning_topic: str | None = None
+    paging_topic: str | None = None
+    alarms: str | None = None
+
+    @property
+    def queue(self) -> str:
+        """The name of its first source queue or target, by which lease and audit trail know it."""
+        return self.deployment.queue_name
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of all source queues that share its DLQ, or of its targets, the first one first:
+        each has a circuit.
+        """
+        return self.deployment.source_names
+
+    @property
+    def origin(self) -> Origin:
+        """What fills its DLQ."""
+        return self.deployment.origin
+
+    def target(self, name: str) -> Target | None:
+        """The target of this name; None for a source queue."""
+        return next((one for one in self.deployment.targets if one.name == name), None)
+
+    @property
+    def alarms_known_as(self) -> tuple[str, ...]:
+        """What the names of its alarms begin with. A stack that does not say so made its one queue,
+        and gave them its own name.
+        """
+        first, *further = self.sources
+        return (self.alarms or (first if self.prefix else self.stack), *further)
+
+
+def find_places(
+    cloudformation: Any, stack: str, where: Callable[[], str], warn: Callable[[str], None]
+) -> tuple[Place, ...]:
+    """The re-driver of each queue of `stack`, and of the stacks that it tells of, by name.
+
+    What can't be read of the others is told by `warn`. Raises Refused, saying `where` there is no such stack,
+    and CallFailed.
+    """
+    outputs = find_outputs(cloudformation, stack, where)
+    others = beside(stack, outputs)
+    with Asking() as ask:
+        asked = [ask(partial(find_outputs, cloudformation, one, where)) for one in others]
+        answers = dict(zip(others, [wait() for wait in asked], strict=True))
+    places = list(read_places(stack, outputs))
+    for other, answer in answers.items():
+        if answer.value is None:
+            warn(f"The queues of stack {other!r} are left out. {answer.fault}")
+        else:
+            places += read_places(other, answer.value)
+    return tuple(sorted(places, key=lambda one: one.prefix))
+
+
+def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
+    """The places that `outputs` describe, at least one, by name. Raises Refused."""
+    outputs = read_outputs(outputs)
+    prefixes = sorted(
+        key.removesuffix(ends)
+        for ends in (SOURCE, TARGETS, *LOCATIONS)
+        for key in outputs
+        if key.endswith(ends)
+    )
+    if not prefixes:
+        raise Refused(
+            f"Stack {stack!r} has no output {SOURCE}, nor one that ends in Redriver: it is not a smart re-driver. "
+            "Name yours with --stack."
+        )
+    return tuple(_place(stack, outputs, prefix) for prefix in prefixes)
+
+
+def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
+    """Those that `queue` names: by the name in the list of queues or by a source queue's; all for None.
+
+    Raises Refused when it names none.
+    """
+    if queue is None:
+        return tuple(places)
+    wanted = _plain(queue)
+    selection = tuple(
+        one for one in places if wanted in {_plain(name) for name in (one.prefix, *_spoken(one))}
+    )
+    if not selection:
+        raise Refused(
+            f"Stack {places[0].stack!r} serves no queue {queue!r}. It serves: {_names(places)}."
+        )
+    return selection
+
+
+def choose_place(places: Sequence[Place], queue: str | None) -> Place:
+    """The one that `queue` names; the only one for None. Raises Refused when none or several could be meant."""
+    selection = choose_places(places, queue)
+    if len(selection) > 1:
+        raise Refused(
+            f"Stack {places[0].stack!r} serves several queues. Choose one with --queue: {_names(places)}."
+        )
+    return selection[0]
+
+
+def choose_source(place: Place, queue: str | None) -> str:
+    """The source queue of `place` that `queue` names; the only one, if it has one. Raises Refused otherwise."""
+    wanted = _plain(queue or "")
+    selection = [
+        name
+        for name in place.sources
+        if wanted in {_plain(name), _plain(shortened(name, place.stack))} or len(place.sources) == 1
+    ]
+    if not selection:
+        raise Refused(
+            f"Several {'targets' if place.deployment.targets else 'queues'} share this DLQ, each with a circuit of "
+            f"its own. Choose one with --queue: {', '.join(place.sources)}."
+        )
+    return selection[0]
+
+
+def _spoken(place: Place) -> list[str]:
+    """The names of its source queues, in full and as people are shown them."""
+    return [*place.sources, *(shortened(name, place.stack) for name in place.sources)]
+
+
+def _plain(name: str) -> str:
+    """The stack writes `my-orders` as MyOrders."""
+    return name.replace("-", "").lower()
+
+
+def _names(places: Sequence[Place]) -> str:
+    names = [place.prefix or place.queue for place in places]
+    more = len(names) - _NAMES_TOLD
+    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
+
+
+def _place(stack: str, outputs: Mapping[str, str], prefix: str) -> Place:
+    def output(name: str) -> str | None:
+        return outputs.get(prefix + name, outputs.get(name))
+
+    def needed(name: str) -> str:
+        if value := output(name):
+            return value
+        raise Refused(f"Stack {stack!r} has no output {prefix}{name}. Deploy it anew.")
+
+    return Place(
+        stack=stack,
+        deployment=deployment_of(stack, outputs, prefix, needed),
+        prefix=prefix,
+        function=output("RedriveFunctionName"),
+        log_group=output("RedriveLogGroupName"),
+        mode=output("RedriveMode"),
+        # A re-driver without monitoring says so by an empty text: the topics of its neighbour are not its own.
+        warning_topic=output("WarningTopicArn") or None,
+        paging_topic=output("PagingTopicArn") or None,
+        alarms=output("RedriveAlarms"),
+    )

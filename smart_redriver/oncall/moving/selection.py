@@ -1,0 +1,308 @@
+"""The letters that a command is about, counted and shown by sample before anybody is asked whether to go on.
+
+The ledger tells where it can, so that nothing has to be received; what only a letter can tell is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from smart_redriver.engine.messages.letter import Letter, Unfit
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.deployment.targets import UNFIT
+from smart_redriver.oncall.letters.choice import Choice, cause_in_hand
+from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
+from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
+from smart_redriver.oncall.letters.presentation import (
+    REASONS,
+    TRY_AGAIN,
+    belongs,
+    hidden_in_words,
+    label,
+)
+from smart_redriver.oncall.letters.reach import COPY, Overtaking
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.table import printable
+
+SAMPLES = 3
+#: What is not seen of a FIFO queue.
+CUT = "SQS hands out ten letters of a message group until the first is deleted; those behind them can't be seen."
+#: Where the ledger has counted, samples are looked for among so many letters.
+_LOOKED_AT_FOR_SAMPLES = 100
+_SAMPLE_LENGTH = 200
+#: Parked for one of these, a letter may be of no target.
+_MAY_BE_UNFIT = frozenset({*(one.value for one in Unfit), "BY_HAND"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Selection:
+    """Letters that a command is about. `count` is exact, or at least so many where there were too many to look at.
+
+    `left_over` are copies of letters that were sent already, which whoever works through the queue removes. Of a FIFO
+    queue some are `left_out`, counted by why, and some are `overtaking` letters of their group that are not meant;
+    `is_cut` where groups have more than can be seen.
+    """
+
+    count: int = 0
+    left_over: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    overtaking: int = 0
+    is_cut: bool = False
+    groups: Counter[str] = field(default_factory=Counter)
+    samples: list[Letter] = field(default_factory=list)
+    is_exact: bool = True
+    cost: str = ""
+
+    def add(self, case: Case, *, is_parked: bool) -> None:
+        """Count a letter in hand."""
+        self.count += 1
+        self.groups[_group(case, is_parked=is_parked)] += 1
+        self.show(case.letter)
+
+    def show(self, letter: Letter) -> None:
+        """Keep a letter for show, while there are not enough of them."""
+        if len(self.samples) < SAMPLES:
+            self.samples.append(letter)
+
+    def lines(self) -> Iterator[str]:
+        """Groups, the largest first, and samples, as lines of a plan."""
+        if self.left_over:
+            yield f"  {self.left_over:>7,}  left-over copies of letters sent before are removed"
+        for why, count in self.left_out.most_common():
+            yield f"  {count:>7,}  left out: {why}"
+        if self.overtaking:
+            yield f"  {self.overtaking:>7,}  overtake earlier letters of their message group, which stay"
+        if self.is_cut:
+            yield f"  {CUT}"
+        ranked = sorted(self.groups.items(), key=lambda pair: (-pair[1], pair[0]))
+        yield from (f"  {count:>7,}  {group}" for group, count in ranked)
+        for letter in self.samples:
+            yield f"  such as {letter.original_id}:"
+            yield f"      {sample(letter.body)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "is_exact": self.is_exact,
+            "groups": dict(self.groups),
+            **({"left_out": dict(self.left_out)} if self.left_out else {}),
+            **({"overtaking": self.overtaking} if self.overtaking else {}),
+            "samples": [{"original_id": one.original_id, "body": one.body} for one in self.samples],
+        }
+
+
+def sample(body: str) -> str:
+    """The beginning of a body, on one line."""
+    plain = printable(body)
+    return plain if len(plain) <= _SAMPLE_LENGTH else plain[: _SAMPLE_LENGTH - 1] + "…"
+
+
+def find_selection(
+    session: Session, choice: Choice, *, from_dlq: bool, is_sent: bool = False
+) -> Selection:
+    """Count the letters that are meant, at least one. Raises Refused where there is none, and CallFailed.
+
+    `is_sent`: whether they are to go to their source queues.
+    """
+    facts = facts_of(session, from_dlq=from_dlq, exactly=not choice.ids)
+    # A count is a minute old: where it shows nothing, there may be something.
+    selection = _all(facts) if from_dlq and choice.is_all and facts.visible else None
+    if not from_dlq:
+        selection = _as_the_ledger_has_it(session, choice, facts.depth, is_sent=is_sent)
+    if selection is not None:
+        _add_samples(session, choice, selection, from_dlq=from_dlq)
+    else:
+        selection = _as_they_are(session, choice, facts.depth, from_dlq=from_dlq, is_sent=is_sent)
+    if not selection.count and not selection.left_over:
+        raise none_in_reach(selection.left_out) or nothing_matches(
+            session, choice, facts, from_dlq=from_dlq
+        )
+    return selection
+
+
+def facts_of(session: Session, *, from_dlq: bool, exactly: bool = False) -> QueueFacts:
+    """The facts of a queue that has letters, counted where that can be. Raises Refused for an empty one,
+    and CallFailed.
+    """
+    facts = session.letter_store.facts(dlq=from_dlq, exactly=exactly)
+    if not facts.depth:
+        where = "The DLQ" if from_dlq else "The parking lot"
+        raise Refused(f"{where} is empty: nothing to do. `redrive status` tells more.")
+    return facts
+
+
+def tell_selection(session: Session, choice: Choice, selection: Selection) -> None:
+    """Show them, and what finding them cost."""
+    say = session.terminal.plan
+    for line in selection.lines():
+        say(line)
+    if not choice.filter.is_empty:
+        say(f"Only those {choice.filter.in_words()}.")
+    if choice.filter.compiled and choice.filter.compiled.warning:
+        say(f"Mind: {choice.filter.compiled.warning}.")
+    if selection.cost:
+        say(selection.cost)
+
+
+def _all(facts: QueueFacts) -> Selection:
+    return Selection(count=facts.visible, groups=Counter({"in the DLQ": facts.visible}))
+
+
+def _as_the_ledger_has_it(
+    session: Session, choice: Choice, depth: int, *, is_sent: bool
+) -> Selection | None:
+    """Parked letters as the ledger counts them; None where that is not the whole truth.
+
+    Whether a letter that fitted no target fits one now, only the letter tells.
+    """
+    selection, listed = Selection(), 0
+    is_for_targets = is_sent and bool(session.place.deployment.targets)
+    for entry in parked_entries(session):
+        listed += 1
+        if not choice.takes_entry(entry):
+            continue
+        may_be_unfit = is_for_targets and entry.park_reason in _MAY_BE_UNFIT
+        if choice.filter.needs_body_of(entry) or may_be_unfit:
+            return None
+        selection.groups[_label(entry)] += 1
+    if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
+        return None  # somebody took letters out without telling the ledger, or the depth is a minute old
+    return _if_told(selection, choice, unlisted=max(0, depth - listed))
+
+
+def _if_told(selection: Selection, choice: Choice, *, unlisted: int) -> Selection | None:
+    if choice.is_all and unlisted:
+        selection.groups["not in the ledger"] = unlisted
+    selection.count = selection.groups.total()
+    return selection if choice.is_all or _is_told(choice, selection.count, unlisted) else None
+
+
+def _is_told(choice: Choice, count: int, unlisted: int) -> bool:
+    """Whether the ledger knows of all letters that are meant, by what it keeps of them."""
+    wanted = choice.filter
+    if wanted.needs_body:
+        return False
+    if choice.ids and wanted.is_empty:
+        return count == len(choice.ids)
+    return not unlisted or (count > 0 and wanted.reason is not None)
+
+
+def _add_samples(session: Session, choice: Choice, selection: Selection, *, from_dlq: bool) -> None:
+    if not selection.count:
+        return
+    limit = SAMPLES if choice.is_all else _LOOKED_AT_FOR_SAMPLES
+    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
+    look = Look(session=session, out_of=out_of, limit=limit)
+    with look:
+        for case in look:
+            if choice.takes(case):
+                selection.show(case.letter)
+            if len(selection.samples) == min(SAMPLES, selection.count):
+                break
+    selection.cost = look.cost()
+
+
+def _as_they_are(
+    session: Session, choice: Choice, depth: int, *, from_dlq: bool, is_sent: bool
+) -> Selection:
+    selection, overtaking = Selection(), Overtaking()
+    out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
+    look = look_through(session, out_of, depth, is_sent=is_sent)
+    with look, session.terminal.progress("Counting", depth) as advance:
+        for case in look:
+            advance(1)
+            if case.is_replaced:
+                selection.left_over += 1
+                continue
+            why = look.out_of_reach.get(case.message_id) or _unfit(case, is_sent=is_sent)
+            is_meant = choice.takes(case)
+            if why != COPY:
+                overtaking.saw(case, is_meant=why is None and is_meant)
+            if is_meant:
+                _count(selection, choice, case, why, is_parked=not from_dlq)
+            if choice.ids and selection.count + selection.left_out.total() == len(choice.ids):
+                break
+        else:
+            selection.is_cut = look.is_cut
+    selection.overtaking = overtaking.count if is_sent else 0
+    selection.is_exact = not look.is_cut_short and not selection.is_cut
+    selection.cost = look.cost()
+    return selection
+
+
+def _unfit(case: Case, *, is_sent: bool) -> str | None:
+    """Why no target takes the letter, where it is to be sent."""
+    return UNFIT[case.letter.unfit] if is_sent and case.letter.unfit else None
+
+
+def _count(
+    selection: Selection, choice: Choice, case: Case, why: str | None, *, is_parked: bool
+) -> None:
+    """Count a letter that is meant, or why it stays. A copy is told of where it was named."""
+    if why is None:
+        selection.add(case, is_parked=is_parked)
+    elif why != COPY or case.message_id in choice.ids:
+        selection.left_out[why] += 1
+
+
+def _group(case: Case, *, is_parked: bool) -> str:
+    if not is_parked:
+        return cause_in_hand(case)
+    is_known = case.entry is not None and case.entry.status is Status.PARKED
+    return _label(case.entry) if is_known and case.entry else "not in the ledger"
+
+
+def _label(entry: Entry) -> str:
+    return " · ".join(label(entry))
+
+
+def none_in_reach(left_out: Mapping[str, int]) -> Refused | None:
+    """That letters are meant and none of them can be taken; None where none was left out."""
+    if not left_out:
+        return None
+    why = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
+    return Refused(f"No letter can be taken now ({why}). Nothing was changed.")
+
+
+def nothing_matches(
+    session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
+) -> Refused:
+    """That no letter is meant, and where to look."""
+    if choice.ids:
+        hidden = list(_hidden(session, choice, facts, from_dlq=from_dlq))
+        none = "None of these was found. `redrive show ID` shows where a letter is."
+        return Refused(" ".join(hidden) or none)
+    if from_dlq and facts.in_flight:
+        return Refused(
+            f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} are hidden until their time: "
+            "`redrive letters --held`."
+        )
+    if facts.in_flight:
+        return Refused(
+            f"No parked letter that can be taken now matches; {facts.in_flight:,} are in use "
+            f"by a pass or a person: {TRY_AGAIN}."
+        )
+    reason = (choice.filter.reason or "").upper()
+    if reason and reason not in REASONS:
+        return Refused(f"No letter is parked as {reason}. Reasons are {', '.join(REASONS)}.")
+    listing = "redrive letters" if from_dlq else "redrive parked --list"
+    return Refused(f"No letter matches: nothing to do. `{listing}` shows what there is.")
+
+
+def _hidden(
+    session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
+) -> Iterator[str]:
+    """Those named letters that the ledger knows to be there, as `show` tells of them."""
+    where = "in the DLQ" if from_dlq else "in the parking lot"
+    for message_id in sorted(choice.ids):
+        entry = find_entry(session, message_id)
+        if entry and belongs(entry, to_dlq=from_dlq):
+            words = hidden_in_words(entry, facts, session.clock())
+            if words:
+                yield f"{message_id} is {where}, {words}."

@@ -1,0 +1,1 @@
+"""How things stand: read at once, told as facts in words."""

@@ -1,0 +1,357 @@
+"""Many queues at a glance, in several accounts and Regions, each with the caller's credentials for it.
+
+What AWS answers for many queues at once is asked once; the rest is asked side by side. What only Lambda's API and the
+log know, which AWS allows some fifteen times a second, is left to the status of one queue.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from smart_redriver.engine.aws import items
+from smart_redriver.engine.aws.table_batches import TableBatches
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import RedriverError
+from smart_redriver.engine.headline import Headline, Topic, headline, seen_of, worst
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.alarms import split_name
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.table import printable, table
+from smart_redriver.oncall.terminal.terminal import Terminal, Tone
+from smart_redriver.oncall.terminal.words import span, stamp
+
+#: As many as a client has connections.
+_WIDTH = 32
+_UNREADABLE = "UnreadableCircuit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """One DLQ now. `circuits` are its sources' that could be read, by name, None where no pass wrote one yet.
+
+    `unknown` says why something is not known.
+    """
+
+    queue: str
+    at: datetime
+    circuits: Mapping[str, Circuit | None] = field(default_factory=dict)
+    dlq: QueueFacts | None = None
+    parking_lot: QueueFacts | None = None
+    mode: str | None = None
+    alarms: tuple[str, ...] = ()
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def opened(self) -> list[Circuit]:
+        """The circuits that are not CLOSED."""
+        return [one for one in self.circuits.values() if one and one.state is not State.CLOSED]
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether people paused it, for now: that is kept with the first source's circuit."""
+        first = self.circuits.get(self.queue)
+        return first is not None and first.orders.pauses(self.at)
+
+    @property
+    def headline(self) -> Headline | None:
+        """Of its sources' headlines the one that wants a person most; None where no circuit could be read."""
+        first = self.circuits.get(self.queue)
+        orders = first.orders if first else Orders()
+        mode = Mode(self.mode) if self.mode in set(Mode) else Mode.AUTOMATIC
+        seen = {
+            name: seen_of(one, None, self.at, dlq=self.dlq, orders=orders)
+            for name, one in self.circuits.items()
+        }
+        told = {name: headline(replace(one, mode=mode)) for name, one in seen.items()}
+        return worst(told) if told else None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing about it that a person would want to know."""
+        depths = [facts.depth if facts else 0 for facts in (self.dlq, self.parking_lot)]
+        acts = self.mode in (None, Mode.AUTOMATIC.value)
+        return acts and not (
+            self.opened or self.is_paused or self.alarms or self.unknown or any(depths)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "queue": self.queue,
+            "circuits": [
+                {
+                    "queue": name,
+                    "state": (one.state if one else State.CLOSED).value,
+                    "since": stamp(one.changed_at) if one else None,
+                }
+                for name, one in self.circuits.items()
+            ],
+            "depths": {
+                "dead_letters": self.dlq.depth if self.dlq else None,
+                "parked": self.parking_lot.depth if self.parking_lot else None,
+            },
+            "paused": self.is_paused,
+            "mode": self.mode,
+            "alarms": list(self.alarms),
+            "headline": self.headline.to_json(self.at) if self.headline else None,
+            "quiet": self.is_quiet,
+            "unknown": dict(self.unknown),
+        }
+
+
+def take_glances(sessions: Sequence[Session]) -> list[Glance]:
+    """Look at the queues of these sessions, which share their clients. What can't be read is told, not fatal;
+    raises CallFailed for clients.
+    """
+    first = sessions[0]
+    for service in ("sqs", "dynamodb", "cloudwatch"):  # botocore builds them one after another
+        first.aws.client(service)
+    with Asking(_WIDTH) as ask:
+        ringing = ask(partial(_ringing, first))
+        circuits = [ask(partial(_circuits_of_glances, *one)) for one in _by_table(sessions)]
+        depths = [
+            (
+                ask(partial(_depth_of_glances, one, dlq=True)),
+                ask(partial(_depth_of_glances, one, dlq=False)),
+            )
+            for one in sessions
+        ]
+        known = _Known(ringing(), [wait() for wait in circuits])
+        now = first.clock()
+        return [
+            known.glance(one, now, dlq(), lot())
+            for one, (dlq, lot) in zip(sessions, depths, strict=True)
+        ]
+
+
+def _depth_of_glances(session: Session, *, dlq: bool) -> QueueFacts:
+    return (session.dead_letters if dlq else session.parking_lot).facts()
+
+
+def _by_table(sessions: Iterable[Session]) -> Iterable[tuple[Session, str, list[str]]]:
+    """Any session, a state table, and the source queues whose circuits are in it."""
+    queues: defaultdict[str, list[str]] = defaultdict(list)
+    of: dict[str, Session] = {}
+    for one in sessions:
+        table = one.place.deployment.table_name
+        of.setdefault(table, one)
+        queues[table] += one.place.sources
+    return [(of[table], table, names) for table, names in queues.items()]
+
+
+def _circuits_of_glances(
+    session: Session, table: str, names: Sequence[str]
+) -> dict[str, Circuit | str]:
+    """The circuits that there are by their queues' names, or why one can't be read. Raises CallFailed."""
+    found: dict[str, Circuit | str] = {}
+    keys = {items.circuit_key(name)["PK"]["S"]: name for name in names}
+    batches = TableBatches(session.aws.dynamodb, table, pause=session.sleep)
+    for item in batches.get([{"PK": {"S": key}} for key in keys]):
+        name = keys[item["PK"]["S"]]
+        try:
+            found[name] = items.circuit_from_item(name, item)
+        except (KeyError, ValueError, TypeError):
+            found[name] = _UNREADABLE
+    return found
+
+
+def _ringing(session: Session) -> dict[str, list[str]]:
+    """Short names of the alarms of this account and Region that are in ALARM, by what comes before.
+    Raises CallFailed.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    request = {"StateValue": "ALARM", "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
+    token: str | None = ""
+    while token is not None:
+        more = {"NextToken": token} if token else {}
+        page = session.aws.client("cloudwatch").describe_alarms(**request, **more)
+        for one in (*page.get("MetricAlarms", ()), *page.get("CompositeAlarms", ())):
+            known_as, short = split_name(one["AlarmName"])
+            found[known_as].append(short)
+        token = page.get("NextToken")
+    return found
+
+
+class _Known:
+    """What was asked for all queues at once."""
+
+    def __init__(
+        self, ringing: Answer[dict[str, list[str]]], tables: list[Answer[dict[str, Circuit | str]]]
+    ) -> None:
+        self._ringing = ringing.value or {}
+        self._not_heard = ringing.fault
+        self._circuits = {name: one for each in tables for name, one in (each.value or {}).items()}
+        self._not_read = next((one.fault for one in tables if one.fault), None)
+
+    def glance(
+        self, session: Session, now: datetime, dlq: Answer[QueueFacts], lot: Answer[QueueFacts]
+    ) -> Glance:
+        place = session.place
+        read = {name: self._circuits.get(name, self._not_read) for name in place.sources}
+        unread = {f"circuit of {name}": one for name, one in read.items() if isinstance(one, str)}
+        others = {"DLQ": dlq.fault, "parking lot": lot.fault, "alarms": self._not_heard}
+        return Glance(
+            queue=place.queue,
+            at=now,
+            circuits={name: one for name, one in read.items() if not isinstance(one, str)},
+            dlq=dlq.value,
+            parking_lot=lot.value,
+            mode=place.mode,
+            alarms=tuple(
+                short for name in place.alarms_known_as for short in self._ringing.get(name, ())
+            ),
+            unknown=unread | {what: why for what, why in others.items() if why},
+        )
+
+
+#: Each has clients and connections of its own.
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """One account and Region. `fault` is a sentence that says why it can't be reached; then there are no glances."""
+
+    name: str
+    region: str | None = None
+    glances: tuple[Glance, ...] = ()
+    fault: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "home": self.name,
+            "region": self.region,
+            "fault": self.fault,
+            "queues": [one.to_json() for one in self.glances],
+        }
+
+
+def look_around(session: Session, homes: Sequence[str]) -> list[Home]:
+    """Look at several homes side by side. Raises Misused for one that is not named as they are."""
+    names = list(dict.fromkeys(homes))
+    there = [replace(session, aws=session.aws.elsewhere(one), known_place=None) for one in names]
+    with Asking(_AT_ONCE) as ask:
+        looks = [ask(partial(_look, name, one)) for name, one in zip(names, there, strict=True)]
+        return [home for wait in looks if (home := wait().value)]
+
+
+def look_here(session: Session) -> Home:
+    """The one home that the caller is in. Raises CallFailed and Refused."""
+    glances = take_glances(session.each_queue())
+    return Home(name="", region=session.aws.region, glances=tuple(glances))
+
+
+def _look(name: str, session: Session) -> Home:
+    try:
+        return replace(look_here(session), name=name)
+    except (Refused, RedriverError) as fault:
+        return Home(name=name, region=session.aws.region, fault=explain(fault)[0])
+
+
+_TITLES = ("Queue", "Circuit", "DLQ", "Parked", "Alarms and more")
+#: What neither the circuit's state nor a pause says.
+_WORTH_A_WORD = frozenset({Topic.FAILING, Topic.SILENT, Topic.KINDS, Topic.SUSPECTS})
+_WORST_FIRST = (State.OPEN, State.HALF_OPEN)
+
+
+def overview_screen(terminal: Terminal, homes: Sequence[Home]) -> str:
+    """The overview as lines, as wide as the terminal is."""
+    lines = [line for home in homes for line in _home(terminal, home)]
+    there = ", with its home's --profile and --region" if any(one.name for one in homes) else ""
+    lines.append(f"One queue's page: `redrive status --queue NAME`{there}.")
+    return "\n".join(lines)
+
+
+def _home(terminal: Terminal, home: Home) -> Iterator[str]:
+    where = f"{home.name} ({home.region})" if home.region else home.name
+    heading = f"{where}: " if home.name else ""
+    if home.fault:
+        yield terminal.paint(f"{heading}not reached. {printable(home.fault)}", Tone.BAD)
+        yield ""
+        return
+    loud = sorted((one for one in home.glances if not one.is_quiet), key=_urgency)
+    yield heading + _sums(home.glances)
+    if loud:
+        rows = [_row(terminal, one) for one in loud]
+        yield table(_TITLES, rows, right={2, 3}, columns=terminal.columns)
+    if quiet := len(home.glances) - len(loud):
+        yield f"{quiet} {'is' if quiet == 1 else 'are'} quiet: CLOSED, no letters, no alarm."
+    yield ""
+
+
+def _urgency(one: Glance) -> tuple[object, ...]:
+    """What sorts before what: a person's page, circuits, what is not known, then letters."""
+    states = [_WORST_FIRST.index(circuit.state) for circuit in one.opened]
+    return (
+        not one.alarms,
+        min(states, default=len(_WORST_FIRST)),
+        not one.unknown,
+        -_depth(one.parking_lot) - _depth(one.dlq),
+        one.queue,
+    )
+
+
+def _row(terminal: Terminal, one: Glance) -> tuple[str, str, str, str, str]:
+    return (
+        terminal.spare(one.queue),
+        ", ".join(_circuits(one)) or ("not known" if _circuit_faults(one) else "CLOSED"),
+        _told(one.dlq),
+        _told(one.parking_lot),
+        "; ".join(_notes(one)),
+    )
+
+
+def _circuits(one: Glance) -> Iterator[str]:
+    for circuit in one.opened:
+        of = f" ({circuit.queue})" if len(one.circuits) > 1 else ""
+        yield f"{circuit.state.value} for {span(one.at - circuit.changed_at)}{of}"
+
+
+def _circuit_faults(one: Glance) -> list[str]:
+    return [what for what in one.unknown if what.startswith("circuit")]
+
+
+def _notes(one: Glance) -> Iterator[str]:
+    seen = one.headline
+    if seen and seen.topic in _WORTH_A_WORD:
+        yield seen.topic.value
+    yield from one.alarms
+    if one.is_paused:
+        yield "paused"
+    if one.mode not in (None, Mode.AUTOMATIC.value):
+        yield f"mode {one.mode}"
+    for what, why in one.unknown.items():
+        yield f"{what} not read ({why})"
+
+
+def _sums(glances: Sequence[Glance]) -> str:
+    counts = {
+        "with an alarm": _count(bool(one.alarms) for one in glances),
+        "not CLOSED": _count(bool(one.opened) for one in glances),
+        "paused": _count(one.is_paused for one in glances),
+        "not read in full": _count(bool(one.unknown) for one in glances),
+        "dead letters": sum(_depth(one.dlq) for one in glances),
+        "parked letters": sum(_depth(one.parking_lot) for one in glances),
+    }
+    queues = f"{len(glances):,} queue{'' if len(glances) == 1 else 's'}"
+    return ", ".join([queues, *(f"{count:,} {what}" for what, count in counts.items() if count)])
+
+
+def _count(flags: Iterable[bool]) -> int:
+    return sum(flags)
+
+
+def _depth(facts: QueueFacts | None) -> int:
+    return facts.depth if facts else 0
+
+
+def _told(facts: QueueFacts | None) -> str:
+    return f"{facts.depth:,}" if facts else "?"

@@ -1,0 +1,248 @@
+"""Gathers what `redrive status` shows, all at once, with links to the AWS console.
+
+What can't be read is said, and is not fatal.
+
+The dashboard's widget shows a part of it: what queues and table say, the only things that its function may read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.headline import seen_of
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model import breaker
+from smart_redriver.engine.model.circuit import Circuit, Orders
+from smart_redriver.oncall.audit.trail import Change, changes_of, trail_of
+from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.places import Place
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.alarms import ringing_alarms
+from smart_redriver.oncall.status.outlook import looks_every, next_step
+from smart_redriver.oncall.status.passes import ENABLED, last_pass, schedule_state
+from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
+
+_QUEUE_URL = re.compile(r"https://sqs\.(?P<region>[a-z0-9-]+)\.(?P<domain>amazonaws\.com(\.cn)?)/")
+
+
+def console_links(place: Place) -> dict[str, str]:
+    """Addresses by what they show; none for queues that are not on AWS."""
+    found = _QUEUE_URL.match(place.deployment.dlq_url)
+    if found is None:
+        return {}
+    region, home = found["region"], _home(found["region"], found["domain"])
+
+    def page(service: str, fragment: str) -> str:
+        return f"https://{home}/{service}/home?region={region}#{fragment}"
+
+    def queue(url: str) -> str:
+        return page("sqs/v3", f"/queues/{quote(url, safe='')}")
+
+    links = {
+        "DLQ": queue(place.deployment.dlq_url),
+        "parking lot": queue(place.deployment.parking_lot_url),
+        "alarms": page(
+            "cloudwatch", f"alarmsV2:?search={quote(place.alarms_known_as[0], safe='')}"
+        ),
+        "stack": page("cloudformation", f"/stacks?filteringText={quote(place.stack, safe='')}"),
+    }
+    if place.function:
+        links["function and log"] = page("lambda", f"/functions/{place.function}?tab=monitoring")
+    return links
+
+
+def log_link(place: Place, group: str, stream: str) -> str | None:
+    """Where the AWS console shows a log stream; None for what is not on AWS."""
+    found = _QUEUE_URL.match(place.deployment.dlq_url)
+    if found is None:
+        return None
+    region, home = found["region"], _home(found["region"], found["domain"])
+
+    def part(
+        name: str,
+    ) -> str:  # twice quoted, with a dollar: the console reads it out of a fragment
+        return quote(quote(name, safe=""), safe="").replace("%", "$")
+
+    address = f"https://{home}/cloudwatch/home?region={region}#logsV2:log-groups/log-group"
+    return f"{address}/{part(group)}/log-events/{part(stream)}"
+
+
+def _home(region: str, domain: str) -> str:
+    if domain.endswith(".cn"):
+        return f"{region}.console.amazonaws.cn"
+    if region.startswith("us-gov-"):
+        return "console.amazonaws-us-gov.com"
+    return f"{region}.console.aws.amazon.com"
+
+
+#: Each asks a dozen things at a time by itself, of clients with 32 connections.
+AT_ONCE = 4
+#: So far back the last change is looked for, in one call.
+_DAYS_SEARCHED = 7
+#: Why a glance does not know what it does not ask for.
+NOT_ASKED = "not asked"
+_OFF = "nothing: the schedule is off; `redrive run` makes a pass"
+
+
+def take_snapshots(sessions: Sequence[Session]) -> list[Snapshot]:
+    """One of each, some at once. Raises CallFailed and Refused."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(take_snapshot, sessions))
+
+
+def take_snapshot(session: Session) -> Snapshot:
+    """Ask for everything at once. Raises CallFailed and Refused only where the stack itself can't be read."""
+    _ = session.letter_store, session.store
+    # One client after another: botocore builds them slowly, and not at the same time.
+    for service in ("sqs", "dynamodb", "cloudwatch", "logs", "lambda", "scheduler"):
+        session.aws.client(service)
+    now = session.clock()
+    answers = _ask(_of_queues_and_table(session, now) | _of_all_else(session, now))
+    return _snapshot(session, answers, now)
+
+
+def glance(session: Session, settings: Settings) -> Snapshot:
+    """What queues and table say, for whoever may read nothing else; the rest is `unknown`, as NOT_ASKED."""
+    now = session.clock()
+    answers = _ask(_of_queues_and_table(session, now))
+    answers |= {what: Answer(fault=NOT_ASKED) for what in _of_all_else(session, now)}
+    return _snapshot(session, answers | {"settings": Answer(settings)}, now)
+
+
+def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) -> Snapshot:
+    settings, dlq = answers["settings"].value, answers["DLQ"].value
+    schedule = answers["schedule"]
+    runs = schedule.value == ENABLED or schedule.fault is not None
+    sources = _sources(session, settings, answers, now, runs=runs)
+    circuits = [one.circuit for one in sources if one.circuit]
+    return Snapshot(
+        at=now,
+        sources=sources,
+        origin=session.place.origin,
+        looks_every=looks_every(settings, circuits, dlq, now)
+        if settings and circuits and runs
+        else None,
+        dlq=dlq,
+        parking_lot=answers["parking lot"].value,
+        oldest=answers["oldest letter"].value,
+        last_pass=answers["last pass"].value,
+        last_change=answers["last change"].value,
+        mode=settings.mode if settings else None,
+        schedule=schedule.value,
+        alarms=answers["alarms"].value or [],
+        links=console_links(session.place),
+        unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
+    )
+
+
+def _ask(questions: dict[str, Callable[[], Any]]) -> dict[str, Answer[Any]]:
+    """Each answer, or why there is none, by what was asked for."""
+    with Asking() as ask:
+        asked = {what: ask(question) for what, question in questions.items()}
+        return {what: wait() for what, wait in asked.items()}
+
+
+def _of_queues_and_table(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
+    questions: dict[str, Callable[[], Any]] = {
+        "DLQ": partial(_depth, session, dlq=True),
+        "parking lot": partial(_depth, session, dlq=False),
+        "last change": lambda: _last_change(session, now),
+    }
+    for name in session.place.sources:
+        questions[_circuit_of(name)] = session.store.of(name).load_circuit
+    if not session.place.deployment.targets:
+        for number, name in enumerate(session.place.sources):
+            questions[_queue_of(name)] = partial(_source_facts, session, number)
+    return questions
+
+
+def _depth(session: Session, *, dlq: bool) -> QueueFacts:
+    return (session.dead_letters if dlq else session.parking_lot).facts()
+
+
+def _source_facts(session: Session, number: int) -> QueueFacts:
+    return session.sources[number].facts()
+
+
+def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
+    return {
+        "settings": lambda: session.settings,
+        "oldest letter": lambda: session.letter_store.age_of_oldest(now),
+        "last pass": lambda: last_pass(session),
+        "alarms": lambda: ringing_alarms(session),
+        "schedule": lambda: schedule_state(session),
+    }
+
+
+def _last_change(session: Session, now: datetime) -> Change | None:
+    changes = changes_of(trail_of(session).read(now.date(), _DAYS_SEARCHED))
+    return changes[-1] if changes else None
+
+
+def _circuit_of(name: str) -> str:
+    return f"circuit of {name}"
+
+
+def _queue_of(name: str) -> str:
+    return f"queue {name}"
+
+
+def _draining_until(
+    circuit: Circuit | None, orders: Orders, dlq: QueueFacts | None, now: datetime
+) -> datetime | None:
+    """None as well while it is paused, or once the DLQ is empty: then a drain has nothing to do."""
+    if circuit is None or orders.pauses(now) or (dlq is not None and not dlq.depth > 0):
+        return None
+    return circuit.orders.drain_until if circuit.orders.drains(now) else None
+
+
+def _sources(
+    session: Session,
+    settings: Settings | None,
+    answers: dict[str, Answer[Any]],
+    now: datetime,
+    *,
+    runs: bool,
+) -> tuple[SourceNow, ...]:
+    circuits = {
+        name: _circuit(name, settings, answers[_circuit_of(name)], now)
+        for name in session.place.sources
+    }
+    first = circuits[session.place.queue]
+    orders = first.orders if first else Orders()
+    found = []
+    for name, circuit in circuits.items():
+        dlq: QueueFacts | None = answers["DLQ"].value
+        step, at = "", None
+        if settings and circuit:
+            step, at = next_step(settings, circuit, orders, dlq, now) if runs else (_OFF, None)
+        seen = seen_of(circuit, settings, now, dlq=dlq, orders=orders, is_scheduled=runs)
+        found.append(
+            SourceNow(
+                name=name,
+                target=session.place.target(name),
+                facts=answers[_queue_of(name)].value if _queue_of(name) in answers else None,
+                circuit=circuit,
+                seen=seen if circuit else None,
+                next_step=step,
+                next_at=at,
+                draining_until=_draining_until(circuit, orders, dlq, now),
+            )
+        )
+    return tuple(found)
+
+
+def _circuit(
+    name: str, settings: Settings | None, answer: Answer[Circuit | None], now: datetime
+) -> Circuit | None:
+    """The circuit as it stands, or as the first pass will make it; None where that is not known."""
+    if answer.fault or answer.value or settings is None:
+        return answer.value
+    return breaker.new_circuit(name, settings, now)

@@ -1,0 +1,208 @@
+"""A snapshot as facts in plain words: what `redrive status` has on its screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.headline import Colour, Headline
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.oncall.audit.trail import short_name
+from smart_redriver.oncall.deployment.targets import KINDS
+from smart_redriver.oncall.status.causes import causes_in_words
+from smart_redriver.oncall.status.outlook import fate_unknown, is_known, last_canary
+from smart_redriver.oncall.status.passes import acts_in_words
+from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
+from smart_redriver.oncall.terminal.terminal import Tone
+from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
+
+_MEANING = {
+    State.CLOSED: "",
+    State.OPEN: "nothing is redriven",
+    State.HALF_OPEN: "a canary is out, everything else waits",
+}
+#: The headline alone has a colour: a circuit may be CLOSED while letters wait for what does not come.
+_TONES = {Colour.GREEN: Tone.GOOD, Colour.YELLOW: Tone.CAREFUL, Colour.RED: Tone.BAD}
+_UNKNOWN = "not known"
+
+
+class _Words(NamedTuple):
+    """What one is called of those that are counted, and what hides some of them."""
+
+    one: str
+    hidden: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line: what it is about (nothing where it goes on from the line above), and how it is meant."""
+
+    name: str
+    text: str
+    tone: Tone | None = None
+
+
+def facts_of(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
+    """The facts, the most important first."""
+    if now.headline:
+        yield from _headline(now.headline, now.at)
+    if now.origin is not Origin.SQS:
+        yield Fact("Filled by", BACKENDS[now.origin].filled_by)
+    for source in now.sources:
+        if source.target:
+            yield Fact("Target", f"{source.name}, {KINDS[source.target.kind]}")
+        else:
+            yield Fact("Source", f"{source.name}, {_depth(source.facts, _of_source(now))}")
+        if source.circuit:
+            yield from _circuit(source.circuit, source, now)
+            if causes := causes_in_words(source.circuit, now.at, is_idle=_is_empty(now.dlq)):
+                yield Fact("Causes", causes, Tone.CAREFUL)
+    yield from _orders(now)
+    yield from _depths(now)
+    yield Fact("Last pass", _last_pass(now))
+    if "last change" not in now.unknown:
+        change = now.last_change
+        yield Fact("Last change", change.told(now.at) if change else "none in the last seven days")
+    yield from _alarms(now, with_full_names=with_full_names)
+
+
+def _headline(first: Headline, now: datetime) -> Iterator[Fact]:
+    yield Fact("Now", first.sentence(now), _TONES.get(first.colour))
+    if first.then:
+        yield Fact("Do", first.then)
+
+
+def _is_empty(dlq: QueueFacts | None) -> bool:
+    return dlq is not None and not dlq.depth
+
+
+def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fact]:
+    held = _held(now)
+    meaning = held or _MEANING[circuit.state]
+    yield Fact("Circuit", f"{circuit.state.value}, {meaning}" if meaning else circuit.state.value)
+    yield Fact("", f"since {ago(circuit.changed_at, now.at)}: {circuit.reason}")
+    if source.next_step:
+        yield Fact("Next", source.next_step + _when(source.next_at, now.at))
+    if source.draining_until:
+        by = short_name(circuit.orders.by)
+        yield Fact("Draining", f"until {stamp(source.draining_until)}, by {by}")
+    yield Fact("Out", _out(circuit))
+    for batch in circuit.pending:
+        line = f"batch {batch.id}: {letters(batch.size)}, {batch.seen_again} returned"
+        if done := batch.heard.succeeded + batch.heard.parked:
+            line += f", {done:,} {'accepted' if source.target else 'reported as done'}"
+        if batch.due_at > now.at:
+            line += f"; if all fail, they will be back {ago(batch.due_at, now.at)}"
+        yield Fact("", line)
+    if canary := last_canary(circuit):
+        when, size = "at an unknown time", "size unknown"
+        if is_known(canary):
+            when, size = ago(canary.sent_at, now.at), letters(canary.size)
+        told = f"{canary.verdict.value}, sent {when} as batch {canary.id} ({size})"
+        yield Fact("Last canary", told)
+
+
+def _out(circuit: Circuit) -> str:
+    """Letters of which nothing is known. How many more may go is in the next step."""
+    unknown = sum(map(fate_unknown, circuit.pending))
+    told = f"{letters(unknown)} {'awaits' if unknown == 1 else 'await'} a verdict"
+    if settled := circuit.outstanding - unknown:
+        told += f"; for {settled:,} others the outcome is known"
+    if failing := circuit.left_failing:
+        told += f"; {letters(failing)} of failed batches are still with the consumer"
+    return told
+
+
+def _held(now: Snapshot) -> str:
+    """What keeps letters from flowing whatever the circuit's state is."""
+    if now.is_paused:
+        return "but paused: nothing is redriven"
+    if now.mode is not None and now.mode is not Mode.AUTOMATIC:
+        return f"but the setting `mode` is {now.mode.value}: nothing is redriven"
+    if not now.is_scheduled:
+        return "but no pass runs by itself"
+    return ""
+
+
+def _orders(now: Snapshot) -> Iterator[Fact]:
+    if not now.is_scheduled:
+        state = now.schedule or "missing"
+        text = f"{state}, so no pass runs by itself: `redrive doctor`"
+        yield Fact("Schedule", text, Tone.BAD)
+    elif now.looks_every:
+        yield Fact("Next look", f"within {span(now.looks_every)}")
+    if now.is_paused:
+        by, reason = now.orders.by, now.orders.reason or "no reason given"
+        yield Fact("Paused", f"by {by}: {reason}", Tone.CAREFUL)
+
+
+def _depths(now: Snapshot) -> Iterator[Fact]:
+    has_letters = now.dlq is not None and now.dlq.depth > 0
+    age = now.age_of_oldest
+    oldest = f", the oldest there for {span(age)}" if age and has_letters else ""
+    words = _of_letters(now)
+    yield Fact("DLQ", _depth(now.dlq, words) + oldest)
+    yield Fact("Parking lot", _depth(now.parking_lot, words) + _wait(now.parking_lot))
+    if now.least_to_expiry is not None and has_letters:
+        left = span(now.least_to_expiry)
+        is_near = now.least_to_expiry < timedelta(days=1)
+        text = f"the first letter of the DLQ expires in {left} at the earliest"
+        yield Fact("Expiry", text, Tone.BAD if is_near else None)
+
+
+def _alarms(now: Snapshot, *, with_full_names: bool) -> Iterator[Fact]:
+    if "alarms" in now.unknown:
+        return
+    if not now.alarms:
+        yield Fact("Alarms", "none", Tone.GOOD)
+    for number, alarm in enumerate(now.alarms):
+        text = f"{alarm.short}: {alarm.meaning}" if alarm.meaning else alarm.short
+        yield Fact("" if number else "Alarms", text, Tone.BAD)
+        if with_full_names and alarm.name != alarm.short:
+            yield Fact("", alarm.name)
+
+
+def _when(moment: datetime | None, now: datetime) -> str:
+    if moment is None:
+        return ""
+    return f", {ago(moment, now) if moment > now else 'with the next pass'}"
+
+
+def _depth(facts: QueueFacts | None, words: _Words) -> str:
+    if facts is None:
+        return _UNKNOWN
+    parts = [f"{facts.in_flight:,} {words.hidden}" if facts.in_flight else ""]
+    parts += [f"{facts.delayed:,} delayed" if facts.delayed else ""]
+    details = ", ".join(part for part in parts if part)
+    ending = "" if facts.depth == 1 else "s"
+    return f"{facts.depth:,} {words.one}{ending}" + (f" ({details})" if details else "")
+
+
+def _of_source(now: Snapshot) -> _Words:
+    backend = BACKENDS[now.origin]
+    return _Words(backend.message, backend.hidden)
+
+
+def _of_letters(now: Snapshot) -> _Words:
+    backend = BACKENDS[now.origin]
+    return _Words(backend.letter, backend.held)
+
+
+def _wait(facts: QueueFacts | None) -> str:
+    return ", which wait for a person: `redrive parked`" if facts and facts.depth else ""
+
+
+def _last_pass(now: Snapshot) -> str:
+    if now.last_pass is None:
+        return _UNKNOWN if "last pass" in now.unknown else "none in the last day: `redrive doctor`"
+    report = now.last_pass.report
+    acts = ", ".join(acts_in_words(report)) or "nothing to do to any letter"
+    return f"{ago(now.last_pass.at, now.at)}, {report.get('outcome')}: {acts}" + (
+        f"; {report['reason']}" if report.get("reason") else ""
+    )

@@ -1,0 +1,118 @@
+"""Whether passes run: the reports in the function's log, and the schedule that starts passes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.oncall.deployment.logs import Query, read_log
+from smart_redriver.oncall.deployment.session import Session
+
+#: A day holds the last pass of the rarest schedule.
+_SEARCHED = timedelta(days=1)
+_FINISHED = "pass.finished"
+#: SQS keeps nothing longer than 14 days; of a table a pass reports a century.
+_NOTHING_EXPIRES = 366 * 86_400
+#: A day has fewer passes, and a line is some KB.
+_MOST_LINES = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedPass:
+    """When a pass ended, and its report."""
+
+    at: datetime
+    report: Mapping[str, Any]
+
+    @property
+    def least_to_expiry(self) -> timedelta | None:
+        """The time that the letter nearest to its expiry had left then; None where the pass saw none,
+        or none expires.
+        """
+        seconds = self.report.get("least_seconds_to_expiry")
+        if seconds is None or int(seconds) > _NOTHING_EXPIRES:
+            return None
+        return timedelta(seconds=int(seconds))
+
+    @property
+    def age_of_oldest(self) -> timedelta | None:
+        """How old the oldest letter was that the pass saw."""
+        seconds = self.report.get("oldest_letter_seconds")
+        return None if seconds is None else timedelta(seconds=int(seconds))
+
+
+def is_dry(report: Mapping[str, Any]) -> bool:
+    """Whether it is the report of a dry run, which acts on no letter."""
+    return report.get("mode") == Mode.DRY_RUN.value
+
+
+def acts_in_words(report: Mapping[str, Any]) -> list[str]:
+    """What a pass did to letters, or what a dry run would have done, and what it met again."""
+    acts, would = report, ""
+    if is_dry(report):  # a pass of an older version told what it would do as done
+        acts, would = report.get("would") or report, "would be "
+    parts = [
+        f"{acts[name]:,} {would}{name}"
+        for name in ("redriven", "discarded", "renewed")
+        if acts.get(name)
+    ]
+    parts += [
+        f"{count:,} {would}parked as {why}" for why, count in (acts.get("parked") or {}).items()
+    ]
+    parts += [f"{report[name]:,} {name}" for name in ("bounced", "returned") if report.get(name)]
+    return parts
+
+
+def last_pass(session: Session) -> EndedPass | None:
+    """The last pass in the log, looked for where it is most likely first. Raises CallFailed and Refused."""
+    now = session.clock()
+    minutes = max(10, 3 * session.settings.schedule_minutes)
+    for searched in (timedelta(minutes=minutes), _SEARCHED):
+        passes = passes_between(session, now - searched, now)
+        if newest := max(reversed(passes), key=lambda one: one.at, default=None):
+            return newest
+    return None
+
+
+def passes_between(session: Session, start: datetime, end: datetime) -> list[EndedPass]:
+    """The passes that ended then, as the log has them, in about their order. Raises CallFailed and Refused."""
+    query = Query(
+        group=session.log_group,
+        start=start,
+        end=end + timedelta(minutes=1),
+        pattern=f'"{_FINISHED}"',
+    )
+    lines = read_log(session, query, most=_MOST_LINES).lines
+    return [EndedPass(at=one.at, report=report) for one in lines if (report := _report(one.text))]
+
+
+def _report(line: str) -> Mapping[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) and fields.get("message") == _FINISHED else None
+
+
+#: CloudFormation cuts the names that it makes, but not their beginning.
+_NAME_KEPT = 20
+
+ENABLED = "ENABLED"
+
+
+def schedule_state(session: Session) -> str | None:
+    """The state of the schedule that starts passes; None where there is none. Raises CallFailed and Refused."""
+    arn = session.function_configuration["FunctionArn"]
+    request: dict[str, Any] = {"NamePrefix": session.place.stack[:_NAME_KEPT]}
+    while True:
+        page = session.aws.client("scheduler").list_schedules(**request)
+        for one in page["Schedules"]:
+            if one["Target"]["Arn"] == arn:
+                return str(one["State"])
+        if "NextToken" not in page:
+            return None
+        request["NextToken"] = page["NextToken"]

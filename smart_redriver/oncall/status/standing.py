@@ -1,0 +1,217 @@
+"""How things stand when somebody changes them: pauses, circuits, and what others did within the hour.
+
+Every plan shows it. A change to a circuit is written under the circuit's version and recorded in the audit trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.headline import Headline, Seen, headline, seen_of, worst
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.model import breaker
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.oncall.audit.trail import Change, changes_of, recorded, short_name, trail_of
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.terminal.exits import Exit, Refused
+from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import ago, stamp
+
+#: A pass writes the circuit twice; whoever comes between reads again.
+_TRIES = 5
+
+CircuitChange = Callable[[Circuit, datetime], Circuit]
+
+
+def load_circuit(session: Session, queue: str) -> Circuit:
+    """The circuit of a source queue as it stands, or as the first pass will make it. Raises CallFailed and Refused."""
+    found = session.store.of(queue).load_circuit()
+    return found or breaker.new_circuit(queue, session.settings, session.clock())
+
+
+def seen_by_source(
+    session: Session, circuits: Mapping[str, Circuit | None], dlq: QueueFacts | None
+) -> dict[str, Seen]:
+    """The state of each source queue, as its headline sees it. Raises CallFailed and Refused."""
+    first = circuits.get(session.place.queue)
+    orders = first.orders if first else Orders()
+    now = session.clock()
+    return {
+        name: seen_of(one, session.settings, now, dlq=dlq, orders=orders)
+        for name, one in circuits.items()
+    }
+
+
+def headlines_of(
+    session: Session, circuits: Mapping[str, Circuit | None], dlq: QueueFacts | None
+) -> dict[str, Headline]:
+    """The headline of each source queue. Raises CallFailed and Refused."""
+    seen = seen_by_source(session, circuits, dlq)
+    return {name: headline(one) for name, one in seen.items()}
+
+
+def change_circuit(session: Session, queue: str, change: CircuitChange) -> Circuit:
+    """Apply a change to a source queue's circuit, whoever else writes it. Raises CallFailed and Refused."""
+    store = session.store.of(queue)
+    for _ in range(_TRIES):
+        circuit = load_circuit(session, queue)
+        if written := store.save_circuit(change(circuit, session.clock())):
+            return written
+    raise Refused("The circuit is being changed by others all the time. Run it again in a moment.")
+
+
+def change_and_tell(
+    session: Session, queue: str, what: str, reason: str, change: CircuitChange, done: str
+) -> Exit:
+    """Record the change, apply it, and say `done`. Raises CallFailed and Refused."""
+    with recorded(session, what, reason):
+        circuit = change_circuit(session, queue, change)
+    session.terminal.say(done)
+    session.terminal.result(
+        {
+            "queue": queue,
+            "circuit": circuit.state.value,
+            "paused": circuit.orders.is_paused,
+            "paused_until": stamp(circuit.orders.paused_until),
+        }
+    )
+    return Exit.DONE
+
+
+LATELY = timedelta(hours=1)
+#: The option that answers beforehand.
+INSIST = "--even-though-paused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What holds for a DLQ now. `circuits` are those of its source queues, `changes` others', of the last hour."""
+
+    at: datetime
+    circuits: tuple[Circuit, ...]
+    seen: Mapping[str, Seen]
+    changes: tuple[Change, ...]
+
+    @property
+    def headline(self) -> Headline:
+        """The one of its sources' headlines that wants a person most."""
+        return worst({name: headline(one) for name, one in self.seen.items()})
+
+    @property
+    def orders(self) -> Orders:
+        """What people ordered for all of them: it is kept with the first one's circuit."""
+        return self.circuits[0].orders
+
+    @property
+    def is_paused(self) -> bool:
+        return self.orders.pauses(self.at)
+
+    def pause_in_words(self) -> str:
+        """Who paused it, until when and why."""
+        until = stamp(self.orders.paused_until) or "somebody resumes it"
+        why = self.orders.reason or "no reason given"
+        return f"Paused until {until} by {short_name(self.orders.by)}: {why}"
+
+    def lines(self) -> Iterator[str]:
+        """As lines of a plan."""
+        yield self.headline.sentence(self.at)
+        for one in self.circuits:
+            since = f", since {ago(one.changed_at, self.at)}: {one.reason}"
+            yield f"The circuit of {one.queue} is {one.state.value}{'' if one.state is State.CLOSED else since}."
+        if self.is_paused:
+            yield f"{self.pause_in_words()}."
+        if self.orders.drains(self.at):
+            yield f"Draining until {stamp(self.orders.drain_until)}, by {short_name(self.orders.by)}."
+        for change in self.changes:
+            yield f"Within the last hour: {change.told(self.at)}."
+
+    def against_sending(self) -> list[str]:
+        """What speaks against sending letters past the re-driver."""
+        paused = [f"{self.pause_in_words()}."] if self.is_paused else []
+        return paused + [
+            f"The circuit of {one.queue} is {one.state.value}: its consumer has not been shown to be well."
+            for one in self.circuits
+            if one.state is not State.CLOSED
+        ]
+
+
+def take_standing(session: Session) -> Standing:
+    """Read it. Raises CallFailed and Refused."""
+    now = session.clock()
+    lines = trail_of(session).read_since(now - LATELY, now)
+    changes = (
+        one for one in changes_of(lines) if one.at >= now - LATELY and one.who != session.who
+    )
+    circuits = {name: load_circuit(session, name) for name in session.place.sources}
+    seen = seen_by_source(session, circuits, session.dead_letters.facts())
+    return Standing(
+        at=now,
+        circuits=tuple(circuits.values()),
+        seen=seen,
+        changes=tuple(changes),
+    )
+
+
+def tell_standing(session: Session) -> Standing:
+    """Read it, and show it below a plan. Raises CallFailed and Refused."""
+    standing = take_standing(session)
+    show_standing(session, standing)
+    return standing
+
+
+def show_standing(session: Session, standing: Standing) -> None:
+    """Show it below a plan."""
+    for line in standing.lines():
+        session.terminal.plan(printable(line))
+
+
+def confirm_against(
+    session: Session,
+    question: str,
+    objections: Sequence[str],
+    *,
+    insists: bool,
+    other: str | None = None,
+) -> bool:
+    """Ask, and ask again for each objection, unless the caller insists; whether `other` was the answer.
+    Raises Refused.
+    """
+    _refuse_unheard(session, objections, insists=insists)
+    is_other = session.terminal.confirm(question, other=other)
+    _ask_for_each(session, objections, insists=insists)
+    return is_other
+
+
+def confirm_sending(
+    session: Session,
+    question: str,
+    standing: Standing,
+    *,
+    insists: bool,
+    other: str | None = None,
+) -> bool:
+    """Ask before letters go past the re-driver, and again for what speaks against it; whether `other` was the answer.
+    Raises CallFailed and Refused.
+
+    A plan is read for minutes, and on a page for a quarter of an hour: what has come to speak against it is asked for,
+    too.
+    """
+    known = standing.against_sending()
+    is_other = confirm_against(session, question, known, insists=insists, other=other)
+    came_up = [one for one in take_standing(session).against_sending() if one not in known]
+    _refuse_unheard(session, came_up, insists=insists)
+    _ask_for_each(session, [f"Meanwhile: {one}" for one in came_up], insists=insists)
+    return is_other
+
+
+def _refuse_unheard(session: Session, objections: Sequence[str], *, insists: bool) -> None:
+    """Refuse where nobody is asked, and so nobody has heard of what speaks against it."""
+    if session.terminal.assume_yes and objections and not insists:
+        raise Refused(f"{objections[0]} Nothing was changed. To go ahead, add {INSIST}.")
+
+
+def _ask_for_each(session: Session, objections: Sequence[str], *, insists: bool) -> None:
+    for objection in () if insists else objections:
+        session.terminal.confirm(f"{printable(objection)} All the same?")

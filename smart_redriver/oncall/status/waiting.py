@@ -1,0 +1,114 @@
+"""What one letter waits for, and until when at the latest: as the headline of its queue has it, and its ledger entry.
+
+The ledger says what keeps one letter, the headline what keeps all of them. What keeps it longest is told first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.headline import Seen, Topic, headline
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.status.standing import seen_by_source
+from smart_redriver.oncall.terminal.words import ago, stamp
+
+_IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
+#: The reason that keeps all letters of a queue, by the topic of its headline.
+_WITH_ALL = {
+    Topic.NOT_SCHEDULED: "the schedule, which is off: `redrive doctor`",
+    Topic.MODE: "`mode=automatic`",
+    Topic.PAUSED: "the end of the pause",
+    Topic.DOWN: "the next canary, or a live message that succeeds",
+    Topic.CANARY: "what becomes of the canary that is out",
+    Topic.FAILING: "one of the letters that are tried to succeed",
+    Topic.SILENT: "what becomes of the letters that are out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A letter's reason to wait, and until when at the latest, where that is known."""
+
+    what: str
+    until: datetime | None = None
+
+    def in_words(self, now: datetime) -> str:
+        """In one line."""
+        if self.until is None:
+            return self.what
+        if self.until <= now:
+            return f"{self.what}, with the next pass"
+        return f"{self.what}, until {stamp(self.until)} at the latest ({ago(self.until, now)})"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"for": self.what, "until": stamp(self.until)}
+
+
+class Waits:
+    """Tells what letters of a DLQ wait for, as things stand now."""
+
+    def __init__(self, seen: Mapping[str, Seen], settings: Settings) -> None:
+        self._seen = seen
+        self._settings = settings
+
+    @classmethod
+    def of(cls, session: Session) -> Waits:
+        """Read it: a circuit for each source queue, and the DLQ's depth. Raises CallFailed and Refused."""
+        circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
+        seen = seen_by_source(session, circuits, session.dead_letters.facts())
+        return cls(seen, session.settings)
+
+    def letter(self, entry: Entry | None) -> Wait | None:
+        """The letter's wait; without an entry, that of one on its first visit. None where it waits for nothing."""
+        first, *more = self._seen.values()
+        seen = self._seen.get(entry.queue, first) if entry else None if more else first
+        if entry is not None and entry.status is Status.PARKED:
+            return Wait("a person's decision: it is parked")
+        if entry is not None and entry.status is Status.REDRIVEN and not entry.is_settled:
+            return Wait("what becomes of it", seen.out_until if seen else None)
+        if entry is not None and entry.status not in (*_IN_THE_DLQ, Status.REDRIVEN):
+            return None
+        if seen is None:
+            return Wait("its turn")
+        alone = self._alone(entry, seen) if entry else None
+        with_all = _with_all(seen)
+        if alone is None or (with_all and (with_all.until or seen.at) > (alone.until or seen.at)):
+            return with_all or alone or Wait("its turn", seen.drained_by)
+        return alone
+
+    def _alone(self, entry: Entry, seen: Seen) -> Wait | None:
+        """The wait of this letter alone, if it has one."""
+        for kind in seen.kinds_down:
+            if kind.name == entry.cause:
+                return Wait("a canary of its cause", kind.next_canary_at)
+        until = entry.not_before
+        if until is None or until <= seen.at:
+            return None
+        return Wait(
+            "its last chance" if self._is_last_chance(entry, until) else "its backoff", until
+        )
+
+    def _is_last_chance(self, entry: Entry, until: datetime) -> bool:
+        if entry.first_strike is None:
+            return False
+        chance = entry.first_strike + timedelta(seconds=self._settings.last_chance_seconds)
+        return entry.strikes >= self._settings.max_attempts - 1 and until >= chance
+
+
+def _with_all(seen: Seen) -> Wait | None:
+    """The wait of every letter of the queue, if there is one."""
+    told = headline(seen)
+    if told.lets_flow:
+        return None
+    until = {
+        Topic.PAUSED: seen.orders.paused_until,
+        Topic.DOWN: seen.next_canary_at,
+        Topic.CANARY: seen.out_until,
+        Topic.SILENT: seen.out_until,
+    }
+    return Wait(_WITH_ALL[told.topic], until.get(told.topic))

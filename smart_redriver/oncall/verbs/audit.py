@@ -1,0 +1,126 @@
+"""`redrive audit`: what became of every letter of a span of time, and which of them nobody can account for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from smart_redriver.engine.passes.ports import DeadLetters
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.audit.sums import Fate, Sight, Sums, add_up
+from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.ledger_scan import all_entries
+from smart_redriver.oncall.letters.look import look_through
+from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.words import letters, parse_moment, stamp
+
+#: Letters without an explanation that a person reads; `--json` has all.
+_MOST_LISTED = 20
+#: A redriven letter is delayed for so long at most.
+_LONGEST_DELAY = timedelta(minutes=15)
+#: What has no visibility timeout of its own is given up on within so long, as AWS Lambda does with asynchronous events.
+_TIME_TO_FAIL_ELSEWHERE = timedelta(hours=6)
+_WORDS = {
+    Fate.DONE: "done, as their consumer reported",
+    Fate.NOT_SEEN_AGAIN: "sent back and not seen again, although they had time to return",
+    Fate.ON_ITS_WAY: "sent back, and may yet return",
+    Fate.PARKED: "in the parking lot",
+    Fate.DELETED: "deleted by hand",
+    Fate.STILL_THERE: "in the DLQ",
+    Fate.UNEXPLAINED: "NOT ACCOUNTED FOR",
+}
+
+
+def audit(session: Session, since: datetime) -> Exit:
+    """Count the letters that were first seen since then by what became of them. Raises CallFailed and Refused."""
+    entries = [one for one in all_entries(session) if one.first_seen >= since]
+    sight, unseen = _sight(session, entries, since)
+    sums = add_up(entries, sight)
+    session.terminal.result(
+        {
+            "queue": session.place.queue,
+            "since": stamp(since),
+            "letters": sums.letters,
+            "fates": {fate.value: sums.fates[fate] for fate in Fate},
+            "deleted": dict(sums.deleted),
+            "unexplained": [
+                {"original_id": one.original_id, "why": one.why} for one in sums.unexplained
+            ],
+            "hidden": unseen,
+        }
+    )
+    for line in _lines(session, sums, since, unseen):
+        session.terminal.say(printable(line))
+    return Exit.PARTLY if sums.unexplained else Exit.DONE
+
+
+def _sight(session: Session, entries: list[Entry], since: datetime) -> tuple[Sight, int]:
+    """The letters that are in the queues, and how many of them are hidden, so that nobody can tell which they are."""
+    dead, hidden_dead = _looked_at(session, session.dead_letters, since)
+    parked, hidden_parked = _looked_at(session, session.parking_lot, since)
+    now = session.clock()
+    waiting = {
+        one.original_id
+        for one in entries
+        if one.status is Status.RETURNED and one.not_before is not None and one.not_before > now
+    }
+    sight = Sight(
+        at=now,
+        dead=dead | waiting,
+        parked=parked,
+        time_to_return=_time_to_return(session),
+    )
+    return sight, max(0, hidden_dead - len(waiting - dead)) + hidden_parked
+
+
+def _looked_at(session: Session, queue: DeadLetters, since: datetime) -> tuple[set[str], int]:
+    facts = queue.facts()
+    if not facts.depth:
+        return set(), 0
+    with look_through(session, queue, facts.depth) as look:
+        seen = {case.original_id for case in look if _first_seen(case) >= since}
+    return seen, max(0, facts.depth - look.seen)
+
+
+def _first_seen(case: Case) -> datetime:
+    return case.entry.first_seen if case.entry else case.letter.sent_at
+
+
+def _time_to_return(session: Session) -> timedelta:
+    if session.place.deployment.targets:
+        return _LONGEST_DELAY + _TIME_TO_FAIL_ELSEWHERE
+    facts = [one.facts() for one in session.sources]
+    longest = max(one.visibility_timeout * (one.max_receive_count or 1) for one in facts)
+    grace = timedelta(seconds=session.settings.verdict_grace_seconds)
+    return _LONGEST_DELAY + longest + grace
+
+
+def _lines(session: Session, sums: Sums, since: datetime, unseen: int) -> Iterator[str]:
+    yield (
+        f"{session.place.queue}: {letters(sums.letters)} first seen since {stamp(since)}, "
+        "as the ledger and the queues have them."
+    )
+    for fate in Fate:
+        if count := sums.fates[fate]:
+            yield f"  {count:>7,}  {_WORDS[fate]}"
+    for note, count in sums.deleted.most_common():
+        yield f"           {count:,}: {note}"
+    for one in sums.unexplained[:_MOST_LISTED]:
+        yield f"  {one.original_id}: {one.why}"
+    more = len(sums.unexplained) - _MOST_LISTED
+    if more > 0:
+        yield f"  ... and {more:,} more: --json has them all."
+    if unseen:
+        yield f"{letters(unseen)} are hidden or were not come to: run it again when no pass is at work."
+    if sums.unexplained:
+        yield "`redrive show ID` has what is known of one; `redrive history` what people did."
+    elif sums.letters:
+        yield "Every letter is accounted for."
+
+
+def act(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return audit(session, parse_moment(given["since"], session.clock()))

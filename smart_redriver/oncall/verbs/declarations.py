@@ -1,0 +1,660 @@
+"""Every verb of `redrive`, once: what it does, what may be said, and where it is carried out.
+
+The command with its help, the console's page with its forms, the API and its description are made of this table.
+`act` names a function as `module:function`, imported when the verb is used: it takes the session and what was given,
+plans, asks and does, and returns the exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from smart_redriver.oncall.terminal.exits import LONGEST_REASON, Exit, Misused
+from smart_redriver.oncall.verbs.options import Kind, Option, Side, kept_file
+
+if TYPE_CHECKING:
+    from smart_redriver.oncall.deployment.session import Session
+
+#: What was given, by the options' names; what was not is left out.
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """One thing that can be done.
+
+    Attributes:
+        about: what it does, in a sentence. `typed`: what the command's help says beside that.
+        examples: of the command.
+        changes: it changes something, and so asks.
+        sides: where it can be given. What only looks has addresses of its own on the page.
+
+    """
+
+    name: str
+    about: str
+    act: str
+    typed: str = ""
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    changes: bool = False
+    sides: Side = Side.COMMAND
+
+    def options_on(self, side: Side) -> tuple[Option, ...]:
+        """Those that can be given there."""
+        return tuple(one for one in self.options if side in one.sides)
+
+    def option(self, name: str) -> Option:
+        """The option of this name."""
+        return next(one for one in self.options if one.name == name)
+
+    def run(self, session: Session, given: Given) -> Exit:
+        """Carry it out. Raises CallFailed, Misused and Refused."""
+        act: Callable[[Session, Given], Exit] = resolve_name(f"smart_redriver.oncall.{self.act}")
+        usual = {
+            one.name: one.default
+            for one in self.options
+            if one.default is not None and one.sides is Side.BOTH
+        }
+        files = {
+            one.name: kept_file(given[one.name])
+            for one in self.options
+            if one.kind is Kind.FILE and isinstance(given.get(one.name), str)
+        }
+        return act(session, {**usual, **given, **files, **_ids(session, given)})
+
+
+def _ids(session: Session, given: Given) -> dict[str, Any]:
+    """Letters that are named, by their whole ids. Raises CallFailed and Misused."""
+    full_ids: Callable[[Session, Sequence[str]], list[str]] = resolve_name(
+        "smart_redriver.oncall.letters.ledger_scan:full_ids"
+    )
+    found: dict[str, Any] = {}
+    if given.get("ids"):
+        found["ids"] = full_ids(session, given["ids"])
+    if given.get("message_id"):
+        (found["message_id"],) = full_ids(session, [given["message_id"]])
+    return found
+
+
+def said(text: str) -> str:
+    """The text of a reason. Raises Misused."""
+    if not text.strip():
+        raise Misused("It is empty: give a reason for the next person.")
+    if len(text.strip()) > LONGEST_REASON:
+        raise Misused(f"It has {len(text.strip()):,} characters, at most {LONGEST_REASON:,}.")
+    return text.strip()
+
+
+def named(text: str) -> str:
+    """The name of something that is looked for. Raises Misused."""
+    if not text.strip():
+        raise Misused("It is empty: leave it out, or name one.")
+    return text.strip()
+
+
+def _flag(name: str, about: str, **more: Any) -> Option:
+    return Option(name=name, about=about, kind=Kind.FLAG, default=False, **more)
+
+
+def _kept(name: str, about: str) -> Option:
+    return Option(name=name, about=about, kind=Kind.FILE, sides=Side.COMMAND)
+
+
+def _file(about: str, sides: Side = Side.COMMAND) -> Option:
+    return Option(
+        name="file", about=about, kind=Kind.FILE, is_needed=True, is_argument=True, sides=sides
+    )
+
+
+#: Which letters; all that are given must be true of a letter.
+FILTERS = (
+    Option(name="contains", about="Only letters whose body contains this.", metavar="TEXT"),
+    Option(
+        name="where", about="Only letters for whose JSON body this is true.", metavar="JMESPATH"
+    ),
+    Option(
+        name="since",
+        about="Only those first seen, or parked, since then: 2h, 3d, or ISO 8601.",
+        metavar="WHEN",
+    ),
+    Option(name="until", about="Only those first seen, or parked, before then.", metavar="WHEN"),
+    Option(
+        name="parked_as",
+        about="Only those parked for this, such as MAX_ATTEMPTS.",
+        metavar="REASON",
+    ),
+    Option(name="error", about="Only those whose consumer's error contains this.", metavar="TEXT"),
+    Option(
+        name="cause",
+        about="Only those whose cause, as `causes` and `letters` group them, contains this.",
+        metavar="TEXT",
+    ),
+)
+#: Those of letters in the DLQ, of which nobody knows more.
+DLQ_FILTERS = tuple(one for one in FILTERS if one.name not in ("parked_as", "error"))
+_IDS = Option(
+    name="ids",
+    about="Current or original ids, or the first six characters of one, or more.",
+    kind=Kind.TEXTS,
+    metavar="ID",
+    is_argument=True,
+)
+_ALL = _flag("all", "Every letter.")
+_FROM_DLQ = _flag("from_dlq", "Letters of the DLQ instead of the parking lot.")
+_WHY = Option(
+    name="reason",
+    about="Why, for the audit trail.",
+    longest=LONGEST_REASON,
+    metavar="TEXT",
+    read=said,
+)
+#: Whoever comes after must learn why nothing moves, or everything.
+_NEEDED_WHY = replace(_WHY, about="Why: `status` shows it to the next person.", is_needed=True)
+_VALIDATE = Option(
+    name="validate",
+    about="Check each body with this command; letters that it refuses stay.",
+    metavar="CMD",
+    sides=Side.COMMAND,
+)
+_DRY_RUN = _flag("dry_run", "Show the plan, do nothing.", sides=Side.COMMAND)
+_INSISTS = _flag(
+    "even_though_paused",
+    "Do not ask again if the queue is paused or its circuit is not CLOSED.",
+    sides=Side.COMMAND,
+)
+_LINKS = _flag("links", "Where the AWS console shows it.")
+_SHARED_DLQ = "\n\nIf several queues share a DLQ, name one with `--queue`."
+
+VERBS = (
+    Verb(
+        name="status",
+        about="What is wrong, and what happens next: circuit, depths, last pass, alarms.",
+        typed=" For all queues unless one is named.",
+        act="verbs.status:act",
+        options=(
+            _LINKS,
+            _flag("overview", "One line for each queue that needs attention."),
+            Option(
+                name="home",
+                about="Overview of another account or Region. Repeat it for several.",
+                kind=Kind.TEXTS,
+                metavar="PROFILE[/REGION]",
+            ),
+        ),
+        examples=(
+            "redrive status",
+            "redrive status --queue orders --json",
+            "redrive status --home shop-eu --home shop-us/us-east-1",
+        ),
+    ),
+    Verb(
+        name="watch",
+        about="The same as `status`, live, until Ctrl-C.",
+        act="verbs.status:act_live",
+        options=(
+            Option(
+                name="every",
+                about="How often.",
+                kind=Kind.NUMBER,
+                least=0.5,
+                default=5.0,
+                metavar="SECONDS",
+            ),
+            Option(
+                name="times",
+                about="Stop after this many looks.",
+                kind=Kind.WHOLE,
+                least=1,
+            ),
+            _LINKS,
+        ),
+        examples=("redrive watch", "redrive watch --every 2"),
+    ),
+    Verb(
+        name="causes",
+        about="Why letters are stuck, as their consumers reported it, the most frequent cause first.",
+        typed=" From the ledger only.",
+        act="verbs.causes:act",
+        examples=("redrive causes", "redrive causes --queue orders --json"),
+    ),
+    Verb(
+        name="letters",
+        about="Peek at the DLQ.",
+        typed=" On SQS each look counts as a receive; the command says how many.",
+        act="verbs.letters:act",
+        options=(
+            Option(
+                name="limit",
+                about="Look at this many letters at most.",
+                kind=Kind.WHOLE,
+                least=1,
+                default=20,
+            ),
+            *DLQ_FILTERS,
+            _flag("body", "Show the bodies, too."),
+            _flag("held", "List letters that are hidden until a known time, from the ledger."),
+        ),
+        examples=(
+            "redrive letters",
+            "redrive letters --where \"customer.country == 'DE'\" --body",
+        ),
+    ),
+    Verb(
+        name="parked",
+        about="What waits in the parking lot for a person, by reason and error.",
+        typed=" From the ledger: nothing is received.",
+        act="verbs.parked:act",
+        options=(
+            _flag("list", "Letter by letter."),
+            Option(
+                name="limit",
+                about="List this many letters at most.",
+                kind=Kind.WHOLE,
+                least=1,
+                default=100,
+            ),
+            *FILTERS,
+        ),
+        examples=("redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h"),
+    ),
+    Verb(
+        name="show",
+        about="One letter, by any id it ever had: where it is, its history attempt by attempt, "
+        "its attributes and body.",
+        act="verbs.show:act",
+        options=(
+            Option(
+                name="message_id",
+                about="Any id that the letter has or had.",
+                metavar="ID",
+                is_needed=True,
+                is_argument=True,
+            ),
+            Option(
+                name="look",
+                about="Search for its body among this many letters at most.",
+                kind=Kind.WHOLE,
+                least=0,
+                default=100,
+            ),
+            _flag("logs", "Also show what its consumer logged about it."),
+            _flag("whole", "All of body and traceback, not a screen of each."),
+            Option(
+                name="log_group",
+                about="Search this log group, if no report names one.",
+                longest=512,
+                metavar="NAME",
+                read=named,
+            ),
+        ),
+        examples=("redrive show 5a8b1f0e-0000-4000-8000-0123456789ab",),
+    ),
+    Verb(
+        name="logs",
+        about="What the re-driver's own function logged: its events, one a line, and its tracebacks.",
+        act="verbs.logs:act",
+        options=(
+            Option(name="since", about="2h, 3d, or ISO 8601.", default="30m", metavar="WHEN"),
+            Option(name="event", about="Only these events, such as letter.parked.", metavar="NAME"),
+            Option(
+                name="limit",
+                about="This many at most, the newest.",
+                kind=Kind.WHOLE,
+                least=1,
+                default=100,
+            ),
+            _flag("all", "Include its metrics and Lambda's own lines."),
+        ),
+        examples=("redrive logs", "redrive logs --since 2h --event letter.parked"),
+    ),
+    Verb(
+        name="history",
+        about="Who changed what, when and why, from the audit trail.",
+        act="verbs.history:act",
+        options=(
+            Option(
+                name="days",
+                about="This many days back.",
+                kind=Kind.WHOLE,
+                least=1,
+                most=400,
+                default=30,
+            ),
+        ),
+        examples=("redrive history", "redrive history --days 7"),
+    ),
+    Verb(
+        name="audit",
+        about="What became of every letter of a span of time, and which are not accounted for.",
+        typed=" Looks through DLQ and parking lot: on SQS each look counts as a receive.",
+        act="verbs.audit:act",
+        options=(Option(name="since", about="2h, 3d, or ISO 8601.", default="7d", metavar="WHEN"),),
+        examples=("redrive audit", "redrive audit --since 2026-11-20T00:00:00Z --json"),
+    ),
+    Verb(
+        name="replay",
+        about="Send parked letters back to their source queue or target, without strikes.",
+        typed=" Ctrl-C stops it; run it again to go on.",
+        act="verbs.replay:act",
+        options=(
+            _IDS,
+            _ALL,
+            _FROM_DLQ,
+            Option(
+                name="rate",
+                about="Letters a second, 0 for no limit. Default: the setting max_rate.",
+                kind=Kind.NUMBER,
+                least=0,
+            ),
+            _VALIDATE,
+            _flag("follow", "Wait, five minutes at most, until it is known what became of them."),
+            _DRY_RUN,
+            _INSISTS,
+            _WHY,
+            *FILTERS,
+        ),
+        examples=(
+            "redrive replay --all --dry-run",
+            "redrive replay --error 'price is null' --validate './check-order' --rate 20",
+        ),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="edit",
+        about="Send an edited copy of one letter, or of many with a command. "
+        "Originals are kept in a file for `undo`.",
+        typed=" One letter opens in $EDITOR. Differences are shown first.",
+        act="verbs.edit:act",
+        options=(
+            replace(_IDS, sides=Side.COMMAND),
+            replace(_ALL, sides=Side.COMMAND),
+            Option(
+                name="command",
+                flags="--with",
+                about="Pipe each body through this command instead of $EDITOR.",
+                metavar="CMD",
+                sides=Side.COMMAND,
+            ),
+            Option(name="id", about="The letter, by an id.", is_needed=True, sides=Side.PAGE),
+            Option(
+                name="was",
+                about="Its `fingerprint`, as it was opened.",
+                is_needed=True,
+                sides=Side.PAGE,
+            ),
+            Option(name="body", about="The edited body.", is_needed=True, sides=Side.PAGE),
+            Option(
+                name="attributes",
+                about="The edited attributes, as `show` has them.",
+                kind=Kind.OBJECT,
+                is_needed=True,
+                sides=Side.PAGE,
+            ),
+            _FROM_DLQ,
+            _VALIDATE,
+            _kept("export", "Keep the originals here. Default: a new file in this folder."),
+            _DRY_RUN,
+            _INSISTS,
+            _WHY,
+            *(replace(one, sides=Side.COMMAND) for one in FILTERS),
+        ),
+        examples=(
+            "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
+            'redrive edit --error KeyError --with "jq -c \'.currency = \\"EUR\\"\'" --dry-run',
+        ),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="undo",
+        about=(
+            "Put the letters of a file into the parking lot as they were, in place of edited copies that came "
+            "back."
+        ),
+        act="verbs.undo:act",
+        options=(
+            _file("What `edit` or `delete` kept.", Side.BOTH),
+            _kept(
+                "export", "Keep their present versions here. Default: a new file in this folder."
+            ),
+            _WHY,
+        ),
+        examples=("redrive undo edited-20261121T155439Z.jsonl",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="park",
+        about="Move letters from the DLQ to the parking lot, where they wait for a person.",
+        act="verbs.park:act",
+        options=(_IDS, _ALL, _DRY_RUN, _WHY, *FILTERS),
+        examples=("redrive park --cause KeyError --reason 'until orders 2.4.2 is out'",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="delete",
+        about="Delete letters, after writing them to a file that `undo` and `import` take.",
+        typed=" Asks with the count.",
+        act="verbs.delete:act",
+        options=(
+            _IDS,
+            _ALL,
+            _FROM_DLQ,
+            _kept("export", "Write them here first. Default: a new file in this folder."),
+            _DRY_RUN,
+            _WHY,
+            *FILTERS,
+        ),
+        examples=("redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="export",
+        about="Write letters to a file, binary attributes included, and leave them where they are.",
+        act="verbs.export:act",
+        options=(
+            _file("JSON lines, appended to."),
+            replace(_IDS, sides=Side.PAGE),
+            replace(_ALL, about="Every letter, as without a filter."),
+            _FROM_DLQ,
+            *FILTERS,
+        ),
+        examples=(
+            "redrive export parked.jsonl",
+            "redrive export dlq.jsonl --from-dlq --since 1d",
+        ),
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="import",
+        about="Send the letters of a file. Letters that the ledger shows as still there are skipped.",
+        act="verbs.import_letters:act",
+        options=(
+            _file("What `export` or `delete` wrote.", Side.BOTH),
+            Option(
+                name="to",
+                about="Where they go.",
+                choices=("parking-lot", "source"),
+                default="parking-lot",
+                sides=Side.COMMAND,
+            ),
+            _flag(
+                "to_source",
+                "To their source queue or target instead of the parking lot.",
+                sides=Side.PAGE,
+            ),
+            Option(
+                name="from_queue",
+                about="Accept letters of this other queue as letters of this one.",
+                kind=Kind.TEXTS,
+                metavar="NAME",
+                sides=Side.COMMAND,
+            ),
+            _DRY_RUN,
+            _INSISTS,
+            _WHY,
+        ),
+        examples=(
+            "redrive import parked.jsonl --dry-run",
+            "redrive import parked.jsonl --to source",
+        ),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="pause",
+        about="Stop all redrives until `resume`, or for a while.",
+        typed=" Letters near expiry are still saved.",
+        act="verbs.pause:act",
+        options=(
+            _NEEDED_WHY,
+            Option(name="for", about="Resumes by itself after 90s, 20m, 2h.", metavar="DURATION"),
+            _INSISTS,
+        ),
+        examples=("redrive pause --for 2h --reason 'database migration'",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="resume",
+        about="Let passes redrive again.",
+        act="verbs.pause:act_resume",
+        options=(_WHY,),
+        examples=("redrive resume --reason 'migration is over'",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="open",
+        about="Force the circuit OPEN: nothing is redriven until the cool-down is over, then canaries decide.",
+        typed=_SHARED_DLQ,
+        act="verbs.force:act_open",
+        options=(_NEEDED_WHY,),
+        examples=("redrive open --reason 'the payment provider is down'",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="close",
+        about="Force the circuit CLOSED: redrives begin with a window of 1.",
+        typed=_SHARED_DLQ,
+        act="verbs.force:act_close",
+        options=(_NEEDED_WHY,),
+        examples=("redrive close --reason 'the provider is back, I checked'",),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="drain",
+        about="After a fix: a larger window and rate for a while. The circuit breaker still stops on failure.",
+        act="verbs.drain:act",
+        options=(
+            Option(
+                name="for",
+                about="At most this long: 90s, 20m, 2h.",
+                default="1h",
+                metavar="DURATION",
+            ),
+            Option(
+                name="window",
+                about="Letters out at once. Default: ten times the present window.",
+                kind=Kind.WHOLE,
+                least=1,
+            ),
+            Option(
+                name="rate",
+                about="Letters a second. Default: twice max_rate.",
+                kind=Kind.NUMBER,
+                least=0.01,
+            ),
+            Option(
+                name="follow",
+                about="Run passes and show progress until the DLQ is empty.",
+                kind=Kind.FLAG,
+                flags="--follow/--no-follow",
+                default=True,
+                sides=Side.COMMAND,
+            ),
+            _INSISTS,
+            _WHY,
+        ),
+        examples=("redrive drain", "redrive drain --for 30m --rate 500 --no-follow"),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="run",
+        about="One pass now, or what the next one would do.",
+        act="verbs.run:act",
+        options=(
+            _flag("dry_run", "What the next pass would do: verdicts, decisions, reasons."),
+            _kept("forever", "Run passes here, as this file says, until stopped: beside Kafka."),
+            _WHY,
+        ),
+        examples=(
+            "redrive run --dry-run",
+            "redrive run --yes",
+            "redrive run --forever kafka.toml --yes",
+        ),
+        changes=True,
+        sides=Side.BOTH,
+    ),
+    Verb(
+        name="doctor",
+        about="Check the deployment.",
+        typed=" Each thing that is wrong comes with its remedy; exit code 1 if there is any.",
+        act="verbs.doctor:act",
+        options=(
+            _flag("all", "List what is well, too."),
+            _kept("database", "Check the database of this file, which need not be deployed."),
+            Option(
+                name="library",
+                about="Check it as this library's job tables, with what the role would be granted.",
+                metavar="NAME",
+                sides=Side.COMMAND,
+            ),
+        ),
+        examples=(
+            "redrive doctor",
+            "redrive doctor --queue orders",
+            "redrive doctor --database database.json --library river",
+        ),
+    ),
+    Verb(
+        name="console",
+        about="Serve the console, a web page on this machine, until Ctrl-C.",
+        typed=" Changes ask first, as in the commands.",
+        act="console:act",
+        options=(
+            Option(
+                name="port",
+                about="Port to listen on; 0 for any free one.",
+                kind=Kind.WHOLE,
+                least=0,
+                most=65535,
+                default=0,
+            ),
+            Option(
+                name="host",
+                about="Listen on this address instead of loopback.",
+                default="127.0.0.1",
+            ),
+            _flag("read_only", "Read-only: nothing can be changed."),
+        ),
+        examples=("redrive console", "redrive console --read-only --port 8700"),
+    ),
+)
+#: Those that can be ordered on the page.
+ORDERS = tuple(one for one in VERBS if Side.PAGE in one.sides)
+
+
+def verb(name: str) -> Verb:
+    """The verb of this name."""
+    return next(one for one in VERBS if one.name == name)

@@ -1,0 +1,213 @@
+"""One entry of a list of queues that is a table of Postgres: `origin = "postgres"`, and every fault with its place."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.outputs import in_capitals
+from smart_redriver.cdk.queue_clashes import HOME
+from smart_redriver.cdk.queue_entry import (
+    ANY_NAME,
+    ANY_STACK,
+    NAME,
+    OWN_SETTINGS,
+    STACK,
+    STACK_NAME,
+    QueueEntry,
+)
+from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.cdk.topics import Topics
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import SettingsError
+from smart_redriver.postgres.cdk.redriver import PostgresRedriver, jobs_faults
+from smart_redriver.postgres.engine.place import JobsDatabase
+
+#: An entry's own, over those of the deployment: the network of its database.
+_NETWORK = ("vpc_id", "vpc_subnet_ids", "vpc_security_group_ids")
+_RESOURCE_ID = re.compile(r"(db|cluster)-[A-Za-z0-9]{1,64}")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
+_SECRET_ARN = re.compile(rf"arn:aws[a-z-]*:secretsmanager{HOME}secret:")
+_ACCOUNT = re.compile(r"[0-9]{12}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedJobs:
+    """A worker queue in a database, and the settings of its re-driver; ``name`` is what its circuit is called, too."""
+
+    name: str
+    stack: str = ""
+    region: str
+    account: str
+    database: JobsDatabase
+    safeguards: Safeguards
+    authorities: Path | None = None
+    database_resource_id: str = "*"
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def id(self) -> str:
+        """The name as the id of its construct, and what the names of its outputs begin with."""
+        return in_capitals(self.name)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """What may be there once in an account and Region."""
+        return (*self.database.places, self.name)
+
+    def redriver(
+        self,
+        scope: Construct,
+        *,
+        table: dynamodb.ITableV2,
+        topics: Topics,
+        monitoring: MonitoringSettings,
+        removal_policy: cdk.RemovalPolicy,
+    ) -> PostgresRedriver:
+        """Create ``Redriver`` in ``scope``."""
+        return PostgresRedriver(
+            scope,
+            "Redriver",
+            name=self.name,
+            database=self.database,
+            safeguards=self.safeguards,
+            authorities=self.authorities,
+            database_resource_id=self.database_resource_id,
+            settings=self.settings,
+            table=table,
+            topics=topics,
+            monitoring=monitoring,
+            removal_policy=removal_policy,
+        )
+
+
+class JobsEntry(QueueEntry):
+    """One entry while it is read; ``faults`` fills meanwhile."""
+
+    of_alarms = ()
+    places = (
+        "name",
+        STACK,
+        "origin",
+        "database",
+        "authorities",
+        "database_resource_id",
+        "region",
+        "account",
+        *_NETWORK,
+    )
+
+    resources_key, resources_called = "database", "tables"
+
+    @staticmethod
+    def home(entry: Mapping[str, Any]) -> tuple[str, str]:
+        """Region and account of its secret, or else as it says."""
+        given = str(entry.get("region", "")), str(entry.get("account", ""))
+        return _home_of_secret(entry) or given
+
+    @staticmethod
+    def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
+        """The tables, ours among them, of a database that can be read."""
+        try:
+            return JobsDatabase.of(_database(entry)).places
+        except SettingsError:
+            return ()
+
+    def read(self, global_values: Mapping[str, Any]) -> AdoptedJobs | None:  # type: ignore[override]
+        """The queue; None where something is wrong with it. Its settings go over the global ones."""
+        self._refuse_unknown_keys()
+        name = self._one("name", NAME, ANY_NAME)
+        stack = self._one(STACK, STACK_NAME, ANY_STACK, is_needed=False)
+        database = self._database()
+        safeguards = self._safeguards(global_values)
+        if name and database and safeguards is not None:
+            self._add_faults_of(name, database, safeguards)
+        region, account = self._home()
+        resource_id = self._one(
+            "database_resource_id",
+            _RESOURCE_ID,
+            "the resource id of the instance or cluster, db-... or cluster-...",
+            is_needed=False,
+        )
+        authorities = self._authorities()
+        settings = self._settings(Settings, OWN_SETTINGS, global_values)
+        if self.faults or not (name and database and settings and safeguards is not None):
+            return None
+        return AdoptedJobs(
+            name=name,
+            stack=stack or str(global_values.get(STACK, "")),
+            region=region,
+            account=account,
+            database=database,
+            safeguards=safeguards,
+            authorities=authorities,
+            database_resource_id=resource_id or "*",
+            settings=settings,
+        )
+
+    def _add_faults_of(self, name: str, database: JobsDatabase, safeguards: Safeguards) -> None:
+        for fault in jobs_faults(name, database, safeguards):
+            key = "database.sslmode" if fault.setting == "sslmode" else fault.setting
+            self._add(key, fault.seen, fault.accepted)
+
+    def _database(self) -> JobsDatabase | None:
+        given = self._entry.get("database")
+        if not isinstance(given, Mapping):
+            accepted = "a table with host, dbname, and secret or user (docs/postgres.md)"
+            self._add("database", given, accepted)
+            return None
+        try:
+            return JobsDatabase.of(given)
+        except SettingsError as error:
+            for fault in error.faults:
+                name = fault.setting.partition(" ")[2]
+                self._add(f"database.{name}", fault.seen, fault.accepted)
+            return None
+
+    def _safeguards(self, global_values: Mapping[str, Any]) -> Safeguards | None:
+        own = {name: self._entry[name] for name in _NETWORK if name in self._entry}
+        try:
+            return Safeguards.parse({**global_values, **own})
+        except SettingsError as error:
+            for fault in error.faults:
+                if fault.setting in own:  # what is wrong with a global value is told once
+                    self._add(fault.setting, fault.seen, fault.accepted)
+            return None
+
+    def _home(self) -> tuple[str, str]:
+        """Region and account, which a secret's ARN says; with IAM authentication they have to be given."""
+        is_given = isinstance(self._entry.get("database"), Mapping)
+        is_needed = is_given and _home_of_secret(self._entry) is None
+        needed = "where no secret's ARN says it"
+        self._one("region", _REGION, f"the Region of the database, {needed}", is_needed=is_needed)
+        account = f"the 12 digits of its AWS account as a text, {needed}"
+        self._one("account", _ACCOUNT, account, is_needed=is_needed)
+        return self.home(self._entry)
+
+    def _authorities(self) -> Path | None:
+        given = self._entry.get("authorities")
+        if given is None:
+            return None
+        with suppress(OSError, ValueError):  # too long for a path, or none
+            if isinstance(given, str) and Path(given).is_file():
+                return Path(given)
+        self._add("authorities", given, "the path of a file of certificates, such as RDS's bundle")
+        return None
+
+
+def _home_of_secret(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Region and account of a database's secret; None where it has none."""
+    match = _SECRET_ARN.match(str(_database(entry).get("secret")))
+    return (match["region"], match["account"]) if match else None
+
+
+def _database(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = entry.get("database")
+    return given if isinstance(given, Mapping) else {}

@@ -1,0 +1,286 @@
+"""The re-driver of a worker queue in Postgres: function in the database's network, schedule, alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from smart_redriver.cdk.acknowledged import CONNECTING, accept_anywhere, accept_passes
+from smart_redriver.cdk.arguments import checked
+from smart_redriver.cdk.backend import PeoplesRights
+from smart_redriver.cdk.key_use import (
+    ASK_NETWORK,
+    CHECK_TABLE,
+    DECRYPT,
+    KEEP_ITEMS,
+    READ_TABLE,
+    WRITE_TABLE,
+    KeyUse,
+    allow,
+    key_arns,
+    through,
+    unique,
+)
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
+from smart_redriver.cdk.outputs import in_capitals, tell_command
+from smart_redriver.cdk.owners import open_key
+from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.recovery import alarms_elsewhere, hear_recovery
+from smart_redriver.cdk.redriver import (
+    ENGINE,
+    ENGINE_PLACE,
+    ENTRY,
+    ENTRY_HANDLER,
+    LONGEST_PASS,
+)
+from smart_redriver.cdk.safeguards import Safeguards
+from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
+from smart_redriver.cdk.taken import take_resources
+from smart_redriver.cdk.ticks import schedule_ticks
+from smart_redriver.cdk.topics import Topics, shared_topics, unheard
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.queue_names import PLAIN, is_plain
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import Fault
+from smart_redriver.postgres.cdk.monitoring import (
+    JobsAlarms,
+    make_dashboard,
+    runbook_of,
+)
+from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
+
+#: Where the function finds the authorities that a file of the team's names.
+_AUTHORITIES = "database-ca.pem"
+#: What the function runs beside the engine, and nothing else of this backend.
+_ENGINE = Path(__file__).resolve().parents[1] / "engine"
+#: A link to `requirements/lambda-postgres.lock`, which a wheel has as a file.
+LOCK_FILE = Path(__file__).with_name("lambda.lock")
+#: Of the 4 KB that a function's environment may have, what the settings leave, at their longest.
+#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+MAX_DATABASE = 2_500
+
+
+class PostgresRedriver(Construct):
+    """``function`` makes passes over the table of dead letters; each minute it is asked whether one is due.
+
+    ``database`` says where tables and credentials are; ``authorities`` is the file of the certificate authorities that
+    sign for it (for RDS AWS's global bundle), if the machine's own are not enough. ``safeguards`` have to name the
+    network: subnets from which the database and AWS can be reached, and a security group that the database lets in.
+    ``name`` is what circuit, alarms and people call the queue. The tables of the re-driver's own, and its role,
+    are made by whoever owns the database: `python -m smart_redriver.postgres.migration` prints the SQL.
+    An output of the stack tells the `redrive` command where all of it is. Raises SettingsError.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        name: str,
+        database: JobsDatabase,
+        safeguards: Safeguards,
+        authorities: Path | None = None,
+        database_resource_id: str = "*",
+        settings: Settings | None = None,
+        table: dynamodb.ITableV2 | None = None,
+        topics: Topics | None = None,
+        monitoring: MonitoringSettings | None = None,
+        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.rights = RIGHTS
+        settings, safeguards, monitoring = checked(
+            settings,
+            safeguards,
+            monitoring,
+            [
+                *jobs_faults(name, database, safeguards),
+                *take_resources(self, "database", "tables", database.places),
+                *unheard(self, monitoring, topics),
+                *without_key(self, table, safeguards),
+                *alarms_elsewhere(self, settings),
+            ],
+            topics=(topics, Topics),
+        )
+        self.name = name
+        if authorities is not None:
+            database = replace(database, sslrootcert=f"/var/task/{_AUTHORITIES}")
+        key = safeguards.key(self)
+        if key:
+            open_key(self, key)
+        self.database = database
+        self.encryption_key = key
+        self.settings = settings
+        self.table = table or shared_state_table(self, removal_policy=removal_policy, key=key)
+        deployment = Deployment.at(database, queue_name=name, table_name=self.table.table_name)
+        self.function = python_function(
+            self,
+            package=_ENGINE,
+            place="smart_redriver/postgres/engine",
+            handler=ENTRY_HANDLER,
+            description="Redrives dead letters of a table, and learns from those that return",
+            memory_mib=settings.memory_mib,
+            timeout=LONGEST_PASS,
+            environment=deployment.to_env() | settings.to_env(),
+            removal_policy=removal_policy,
+            safeguards=safeguards,
+            beside=ENTRY
+            | {ENGINE_PLACE: ENGINE}
+            | ({} if authorities is None else {_AUTHORITIES: authorities}),
+            lock_file=LOCK_FILE,
+        )
+        self.table.grant(self.function, *KEEP_STATE)
+        self._resource_id = database_resource_id
+        self._let_connect()
+        if table_key := self.table.encryption_key:
+            use = KeyUse(key=table_key, service="dynamodb", actions=KEEP_ITEMS)
+            self.function.add_to_role_policy(use.statement(self))
+        if key:
+            use = KeyUse(key=key, service="lambda", actions=DECRYPT)
+            self.function.add_to_role_policy(use.statement(self))
+        schedule_ticks(self, self.function)
+        hear_recovery(self, self.function, [name], settings)
+        accept_passes(self, self.function, safeguards, CONNECTING)
+        if self.may_connect_anywhere:
+            accept_anywhere(self, self.credentials[1])
+        self.topics = topics or shared_topics(self, key, monitoring)
+        self.alarms = JobsAlarms(
+            self,
+            name=name,
+            function=self.function,
+            monitoring=monitoring,
+            topics=self.topics,
+        ).made
+        if monitoring.alarms is Alarms.ALL:
+            make_dashboard(
+                self,
+                name=name,
+                function=self.function,
+                alarms=self.alarms,
+                runbook_url=runbook_of(monitoring),
+            )
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tell the command where all of it is, as a stack of adopted queues does: an output for each queue, of JSON."""
+        places = {
+            "RedriveDatabase": self.database.encode(),
+            "RedriveQueue": self.name,
+            "RedriveFunctionName": self.function.function_name,
+            "RedriveLogGroupName": self.function.log_group.log_group_name,
+            "RedriveMode": self.settings.mode.value,
+            "StateTableName": self.table.table_name,
+            "WarningTopicArn": self.topics.warning.topic_arn,
+            "PagingTopicArn": self.topics.paging.topic_arn,
+        }
+        tell_command(self, places, in_capitals(self.name))
+
+    @property
+    def credentials(self) -> tuple[str, str]:
+        """The action by which a pass gets into the database, and what it is allowed on."""
+        if self.database.secret:
+            return "secretsmanager:GetSecretValue", self.database.secret
+        resource = cdk.Stack.of(self).format_arn(
+            service="rds-db",
+            resource="dbuser",
+            resource_name=f"{self._resource_id}/{self.database.user}",
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return "rds-db:connect", resource
+
+    @property
+    def may_connect_anywhere(self) -> bool:
+        """Whether its token is good for every database that has such a role."""
+        return not self.database.secret and self._resource_id == "*"
+
+    def _let_connect(self) -> None:
+        action, resource = self.credentials
+        allowed = iam.PolicyStatement(actions=[action], resources=[resource])
+        self.function.add_to_role_policy(allowed)
+
+
+def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> list[Fault]:
+    """What keeps a re-driver of a worker queue from working, or from being safe."""
+    faults = []
+    if not is_plain(name):
+        faults.append(Fault(setting="name", seen=name, accepted=PLAIN))
+    if database.sslmode != VERIFIED:
+        accepted = f"{VERIFIED}: the password and every payload go over the network"
+        faults.append(Fault(setting="sslmode", seen=database.sslmode, accepted=accepted))
+    if (length := len(database.encode())) > MAX_DATABASE:
+        accepted = (
+            f"at most {MAX_DATABASE:,} as JSON, as a function's environment has 4 KB: "
+            "fewer `permanent` or `columns`"
+        )
+        faults.append(Fault(setting="database", seen=f"{length:,} characters", accepted=accepted))
+    if not safeguards.vpc_id:
+        accepted = "the database's network, with vpc_subnet_ids and vpc_security_group_ids"
+        faults.append(Fault(setting="vpc_id", seen=safeguards.vpc_id, accepted=accepted))
+    return faults
+
+
+_ASK_AROUND = (
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetMetricData",
+    "scheduler:ListSchedules",
+)
+
+
+def viewing_jobs(
+    scope: Construct, redrivers: Sequence[PostgresRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    """To look at letters is to connect as the re-driver's role, which may also move them:
+    the database knows no less.
+    """
+    yield allow([*_ASK_AROUND, *ASK_NETWORK], ["*"])
+    yield from _both(scope, redrivers)
+    yield allow(CHECK_TABLE, unique(one.table.table_arn for one in redrivers))
+    yield from _telling(redrivers)
+    tables = key_arns(one.table.encryption_key for one in redrivers)
+    yield from through(scope, "dynamodb", DECRYPT, tables)
+    if tables:
+        yield allow(["kms:DescribeKey"], tables)
+
+
+def _telling(redrivers: Sequence[PostgresRedriver]) -> Iterator[iam.PolicyStatement]:
+    """To look at what functions log, what they may do, and whom alarms reach."""
+    functions = [one.function for one in redrivers]
+    yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
+    roles = [one.role.role_arn for one in functions if one.role]
+    yield allow(["iam:SimulatePrincipalPolicy"], roles)
+    topics = [topic for one in redrivers for topic in (one.topics.warning, one.topics.paging)]
+    yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
+    if topic_keys := key_arns(topic.master_key for topic in topics):
+        yield allow(["kms:GetKeyPolicy"], topic_keys)
+
+
+def operating_jobs(
+    scope: Construct, redrivers: Sequence[PostgresRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    """To write the ledger and the audit trail, and to start passes."""
+    yield from _both(scope, redrivers)
+    yield allow(WRITE_TABLE, unique(one.table.table_arn for one in redrivers))
+    yield allow(["lambda:InvokeFunction"], [one.function.function_arn for one in redrivers])
+    tables = key_arns(one.table.encryption_key for one in redrivers)
+    yield from through(scope, "dynamodb", KEEP_ITEMS, tables)
+
+
+def _both(scope: Construct, redrivers: Sequence[PostgresRedriver]) -> Iterator[iam.PolicyStatement]:
+    yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield allow(READ_TABLE, unique(one.table.table_arn for one in redrivers))
+    functions = [one.function.function_arn for one in redrivers]
+    yield allow(["lambda:GetFunctionConfiguration"], functions)
+    for action in unique(one.credentials[0] for one in redrivers):
+        places = (one.credentials[1] for one in redrivers if one.credentials[0] == action)
+        yield allow([action], unique(places))
+    keys = key_arns(one.encryption_key for one in redrivers)
+    yield from through(scope, "lambda", DECRYPT, keys)
+
+
+RIGHTS = PeoplesRights(suffix="Jobs", most=4, viewing=viewing_jobs, operating=operating_jobs)

@@ -1,0 +1,63 @@
+"""The columns of tables, as the database's catalog has them: any role may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import NamedTuple
+
+from psycopg import sql
+
+from smart_redriver.postgres.engine.database import Database
+
+_COLUMNS = sql.SQL("""
+select a.attname, format_type(a.atttypid, a.atttypmod), format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null),
+       t.typcategory = 'S',
+       (a.attnotnull or t.typnotnull) and not a.atthasdef and a.attidentity = '' and t.typdefault is null,
+       a.attgenerated <> ''
+from pg_attribute a join pg_type t on t.oid = a.atttypid
+where a.attrelid = to_regclass(%(table)s) and a.attnum > 0 and not a.attisdropped
+order by a.attnum
+""")
+_CASTS = sql.SQL(
+    "select format_type(castsource, null), format_type(casttarget, null) from pg_cast where castcontext in ('a', 'i')"
+)
+
+
+class Column(NamedTuple):
+    """One column.
+
+    `declared` is its type as DDL has it, `kind` the type that a domain is of, without length or precision;
+    `has_to_be_given`: an insert that does not name it is refused; `is_generated`: one that names it is.
+    """
+
+    name: str
+    declared: str
+    kind: str
+    is_text: bool
+    has_to_be_given: bool
+    is_generated: bool
+
+    @property
+    def is_json(self) -> bool:
+        """Whether JSON's null is a value of it, which is not null."""
+        return self.kind in ("json", "jsonb")
+
+    def takes(self, other: Column, casts: Set[tuple[str, str]]) -> bool:
+        """Whether an insert may put the other's values here; `casts` are those of `casts_of`. All can be made text."""
+        return self.is_text or self.kind == other.kind or (other.kind, self.kind) in casts
+
+
+def columns_of(database: Database, table: str) -> list[Column]:
+    """All of a table's, in their order; none of a table that is not there. Raises CallFailed."""
+    rows = database.run("ReadColumns", sql.Composed([_COLUMNS]), {"table": quoted(table)})
+    return [Column(*row) for row in rows]
+
+
+def casts_of(database: Database) -> Set[tuple[str, str]]:
+    """From which type to which an insert makes values by itself. Raises CallFailed."""
+    return {(one, other) for one, other in database.run("ReadCasts", sql.Composed([_CASTS]), {})}
+
+
+def quoted(name: str) -> str:
+    """The name of a table or column as Postgres reads it in a text, whatever it is: `order`, too."""
+    return ".".join(f'"{part}"' for part in name.split("."))

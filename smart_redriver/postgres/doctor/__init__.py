@@ -1,0 +1,1 @@
+"""Checks of a database that passes work with."""

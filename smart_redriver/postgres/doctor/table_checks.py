@@ -1,0 +1,414 @@
+"""The doctor's findings about tables: columns that are missing or of a wrong type, and what hides rows, swallows them,
+deletes more than them, or is slow. Pure but for what `examination` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from smart_redriver.postgres.columns import Column, quoted
+from smart_redriver.postgres.engine.database import Database, Row
+from smart_redriver.postgres.engine.place import DEAD_COLUMNS, JOBS_COLUMNS, OF_PARKED, JobsDatabase
+
+_WHOLE = ("smallint", "integer", "bigint")
+_NUMBERS = (*_WHOLE, "numeric")
+#: A time without a zone is written and read in the session's, which may not be the workers'.
+_TIMES = ("timestamp with time zone", "timestamp without time zone")
+#: What columns have to be, by their default names: statements compare them with such values, and write them.
+_NEEDED = {
+    "id": _NUMBERS,
+    "original_id": _NUMBERS,
+    "attempts": (*_NUMBERS, "text", "character varying"),
+    "run_after": _TIMES,
+    "in_hand_until": _TIMES,
+    "created_at": _TIMES,
+    "failed_at": (*_TIMES, "date"),
+}
+#: What they are meant to be; of other types they are read as well as can be.
+_MEANT = {
+    "id": _WHOLE,
+    "original_id": _WHOLE,
+    "attempts": _WHOLE,
+    "max_attempts": _WHOLE,
+    "run_after": _TIMES[:1],
+    "created_at": _TIMES[:1],
+    "failed_at": _TIMES[:1],
+}
+_TEXTS = ("error_class", "error_msg", "stacktrace", "failed_by")
+#: What is read and not written: a job that goes back is in nobody's hands.
+_ONLY_READ = ("locked_at", "in_hand_until")
+
+
+class Table:
+    """One of the tables that letters are in, with the columns that it has and those that statements name."""
+
+    def __init__(self, place: JobsDatabase, role: str, columns: Sequence[Column]) -> None:
+        self.name: str = getattr(place, role)
+        self.columns = {one.name: one for one in columns}
+        prefix, known = ("jobs", JOBS_COLUMNS) if role == "jobs" else ("jobs_dlq", DEAD_COLUMNS)
+        self.carried = place.carried
+        #: What each is called, by its default name.
+        self.called = {
+            one: place.column(f"{prefix}.{one}")
+            for one in known
+            if one != "max_attempts" or place.max_attempts is not None
+        }
+        if role == "jobs" and place.in_hand_until:
+            del self.called["locked_at"]
+            self.called["in_hand_until"] = place.in_hand_until
+        self.further = OF_PARKED if role == "parked" else ()
+
+    @property
+    def wanted(self) -> set[str]:
+        """All that statements name."""
+        return {*self.called.values(), *self.carried, *self.further}
+
+    @property
+    def written(self) -> set[str]:
+        """All that statements write."""
+        named = {name for one, name in self.called.items() if one not in _ONLY_READ}
+        return {*named, *self.carried, *self.further}
+
+    @property
+    def missing(self) -> list[str]:
+        """What statements name, and is not there."""
+        return sorted(self.wanted - self.columns.keys())
+
+    @property
+    def unwritten(self) -> list[Column]:
+        """What a letter that comes here has no value for."""
+        return [one for name, one in self.columns.items() if name not in self.written]
+
+    @property
+    def beside(self) -> list[Column]:
+        """What is there, and no statement names."""
+        return [one for name, one in self.columns.items() if name not in self.wanted]
+
+
+def check_columns(
+    jobs: Table, dead: Table, parked: Table, casts: Set[tuple[str, str]]
+) -> Iterator[Finding]:
+    """All there is to say of columns; where some are missing, only that. `casts`: see `columns.casts_of`."""
+    tables = (jobs, dead, parked)
+    yield from map(_missing, tables)
+    if any(one.missing for one in tables):
+        return
+    for one in tables:
+        yield _needed_types(one)
+        yield _meant_types(one)
+    for source, target in ((dead, jobs), (dead, parked), (parked, jobs)):
+        yield _values_fit(source, target, casts)
+    yield _nothing_else_needed(
+        jobs,
+        "a redrive",
+        "name them in `carried`, or give them a default (`max_attempts` can be set)",
+    )
+    drop = "`alter table ... alter column ... drop not null`"
+    yield _nothing_else_needed(parked, "parking a letter", drop)
+    yield _nothing_generated(jobs, jobs.written)
+    yield _nothing_generated(parked, parked.wanted)
+    yield from _beside(jobs, dead)
+    yield _parked_has_all(dead, parked)
+
+
+def _missing(table: Table) -> Finding:
+    return Finding(
+        what=f"columns of {table.name}",
+        is_well=not table.missing,
+        advice=f"missing: {', '.join(table.missing)}; name them in `columns`, or add them",
+    )
+
+
+def _needed_types(table: Table) -> Finding:
+    unfit = _others(table, _NEEDED)
+    return Finding(what=f"types of {table.name}", is_well=not unfit, advice="; ".join(unfit))
+
+
+def _meant_types(table: Table) -> Finding:
+    unfit = _others(table, _MEANT)
+    unfit += [
+        f"{name} is {table.columns[name].kind}, and not text"
+        for one, name in table.called.items()
+        if one in _TEXTS and not table.columns[name].is_text
+    ]
+    return Finding(
+        what=f"usual types of {table.name}",
+        is_well=not unfit,
+        advice=(
+            f"{'; '.join(unfit)}: read as well as can be; a time without a zone is taken for one of UTC"
+        ),
+        is_needed=False,
+    )
+
+
+def _others(table: Table, kinds: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        f"{name} is {table.columns[name].kind}, and not {' or '.join(kinds[one])}"
+        for one, name in table.called.items()
+        if one in kinds and table.columns[name].kind not in kinds[one]
+    ]
+
+
+def _values_fit(source: Table, target: Table, casts: Set[tuple[str, str]]) -> Finding:
+    moved = [
+        (source.called[one], target.called[one])
+        for one in source.called
+        if target.further or one == "payload"
+    ]
+    moved += [(one, one) for one in source.carried]
+    unfit = [
+        f"{one} is {source.columns[one].kind}, and {other} of {target.name} {target.columns[other].kind}"
+        for one, other in moved
+        if not target.columns[other].takes(source.columns[one], casts)
+    ]
+    return Finding(
+        what=f"{target.name} takes what {source.name} has",
+        is_well=not unfit,
+        advice=f"{'; '.join(unfit)}: each letter would be refused",
+    )
+
+
+def _nothing_else_needed(table: Table, what: str, advice: str) -> Finding:
+    needed = [one.name for one in table.unwritten if one.has_to_be_given]
+    return Finding(
+        what=f"no further values needed in {table.name}",
+        is_well=not needed,
+        advice=f"{', '.join(needed)}: not null without a default, so that {what} would be refused; {advice}",
+    )
+
+
+def _nothing_generated(table: Table, written: Set[str]) -> Finding:
+    generated = sorted(one for one in written if table.columns[one].is_generated)
+    return Finding(
+        what=f"no generated columns to be written in {table.name}",
+        is_well=not generated,
+        advice=f"{', '.join(generated)}: generated, so that each letter would be refused; "
+        "`alter table ... alter column ... drop expression`, or name another in `columns`",
+    )
+
+
+def _beside(jobs: Table, dead: Table) -> Iterator[Finding]:
+    if names := sorted(one.name for one in dead.beside):
+        yield Finding(
+            what=f"no further columns of {dead.name}",
+            is_well=False,
+            advice=(
+                f"not kept of a letter that becomes a job: {', '.join(names)}; name in `carried` what {jobs.name} "
+                "has too"
+            ),
+            is_needed=False,
+        )
+
+
+def _parked_has_all(dead: Table, parked: Table) -> Finding:
+    lacks = [one for name, one in dead.columns.items() if name not in parked.columns]
+    added = ", ".join(f'add column "{one.name}" {one.declared}' for one in lacks)
+    return Finding(
+        what=f"{parked.name} has the columns of {dead.name}",
+        is_well=not lacks,
+        advice=(
+            f"`alter table {quoted(parked.name)} {added}`: without, it is lost of a row that is parked, and undo "
+            "refuses rows that have a value there"
+        ),
+        is_needed=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at; `advice` says what to do where it is not well. `is_needed`:
+    no pass works without.
+    """
+
+    what: str
+    is_well: bool
+    advice: str = ""
+    is_needed: bool = True
+
+
+_HIDES_ROWS = sql.SQL("select row_security_active(to_regclass(%(table)s))")
+
+#: Foreign keys that refer to a table: of which table, and what a delete does to its rows.
+_REFERS = sql.SQL("""
+select distinct c.conrelid::regclass::text, c.confdeltype = 'c', c.confdeltype in ('n', 'd')
+from pg_constraint c
+where c.contype = 'f' and c.confrelid = to_regclass(%(table)s) and c.conparentid = 0 order by 1
+""")
+
+#: As pg_trigger and pg_rewrite have them. https://www.postgresql.org/docs/current/catalog-pg-rewrite.html
+_INSERT, _DELETE = (4, "3"), (8, "4")
+
+#: A table by itself, or in partitions that are tables.
+_LEAVES = """
+select coalesce(nullif(array(select relid::oid from pg_partition_tree(to_regclass(%(table)s)) where isleaf), '{}'),
+                array[to_regclass(%(table)s)::oid])
+"""
+#: What may keep a row from being inserted or deleted: triggers before the row, of partitions too.
+_SWALLOWS = sql.SQL(
+    """
+with tables as (select to_regclass(%(table)s)::oid as one union select unnest((<leaves>)))
+select t.tgname from pg_trigger t join tables on t.tgrelid = one
+where not t.tgisinternal and t.tgenabled in ('O', 'A') and t.tgtype::int & 3 = 3 and t.tgtype::int & %(events)s <> 0
+order by 1
+""".replace("<leaves>", _LEAVES)
+)
+#: Rules of the table itself: a statement of ours is a `with`, where Postgres takes none.
+_RULES = sql.SQL("""
+select r.rulename from pg_rewrite r where r.ev_class = to_regclass(%(table)s)
+and r.ev_enabled in ('O', 'A') and r.ev_type::text = any(%(rules)s) order by 1
+""")
+
+_IS_VIEW = sql.SQL("select relkind = 'v' from pg_class where oid = to_regclass(%(table)s)")
+_IS_PARTITIONED = sql.SQL("select relkind = 'p' from pg_class where oid = to_regclass(%(table)s)")
+
+#: Whether a column is first in a valid index of the table, or of each of its partitions.
+_INDEXED = sql.SQL(
+    """
+with tables as (select to_regclass(%(table)s)::oid as one, unnest((<leaves>)) as leaf),
+     indexed as (select i.indrelid as one from pg_index i
+                 join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+                 where a.attname = %(column)s and i.indisvalid
+                   and (not %(unique)s or i.indisunique and i.indpred is null))
+select exists (select from tables t join indexed i on i.one = t.one)
+    or not exists (select from tables t where not exists (select from indexed i where i.one = t.leaf))
+""".replace("<leaves>", _LEAVES)
+)
+
+#: Never analyzed, and with more pages than a glance needs.
+_IS_UNKNOWN = sql.SQL(
+    """
+select (select reltuples < 0 from pg_class where oid = to_regclass(%(table)s))
+   and (select sum(pg_relation_size(leaf)) > 1048576 from unnest((<leaves>)) as leaf)
+""".replace("<leaves>", _LEAVES)
+)
+
+
+def check_tables(database: Database) -> Iterator[Finding]:
+    """What there is to say of tables that are all there. Raises CallFailed."""
+    place = database.place
+    for table in (*place.tables, place.looks):
+        yield _hides_nothing(database, table)
+    for table in (place.dead_letters, place.parked):
+        yield from _deletes_alone(database, table)
+    for table, events in (
+        (place.jobs, [_INSERT]),
+        (place.dead_letters, [_DELETE]),
+        (place.parked, [_INSERT, _DELETE]),
+    ):
+        yield _swallows_nothing(database, table, sum(bit for bit, _ in events))
+        yield _has_no_rules(database, table, [rule for _, rule in events])
+    yield from _indexes(database)
+    for table in (place.jobs, place.dead_letters, place.parked):
+        yield _is_analyzed(database, table)
+
+
+def _hides_nothing(database: Database, table: str) -> Finding:
+    return Finding(
+        what=f"all rows of {table}",
+        is_well=not _ask(database, _HIDES_ROWS, table),
+        advice="row level security keeps rows from the role, and what it can't see looks gone: give it `bypassrls`, or "
+        "leave the table without",
+    )
+
+
+def _deletes_alone(database: Database, table: str) -> Iterator[Finding]:
+    rows = _run(database, _REFERS, table)
+    cascades = [one for one, is_cascade, _ in rows if is_cascade]
+    emptied = [one for one, _, is_emptied in rows if is_emptied]
+    barred = [one for one, *ways in rows if not any(ways)]
+    yield Finding(
+        what=f"no rows that are deleted with those of {table}",
+        is_well=not cascades,
+        advice=f"rows of {', '.join(cascades)} refer to it `on delete cascade`: "
+        "each redrive would delete them. Drop that "
+        "foreign key",
+    )
+    if emptied or barred:
+        ends = [f"{one} loses what it refers to" for one in emptied]
+        ends += [f"what {one} refers to can't leave it" for one in barred]
+        yield Finding(
+            what=f"no rows that refer to those of {table}",
+            is_well=False,
+            advice=f"{'; '.join(ends)}: letters leave this table",
+            is_needed=False,
+        )
+
+
+def _swallows_nothing(database: Database, table: str, events: int) -> Finding:
+    rows = _run(database, _SWALLOWS, table, events=events)
+    names = ", ".join(name for (name,) in rows)
+    return Finding(
+        what=f"no triggers that keep rows of {table}",
+        is_well=not rows,
+        advice=f"{names}: where it keeps a row, or changes its id, no letter moves, and passes report it",
+        is_needed=False,
+    )
+
+
+def _has_no_rules(database: Database, table: str, rules: list[str]) -> Finding:
+    names = ", ".join(name for (name,) in _run(database, _RULES, table, rules=rules))
+    return Finding(
+        what=f"no rules on {table}",
+        is_well=not names,
+        advice=f"{names}: with it each statement that moves letters is refused; make it a trigger, or drop it",
+    )
+
+
+def _indexes(database: Database) -> Iterator[Finding]:
+    place = database.place
+    for table, column, is_unique in (
+        (place.jobs, place.column("jobs.id"), True),
+        (place.dead_letters, place.column("jobs_dlq.id"), True),
+        (place.dead_letters, place.column("jobs_dlq.original_id"), False),
+        (place.jobs, place.column("jobs.run_after"), False),
+    ):
+        if _ask(database, _IS_VIEW, table):
+            continue
+        kind = "unique index" if is_unique else "index"
+        is_partitioned = _ask(database, _IS_PARTITIONED, table)
+        yield Finding(
+            what=f"{kind} on {table}.{column}",
+            is_well=_ask(database, _INDEXED, table, column=column, unique=is_unique),
+            advice=(
+                f"{_advice(kind, table, column, is_partitioned=is_partitioned)}; without it every look reads the "
+                "whole table"
+            ),
+            is_needed=False,
+        )
+
+
+def _advice(kind: str, table: str, column: str, *, is_partitioned: bool) -> str:
+    """A partitioned table has no index that is built concurrently,
+    and none that is unique without what it is parted by.
+    """
+    table, column = quoted(table), quoted(column)
+    if not is_partitioned:
+        return f"create {kind} concurrently on {table} ({column})"
+    each = f"create {kind} concurrently on each partition of {table} ({column})"
+    return each if kind != "index" else f"{each}, then create index on {table} ({column})"
+
+
+def _is_analyzed(database: Database, table: str) -> Finding:
+    by_hand = " (autovacuum does so with partitions, and never with the whole)"
+    is_partitioned = _ask(database, _IS_PARTITIONED, table)
+    return Finding(
+        what=f"statistics of {table}",
+        is_well=not _ask(database, _IS_UNKNOWN, table),
+        advice=f"analyze {quoted(table)}{by_hand if is_partitioned else ''}: nobody has, "
+        "so that plans may read the whole table, and"
+        " more than 10,000 letters can't be estimated",
+        is_needed=False,
+    )
+
+
+def _ask(database: Database, question: sql.SQL, table: str, **more: object) -> bool:
+    ((answer,),) = _run(database, question, table, **more)
+    return bool(answer)
+
+
+def _run(database: Database, question: sql.SQL, table: str, **more: object) -> list[Row]:
+    parameters = {"table": quoted(table), **more}
+    return database.run("Examine", sql.Composed([question]), parameters)

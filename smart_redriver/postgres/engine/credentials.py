@@ -1,0 +1,192 @@
+"""How the function proves to the database who it is, over TLS: a secret's password, or a token that IAM signs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.postgres.engine.database import Connection, Database
+from smart_redriver.postgres.engine.place import JobsDatabase
+
+#: libpq's own, for a file of authorities, and for a tunnel's end. https://www.postgresql.org/docs/current/libpq-envars.html
+AUTHORITIES = "PGSSLROOTCERT"
+_ADDRESS = "PGHOSTADDR"
+
+#: libpq's word for what the machine trusts.
+SYSTEM = "system"
+
+#: What OpenSSL says of a certificate, whatever is wrong with it.
+_REFUSED = "certificate verify failed"
+
+#: "Do you speak TLS?", and yes. https://www.postgresql.org/docs/current/protocol-message-formats.html
+_SSL_REQUEST = struct.pack("!ii", 8, 80_877_103)
+_YES = b"S"
+
+
+def authorities_of(place: JobsDatabase) -> str:
+    """The file of them, or "system": where that is the configuration's, a person may name a file in PGSSLROOTCERT."""
+    if place.sslrootcert == SYSTEM:
+        return os.environ.get(AUTHORITIES) or SYSTEM
+    return place.sslrootcert
+
+
+def explain(place: JobsDatabase, fault: str, timeout: float) -> str | None:
+    """A sentence for a connection that failed for the authorities, or for the server's certificate; None for any other.
+
+    `fault` is libpq's. Where that keeps the reason to itself, the server is asked for its certificate once more, for
+    `timeout` seconds at most, and told nothing.
+    """
+    authorities = authorities_of(place)
+    if place.sslmode == "disable":
+        return None
+    if authorities == SYSTEM:
+        return _unknown_to_psycopg(place) if _REFUSED in fault else None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # libpq looks at the name behind it, and says what is wrong with that.
+    context.check_hostname = False
+    try:
+        context.load_verify_locations(authorities)
+    except OSError as unfit:
+        return f"The authorities that sign for {place.host} can't be read from {authorities}: {_reason(unfit)}"
+    if _REFUSED not in fault:
+        return None
+    reason = _why_refused(place, context, timeout) or _REFUSED
+    return f"The certificate of {place.host}:{place.port} is not trusted by the authorities in {authorities}: {reason}"
+
+
+def _unknown_to_psycopg(place: JobsDatabase) -> str:
+    return (
+        f"The certificate of {place.host}:{place.port} is not signed by an authority that psycopg trusts, or is out "
+        "of date: name the file of its authorities (`authorities` where it is deployed, `sslrootcert`, or "
+        f"{AUTHORITIES} for a command)"
+    )
+
+
+def _reason(unfit: OSError) -> str:
+    if isinstance(unfit, ssl.SSLError):
+        return "it has no certificates in PEM"
+    return unfit.strerror or type(unfit).__name__
+
+
+def _why_refused(place: JobsDatabase, context: ssl.SSLContext, timeout: float) -> str | None:
+    """What OpenSSL holds against the certificate; None where it can't be asked, or nothing is."""
+    where = os.environ.get(_ADDRESS) or place.host, place.port
+    try:
+        with socket.create_connection(where, timeout) as plain:
+            plain.sendall(_SSL_REQUEST)
+            if plain.recv(1) != _YES:
+                return None
+            with context.wrap_socket(plain):
+                return None
+    except ssl.SSLCertVerificationError as refused:
+        return refused.verify_message
+    except OSError:
+        return None
+
+
+#: A server that does not answer must not eat the pass.
+CONNECT_TIMEOUT_SECONDS = 5
+
+#: Nor one that is gone without a word, as after a failover: the kernel would ask for hours. A statement that takes its
+#: time is not meant, a server that is there answers for it.
+#: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-KEEPALIVES
+_GONE_AFTER = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,  # ms
+}
+
+#: What a person's environment or service file would say otherwise. With a Kerberos ticket libpq would take its
+#: encryption for TLS, and verify nobody; options may lead to tables of another schema.
+#: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-GSSENCMODE
+_NOT_FROM_OUTSIDE = {"gssencmode": "disable", "ssl_min_protocol_version": "TLSv1.2", "options": ""}
+
+
+def open_database(place: JobsDatabase, make_client: Callable[[str], Any]) -> Database:
+    """The database, by credentials that are asked for when a connection is opened.
+
+    `make_client` makes a boto3 client by the name of its service.
+    """
+    return Database(place, Connector(place, make_client))
+
+
+class Connector:
+    """Opens connections. A password is read again where it is refused: it may have been rotated."""
+
+    def __init__(self, place: JobsDatabase, make_client: Callable[[str], Any]) -> None:
+        self._place = place
+        self._make_client = make_client
+        self._secret: dict[str, str] | None = None
+
+    def __call__(self) -> Connection:
+        """One connection, in autocommit. Raises psycopg's errors, and CallFailed where AWS refuses the credentials."""
+        was_known = self._secret is not None
+        try:
+            return self._connect()
+        except psycopg.OperationalError:
+            if not was_known:
+                raise
+            self._secret = None
+            return self._connect()
+
+    def _connect(self) -> Connection:
+        try:
+            return self._open(self._credentials())
+        except psycopg.OperationalError as error:
+            why = explain(self._place, str(error), CONNECT_TIMEOUT_SECONDS)
+            if why is None:
+                raise
+            raise psycopg.OperationalError(why) from error
+
+    def _open(self, credentials: dict[str, str]) -> Connection:
+        place = self._place
+        parameters: dict[str, Any] = {"sslmode": place.sslmode, **_NOT_FROM_OUTSIDE, **_GONE_AFTER}
+        parameters |= credentials
+        if place.sslmode != "disable":
+            parameters["sslrootcert"] = authorities_of(place)
+        return psycopg.connect(
+            host=place.host,
+            port=place.port,
+            dbname=place.dbname,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            application_name="smart-redriver",
+            autocommit=True,
+            # A pooler between may give each statement to another session.
+            prepare_threshold=None,
+            **parameters,
+        )
+
+    def _credentials(self) -> dict[str, str]:
+        place = self._place
+        if place.secret:
+            secret = self._secret = self._secret or self._read_secret()
+            return {"user": place.user or secret["username"], "password": secret["password"]}
+        if place.sslmode == "disable":
+            return {"user": place.user} if place.user else {}
+        with naming("GenerateDbAuthToken"):
+            token = self._make_client("rds").generate_db_auth_token(
+                DBHostname=place.host, Port=place.port, DBUsername=place.user
+            )
+        return {"user": place.user, "password": token}
+
+    def _read_secret(self) -> dict[str, str]:
+        call = "GetSecretValue"
+        with naming(call):
+            answer = self._make_client("secretsmanager").get_secret_value(
+                SecretId=self._place.secret
+            )
+        try:
+            secret = json.loads(answer["SecretString"])
+            return {"username": str(secret["username"]), "password": str(secret["password"])}
+        except (KeyError, TypeError, ValueError):
+            raise CallFailed(call, "NotASecret", "username and password, as JSON") from None

@@ -1,0 +1,213 @@
+"""Connections to one database, and what can go wrong in a statement, named as calls to AWS are.
+
+Each statement is a transaction of its own, with the settings that it needs: a pooler may give each transaction to
+another session, and what is set for longer would be another client's, too. One that lost its connection may have been
+carried out, so it is asked once more: every statement answers the second time what it would have answered the first
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from smart_redriver.engine.errors import CallFailed, DatabaseLost
+from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.engine.statements import Statements
+
+#: What was to be inserted is not there: the statements that move letters divide by how often it is, and do nothing
+#: then.
+SWALLOWED = "InsertSwallowed"
+_SWALLOWED_DETAIL = (
+    "a trigger keeps rows out of the table or changes their ids, or a check divides by zero: "
+    "nothing was moved"
+)
+
+
+class About(Enum):
+    """Whom a refusal would meet again."""
+
+    MOMENT = "MOMENT"
+    EVERYBODY = "EVERYBODY"
+    SOME = "SOME"
+
+
+#: Connections, transactions that met another, locks, a server that starts or stops.
+_MOMENT = ("08", "40", "55P03", "57P")
+
+#: A transaction that may not write, who one is, the database, a schema, resources, an operator's doing, the machine.
+_EVERYBODY = ("25", "28", "3D", "3F", "53", "57", "58")
+#: Of these: one letter may want more memory or time than there is.
+_SOME = ("53200", "57014")
+
+#: Rights, names, and what the table can't do. A function says so of what it does with one row.
+_EVERYBODY_OUTSIDE_FUNCTIONS = ("0A", "42", "55")
+
+#: How PL/pgSQL's own word for an error stands in the context of one, in every language.
+_RAISED = "RAISE"
+
+
+class StatementRefused(CallFailed):
+    """Raised when Postgres refuses a statement; nothing of it was done.
+
+    `about`: whom it would meet. `may_be_one`: one row alone may have brought it about. `answer`:
+    its code with the name of a constraint or column, and nothing that a row holds.
+    """
+
+    def __init__(self, call: str, code: str, detail: str, *, sqlstate: str, context: str) -> None:
+        super().__init__(call, code, detail)
+        self.about = about(sqlstate, context)
+        self.may_be_one = self.about is About.SOME or bool(context)
+        self.answer = code
+
+    @classmethod
+    def of(cls, call: str, error: psycopg.Error) -> StatementRefused:
+        """What psycopg raised. Of its text the first line alone: the lines below it may quote a row."""
+        code, detail = type(error).__name__, str(error).partition("\n")[0]
+        context = error.diag.context or ""
+        if isinstance(error, psycopg.errors.DivisionByZero) and not context:
+            code, detail = SWALLOWED, _SWALLOWED_DETAIL
+        refused = cls(call, code, detail, sqlstate=error.sqlstate or "", context=context)
+        if name := error.diag.constraint_name or error.diag.column_name:
+            refused.answer = f"{code} ({name})"
+        return refused
+
+
+def about(sqlstate: str, context: str) -> About:
+    """Whom a refusal with this code would meet; `context`: where in a function or an index it came up, or empty."""
+    if _RAISED in context:
+        return About.SOME
+    if sqlstate.startswith(_MOMENT):
+        return About.MOMENT
+    if context or sqlstate.startswith(_SOME):
+        return About.SOME
+    is_everybodys = sqlstate.startswith((*_EVERYBODY, *_EVERYBODY_OUTSIDE_FUNCTIONS))
+    return About.EVERYBODY if is_everybodys else About.SOME
+
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+
+#: A statement is one batch, or one page. Who waits longer for a lock of another's goes on without it.
+STATEMENT_TIMEOUT: LiteralString = "30s"
+LOCK_TIMEOUT: LiteralString = "2s"
+
+#: Row level security is told as an error: rows that it hides from us would look as if they had gone, and so succeeded.
+#: Times, texts and numbers come whole and in the form that is read here, whatever the role or the database is set to;
+#: a time without a zone is one of UTC.
+_BEGIN: LiteralString = (
+    f"begin; set local statement_timeout = '{STATEMENT_TIMEOUT}'; set local lock_timeout = '{LOCK_TIMEOUT}';"
+    " set local row_security = off; set local timezone = 'UTC'; set local datestyle = 'ISO';"
+    " set local client_encoding = 'UTF8'; set local extra_float_digits = 3"
+)
+
+#: The connection is gone, and with it the answer; and there was none.
+LOST = "ConnectionClosedError"
+NO_CONNECTION = "EndpointConnectionError"
+
+#: What psycopg raises beside its own errors, of values that it can't write or read.
+_UNREADABLE = (TypeError, ValueError, NotImplementedError)
+
+
+class Database:
+    """A database with a worker queue. Safe for threads: each statement has a connection to itself.
+
+    `connect` opens one, in autocommit; it is kept for as long as it works.
+    """
+
+    def __init__(self, place: JobsDatabase, connect: Callable[[], Connection]) -> None:
+        self.place = place
+        self.statements = Statements.of(place)
+        self._connect = connect
+        self._idle: list[Connection] = []
+
+    def run(self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]) -> list[Row]:
+        """The rows that a statement answers with. Raises CallFailed, in the name of `call`."""
+        try:
+            return self._run(call, statement, parameters)
+        except CallFailed as failed:
+            if failed.code != LOST:
+                raise
+            return self._run(call, statement, parameters)
+
+    def rehearse(
+        self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]
+    ) -> list[Row]:
+        """The rows that a statement would answer with, of which nothing stays. Raises CallFailed."""
+        with self._transaction(call, ends="rollback") as connection:
+            rows = connection.execute(statement, parameters).fetchall()
+            connection.execute("set constraints all immediate")
+            return rows
+
+    def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _run(self, call: str, statement: sql.Composed, parameters: Mapping[str, Any]) -> list[Row]:
+        with self._transaction(call) as connection:
+            cursor = connection.execute(statement, parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def _transaction(self, call: str, ends: LiteralString = "commit") -> Iterator[Connection]:
+        """A transaction on a connection of its own. Raises CallFailed with nothing done, or with the answer lost."""
+        with self._connection(call) as connection:
+            try:
+                connection.execute(_BEGIN)
+                yield connection
+                connection.execute(ends)
+            except psycopg.Error as error:
+                failed = _failed(call, error, connection)
+                _roll_back(connection)
+                raise failed from error
+            except _UNREADABLE as error:
+                _roll_back(connection)
+                raise CallFailed(call, type(error).__name__, str(error)) from error
+
+    @contextmanager
+    def _connection(self, call: str) -> Iterator[Connection]:
+        # A list's pop and append are whole for threads. None is given back that somebody was interrupted in.
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open(call)
+        try:
+            yield connection
+        except CallFailed:
+            if not connection.closed:
+                self._idle.append(connection)
+            else:
+                self.close()  # the others have lost their server, too
+            raise
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+
+    def _open(self, call: str) -> Connection:
+        try:
+            return self._connect()
+        except psycopg.Error as error:
+            detail = str(error).partition("\n")[0]
+            raise DatabaseLost(call, NO_CONNECTION, detail) from error
+
+
+def _roll_back(connection: Connection) -> None:
+    """Leave it as it was found; one that can't be is of no use any more."""
+    try:
+        if not connection.closed:
+            connection.execute("rollback")
+    except psycopg.Error:
+        connection.close()
+
+
+def _failed(call: str, error: psycopg.Error, connection: Connection) -> CallFailed:
+    """By Postgres's own name for what went wrong: "CheckViolation"."""
+    refused = StatementRefused.of(call, error)
+    return DatabaseLost(call, LOST, refused.detail) if connection.closed else refused

@@ -1,0 +1,145 @@
+"""What became of jobs that were redriven, told as a consumer's reports are: the database knows it to the letter.
+
+A job that is gone has succeeded, one that is back in the DLQ has failed, one that is there is not known yet;
+where it waits for another try, the tries before have failed. Read in one snapshot,
+so that a worker's move between the tables, if it is one transaction, is never seen by half.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.reports.outcomes import (
+    VERSION,
+    DeliveryOutcome,
+    OutcomeMessage,
+    Result,
+    report_fields,
+)
+from smart_redriver.postgres.engine.database import Database
+from smart_redriver.postgres.engine.dead_letters import BEFORE_ALL
+from smart_redriver.postgres.engine.letters import cause_of, first_line, job_id
+
+#: Outcomes of one report. A report has at most a thousand, and each of these less than a kilobyte.
+AT_ONCE = 500
+
+#: A job that has succeeded is remembered for so long: should a worker have deleted it before it wrote the letter,
+#: in two transactions, the letter is still known, and the success was none.
+REMEMBERED = timedelta(hours=1)
+
+
+class Outcomes:
+    """Hands out outcomes, and forgets those that were taken in.
+
+    `queue` is the source's name; `at_each_look` is called when a pass begins to ask, by whoever has to look as often.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queue: str,
+        clock: Callable[[], datetime],
+        at_each_look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._clock = clock
+        self._at_each_look = at_each_look
+        self._after = BEFORE_ALL
+
+    def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:  # noqa: ARG002
+        """One report with what is known now, behind that before; none at the end. Raises CallFailed."""
+        if self._after == BEFORE_ALL:
+            self._at_each_look()
+        parameters = {"after": self._after, "limit": AT_ONCE, "now": self._clock()}
+        read = self._database.statements.read_outcomes
+        rows = self._database.run("ReadOutcomes", read, parameters)
+        if not rows:
+            self._after = BEFORE_ALL
+            return []
+        self._after = rows[-1][0]
+        settled = [[job, letter, tries, trail] for job, trail, letter, _, _, tries in rows]
+        told = [report_fields(self._outcome(row)) for row in rows]
+        return [
+            OutcomeMessage(
+                message_id=f"outcomes-{rows[0][0]}-{rows[-1][0]}",
+                receipt_handle=json.dumps(settled),
+                body=json.dumps({"version": VERSION, "outcomes": told}),
+                sent_at=self._clock(),
+            )
+        ]
+
+    def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:
+        """Note that outcomes were taken in; what comes back was not noted."""
+        now, faults = self._clock(), []
+        known = self._database.statements
+        for one in reports:
+            settled = json.loads(one.receipt_handle)
+            jobs, letters, tries, trails = map(list, zip(*settled, strict=True))
+            parameters = {
+                "jobs": jobs,
+                "letters": letters,
+                "tries": tries,
+                "trails": trails,
+                "now": now,
+            }
+            try:
+                self._database.run("SettleJobs", known.settle, parameters)
+            except CallFailed as failed:
+                faults.append(EntryFault.of(failed, one.message_id))
+        try:
+            before = {"before": now - REMEMBERED}
+            self._database.run("ForgetJobs", known.forget_settled, before)
+        except CallFailed as failed:
+            faults.append(EntryFault.of(failed, "outcomes"))
+        return faults
+
+    def release(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]:  # noqa: ARG002
+        """Begin anew: what was not taken in comes again."""
+        self._after = BEFORE_ALL
+        return []
+
+    def _outcome(self, row: tuple[Any, ...]) -> DeliveryOutcome:
+        job, text, letter, error_class, message, tries = row
+        told = DeliveryOutcome(
+            queue=self._queue,
+            message_id=job_id(job),
+            original_id=job_id(job),
+            result=Result.SUCCEEDED,
+        )
+        most = self._database.place.tries
+        if letter is not None:
+            told = self._failed(told, most, error_class, message)
+        elif tries is not None:
+            # It is there, so that none of them was the last, whatever the configuration says of how many there are.
+            told = self._failed(told, min(tries, most - 1), error_class, message)
+        try:
+            trail = Trail.decode(text)
+        except ValueError:  # whoever wrote into our table: it is nobody's that we know
+            return told
+        return replace(
+            told,
+            message_id=job_id(job, trail.redrive_count * bool(self._database.place.library)),
+            original_id=trail.original_id,
+            batch=trail.batch,
+            generation=trail.generation,
+        )
+
+    def _failed(
+        self, told: DeliveryOutcome, tries: int, error_class: str | None, message: str | None
+    ) -> DeliveryOutcome:
+        is_last = tries >= self._database.place.tries
+        return replace(
+            told,
+            result=Result.FAILED,
+            receive_count=tries,
+            error_class=cause_of(error_class, message),
+            first_line=first_line(message) or None,
+            permanent=is_last and error_class in self._database.place.permanent,
+        )

@@ -1,0 +1,190 @@
+"""The table that workers take jobs from: what letters go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from smart_redriver.engine.errors import CallFailed, DatabaseLost, EntryFault
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
+from smart_redriver.postgres.engine.database import About, Database, StatementRefused
+from smart_redriver.postgres.engine.dead_letters import COUNTED, LARGEST, Batches, by_table, turn_of
+from smart_redriver.postgres.engine.letters import Handle, job_id
+
+_CALL = "RedriveLetters"
+
+#: The largest statement: the letters of a round.
+MOST_LETTERS = 100
+
+#: What the table took so lately speaks for it. It may change at any moment, and this object outlives a pass.
+_LATELY = timedelta(minutes=1)
+
+
+class JobsSource:
+    """A table of jobs, with its workers. `name` is what circuit and trails call it.
+
+    It carries trails: beside the jobs, in a table of ours. Nothing is added to a job.
+
+    `letters_a_call`: how many letters a statement may move.
+    """
+
+    settles_at_once = False
+    carries_trails = True
+    #: A job can wait for any time. What waits longer than this waits as a letter, where a pass can think better of it.
+    longest_delay = MAX_SQS_DELAY
+
+    def __init__(self, database: Database, name: str, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._took_some_at: datetime | None = None
+        self.letters_a_call = ENTRIES_PER_CALL
+        self.name = name
+
+    def facts(self) -> QueueFacts:
+        """How many jobs there are. Raises CallFailed."""
+        place, known = self._database.place, self._database.statements
+        ((jobs,),) = self._database.run("CountJobs", known.count_jobs, {"most": COUNTED})
+        return QueueFacts(
+            arn=place.url(place.jobs),
+            visible=jobs,
+            in_flight=0,
+            delayed=0,
+            visibility_timeout=place.time_to_fail,
+            retention=timedelta(),
+            max_message_size=LARGEST,
+            max_receive_count=place.tries,
+        )
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Make each letter a job again: delete, insert and note of the trail are one transaction.
+
+        Who asks again, since an answer was lost, is told the same. Nothing is read of a payload: it arrives unchanged.
+        A letter that the table does not take, and takes others, is bounced; a table that takes nobody has refused.
+        """
+        sent = Sent()
+        for some in by_table(outgoing):
+            batches = Batches(_CALL, self._deliver)
+            batches.run(some)
+            sent.add(batches.sent)
+            sent.add(self._judged(some, batches))
+            self._note_size(
+                is_taken=len(batches.sent.new_ids) == len(some) and not batches.sent.healed
+            )
+        return sent
+
+    def _note_size(self, *, is_taken: bool) -> None:
+        """Let statements grow while all of each is taken, and halve them where it is not."""
+        size = self.letters_a_call * 2 if is_taken else self.letters_a_call // 2
+        self.letters_a_call = min(max(size, ENTRIES_PER_CALL), MOST_LETTERS)
+
+    def count_sent(self, batch: int, since: datetime) -> int:
+        """Letters that were redriven in a batch that began then. Raises CallFailed."""
+        asked = {"batch": f'"batch":{batch},', "since": since}
+        ((sent,),) = self._database.run("CountSent", self._database.statements.count_sent, asked)
+        return int(sent)
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
+        """From a job's first try to its move to the DLQ, as the configuration has it."""
+        return facts.visibility_timeout
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:  # noqa: ARG002
+        """Every letter of the table is of this queue."""
+        return True
+
+    def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:
+        """What it means for letters that they were refused: whether that was their own fault, others tell.
+
+        Where these can't be asked, the next pass tries again.
+        """
+        sent, now = Sent(), self._clock()
+        if batches.sent.new_ids:
+            self._took_some_at = now
+        has_taken_some = self._took_some_at is not None and now - self._took_some_at < _LATELY
+        try:
+            is_theirs = bool(batches.refused) and (
+                has_taken_some or takes_another(self._database, some, now, lambda: batches.is_over)
+            )
+        except DatabaseLost as lost:
+            sent.faults += [
+                EntryFault.of(lost, one.letter.message_id) for one, _ in batches.refused
+            ]
+            return sent
+        for one, why in batches.refused:
+            if is_theirs:
+                sent.bounced[one.letter.message_id] = why.answer
+                sent.healed.append(EntryFault.of(why, one.letter.message_id))
+            else:
+                sent.faults.append(EntryFault.of(why, one.letter.message_id, is_of_target=True))
+        return sent
+
+    def _deliver(self, some: Sequence[Outgoing]) -> dict[int, str]:
+        now, known = self._clock(), self._database.statements
+        handles = [Handle.of(one.letter) for one in some]
+        parameters = {
+            "rows": [one.row for one in handles],
+            "run_after": [now + one.delay for one in some],
+            "trails": [one.trail.encode() for one in some],
+            "left_jobs": [one.job for one in handles],
+            "now": now,
+        }
+        statement = known.redrive_parked if handles[0].is_parked else known.redrive_dead
+        rows = self._database.run(_CALL, statement, parameters)
+        by_state = bool(self._database.place.library)
+        counts = {Handle.of(one.letter).row: one.trail.redrive_count * by_state for one in some}
+        return {row: job_id(job, counts[row]) for row, job in rows}
+
+
+def takes_another(
+    database: Database,
+    refused: Sequence[Outgoing],
+    now: datetime,
+    is_over: Callable[[], bool],
+) -> bool:
+    """Whether anything would go in that is none of these, all of one table. Of what is tried, nothing stays.
+
+    Ten letters are tried at the most, from all over their table, others each time, and none once `is_over` says so.
+    Raises DatabaseLost, where nobody can tell.
+    """
+    handles = [Handle.of(one.letter) for one in refused]
+    is_parked, known = handles[0].is_parked, database.statements
+    others = known.others_parked if is_parked else known.others_dead
+    try:
+        asked = {"rows": [one.row for one in handles], "turn": turn_of(now)}
+        rows = database.run("FindOthers", others, asked)
+        if not rows:
+            return len(handles) == 1 and _would_take_a_job(database, handles[0], now)
+        return any(
+            not is_over() and _would_go(database, row, now, is_parked=is_parked) for (row,) in rows
+        )
+    except DatabaseLost:
+        raise
+    except CallFailed:
+        return False
+
+
+def _would_take_a_job(database: Database, alone: Handle, now: datetime) -> bool:
+    """Whether a job with nothing in it would go in, and nothing but that keeps the letter where it is.
+    Raises CallFailed.
+    """
+    known = database.statements
+    delete = known.delete_parked if alone.is_parked else known.delete_dead
+    return bool(
+        database.rehearse("TryJob", known.try_job, {"now": now})
+        and database.rehearse("TryLetter", delete, {"rows": [alone.row]})
+    )
+
+
+def _would_go(database: Database, row: int, now: datetime, *, is_parked: bool) -> bool:
+    """Raises CallFailed where nothing can be learned of the others, either."""
+    known = database.statements
+    statement = known.redrive_parked if is_parked else known.redrive_dead
+    parameters = {"rows": [row], "run_after": [now], "trails": [""], "left_jobs": [None]}
+    try:
+        return bool(database.rehearse("TryLetter", statement, {**parameters, "now": now}))
+    except StatementRefused as why:
+        if why.about is About.EVERYBODY:
+            raise
+        return False

@@ -1,0 +1,391 @@
+"""What happens to producers' own jobs, minute by minute: evidence for the workers, and against poison pills.
+
+A job that a look saw was committed. At the next look it is there, or it has died, or it is gone: then it has succeeded.
+Most are done between two looks; of those Postgres's counters prove how many at least. Nothing else counts: an id
+that nobody saw may never have been committed, and a look that met nothing says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
+from typing import NamedTuple, Self
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.books import Books, Minute
+from smart_redriver.postgres.engine.counters import Counters, Proof
+from smart_redriver.postgres.engine.database import Database
+
+#: Minutes that are kept: more than a verdict ever waits.
+MINUTES_KEPT = 240
+
+
+class LiveMinute(NamedTuple):
+    """A minute of the books, as `core.books.Minute`. `at`: since the epoch, in minutes.
+
+    `live`: how many jobs it tells of that were never letters.
+    """
+
+    at: int
+    sent: int = 0
+    received: int = 0
+    deleted: int = 0
+    visible: int = 0
+    in_flight: int = 0
+    delayed: int = 0
+    live: int = 0
+
+    @property
+    def minute(self) -> Minute:
+        """As it stands in the books."""
+        return Minute(
+            at=datetime.fromtimestamp(60 * self.at, UTC),
+            sent=self.sent,
+            received=self.received,
+            deleted=self.deleted,
+            visible=self.visible,
+            in_flight=self.in_flight,
+            delayed=self.delayed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What came to light between two looks. `met`: jobs that are news. `tries`: that began."""
+
+    met: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    tries: int = 0
+    live: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        """Both together."""
+        return Tally(
+            met=self.met + other.met,
+            succeeded=self.succeeded + other.succeeded,
+            failed=self.failed + other.failed,
+            tries=self.tries + other.tries,
+            live=self.live + other.live,
+        )
+
+
+class Gauges(NamedTuple):
+    """Jobs that are there: nobody has met them, somebody has them in hand, they wait. `live`:
+    that were never letters.
+    """
+
+    visible: int = 0
+    in_flight: int = 0
+    delayed: int = 0
+    live: int = 0
+
+
+def minute_of(moment: datetime) -> int:
+    """Its minute, since the epoch."""
+    return int(moment.timestamp()) // 60
+
+
+def all_new(*, succeeded: int = 0, failed: int = 0) -> Tally:
+    """Jobs of producers that came and ended between two looks, each after one try at least."""
+    both = succeeded + failed
+    return Tally(met=both, succeeded=succeeded, failed=failed, tries=both, live=both)
+
+
+def opened(at: datetime, gauges: Gauges) -> tuple[LiveMinute, ...]:
+    """The minute before, with the jobs that are there from then."""
+    return (_gauged(LiveMinute(minute_of(at) - 1), gauges),)
+
+
+def added(minutes: tuple[LiveMinute, ...], since: datetime, tally: Tally) -> tuple[LiveMinute, ...]:
+    """With what came to light since some moment: in its minute, so that nothing counts as later than it was."""
+    at, last = minute_of(since), minutes[-1]
+    if last.at < at:
+        minutes = (*minutes, last._replace(at=at, sent=0, received=0, deleted=0, live=0))
+    return tuple(_with(one, tally) if one.at == at else one for one in minutes)
+
+
+def _with(one: LiveMinute, tally: Tally) -> LiveMinute:
+    return one._replace(
+        sent=one.sent + tally.met,
+        received=one.received + tally.tries,
+        deleted=one.deleted + tally.succeeded,
+        live=one.live + tally.live,
+    )
+
+
+def told_until(
+    minutes: tuple[LiveMinute, ...], now: datetime, gauges: Gauges
+) -> tuple[LiveMinute, ...]:
+    """With the jobs that are there now, in the last minute and in all between that and now;
+    the oldest are forgotten.
+    """
+    last, end = minutes[-1], minute_of(now)
+    passed = (LiveMinute(at) for at in range(max(last.at + 1, end - MINUTES_KEPT), end))
+    told = (*minutes[:-1], *(_gauged(one, gauges) for one in (last, *passed)))
+    return told[-MINUTES_KEPT:]
+
+
+def _gauged(one: LiveMinute, gauges: Gauges) -> LiveMinute:
+    return one._replace(
+        visible=gauges.visible,
+        in_flight=gauges.in_flight,
+        delayed=gauges.delayed,
+        live=one.live + gauges.live,
+    )
+
+
+#: Jobs that are looked for again, at most. Where more of ours are out, their own outcomes say enough.
+MOST = 5_000
+
+
+class Job(NamedTuple):
+    """A job that is to be looked for again. `tries`: begun so far."""
+
+    id: int
+    tries: int
+    is_locked: bool
+    is_due: bool
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What a look found of a job. `job`: None where it is gone; `died_after`: tries, where it has died."""
+
+    id: int
+    is_ours: bool
+    job: Job | None = None
+    has_died: bool = False
+    died_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The latest look, and what all looks have shown.
+
+    Attributes:
+        at, previous: when it was, and the one before it.
+        jobs: to be looked for at the next.
+        latest_ours: the highest number of a job of ours.
+
+    """
+
+    at: datetime
+    previous: datetime
+    jobs: tuple[Job, ...]
+    latest_ours: int
+    counters: Counters
+    proof: Proof = Proof()
+    minutes: tuple[LiveMinute, ...] = ()
+
+    @classmethod
+    def first(
+        cls, sightings: Sequence[Sighting], latest_ours: int, counters: Counters, now: datetime
+    ) -> Self | None:
+        """A look that nothing is known from before; None where there are too many jobs to look for."""
+        jobs = _there(sightings, ())
+        if len(jobs) > MOST:
+            return None
+        return cls(
+            at=now,
+            previous=now,
+            jobs=jobs,
+            latest_ours=latest_ours,
+            counters=counters,
+            minutes=opened(now, _gauges(jobs)),
+        )
+
+    def then(self, sightings: Sequence[Sighting], counters: Counters, now: datetime) -> Look | None:
+        """The look after this one; None where there are too many jobs to look for."""
+        before = {one.id: one for one in self.jobs}
+        jobs = _there(sightings, before)
+        ours = {one.id for one in sightings if one.is_ours and one.id > self.latest_ours}
+        if max(len(jobs), len(ours)) > MOST:
+            return None
+        # What of ours is gone and was not looked for is known from before, and its outcome not taken in yet.
+        news = (one for one in sightings if one.job or one.id in before or one.id in ours)
+        seen = sum((_seen(one, before.get(one.id)) for one in news), Tally())
+        proof, unseen = self.proof.then(self.counters, counters, seen.succeeded, seen.failed)
+        # The counters' proof is a look old.
+        minutes = added(self.minutes, self.previous, all_new(succeeded=unseen.succeeded))
+        minutes = added(minutes, self.at, seen + all_new(failed=unseen.failed))
+        return Look(
+            at=now,
+            previous=self.at,
+            jobs=jobs,
+            latest_ours=max(ours, default=self.latest_ours),
+            counters=counters,
+            proof=proof,
+            minutes=told_until(minutes, now, _gauges(jobs)),
+        )
+
+    def books(self, start: datetime) -> Books:
+        """The books from `start` on; none where they would tell of nobody's jobs but ours."""
+        first, end = minute_of(start), minute_of(self.previous)
+        told = [one for one in self.minutes if first <= one.at < end]
+        if not any(one.live for one in told):
+            return Books()
+        return Books(tuple(one.minute for one in told))
+
+
+def _there(sightings: Iterable[Sighting], known: Container[int]) -> tuple[Job, ...]:
+    """Jobs to be looked for again: of those that nobody has met yet, not those whose time is to come."""
+    return tuple(
+        one
+        for one in (each.job for each in sightings)
+        if one and (one.is_ours or one.tries or one.is_locked or one.is_due or one.id in known)
+    )
+
+
+def _gauges(jobs: Sequence[Job]) -> Gauges:
+    visible = sum(one.is_due and not one.tries and not one.is_locked for one in jobs)
+    in_flight = sum(one.is_locked for one in jobs)
+    return Gauges(
+        visible=visible,
+        in_flight=in_flight,
+        delayed=len(jobs) - visible - in_flight,
+        live=sum(not one.is_ours for one in jobs),
+    )
+
+
+def _seen(now: Sighting, before: Job | None) -> Tally:
+    """What one sighting tells, beside what was known of the job."""
+    if now.job is not None:
+        return _still_there(now.job, before)
+    is_ours = before.is_ours if before else now.is_ours
+    ended = Tally(met=before is None, live=not is_ours)
+    # A try that was under way has begun before.
+    least = 0 if before and before.is_locked else 1
+    if now.has_died:
+        tries = max(least, (now.died_after or 0) - (before.tries if before else 0))
+        return replace(ended, failed=1, tries=tries)
+    return replace(ended, succeeded=1, tries=least)
+
+
+def _still_there(job: Job, before: Job | None) -> Tally:
+    """Tries of a job since the last look. Of others' jobs those before the first sight are of nobody knows when."""
+    if before is not None:
+        return Tally(tries=max(0, job.tries - before.tries))
+    is_news = bool(_there((Sighting(id=job.id, is_ours=job.is_ours, job=job),), ()))
+    return Tally(met=is_news, tries=max(job.tries, job.is_locked) if job.is_ours else job.is_locked)
+
+
+def encode(look: Look) -> str:
+    """The text of a look."""
+    told = {
+        "at": look.at.timestamp(),
+        "previous": look.previous.timestamp(),
+        "jobs": look.jobs,
+        "latest_ours": look.latest_ours,
+        "counters": astuple(look.counters),
+        "proof": look.proof,
+        "minutes": look.minutes,
+    }
+    return json.dumps(told, separators=(",", ":"))
+
+
+def decode(text: str | None) -> Look | None:
+    """The look that a text is of; None where it is of none, whoever wrote it."""
+    try:
+        told = json.loads(text or "")
+        return Look(
+            at=_moment(told["at"]),
+            previous=_moment(told["previous"]),
+            jobs=tuple(_job(*one) for one in told["jobs"]),
+            latest_ours=int(told["latest_ours"]),
+            counters=Counters.of(*told["counters"]),
+            proof=Proof(*map(int, told["proof"])),
+            minutes=_minutes(told["minutes"]),
+        )
+    except (ValueError, TypeError, LookupError, ArithmeticError, OSError, RecursionError):
+        return None
+
+
+def _minutes(told: list[list[int]]) -> tuple[LiveMinute, ...]:
+    minutes = tuple(LiveMinute(*map(int, one)) for one in told)
+    if not minutes:
+        raise ValueError("a look has a minute at least")
+    return minutes
+
+
+def _job(job: int, tries: int, is_locked: bool, is_due: bool, is_ours: bool) -> Job:
+    return Job(int(job), int(tries), bool(is_locked), bool(is_due), bool(is_ours))
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+#: Jobs that a look takes from either end of the table: the latest, and those whose turn it is.
+FEW = 100
+
+
+class LiveWitness:
+    """Looks at all jobs, and keeps the latest look in a table of ours.
+
+    A look that fails is told to whoever asks for the books; until then nothing hangs on it.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._look: Look | None = None
+        self._failure: CallFailed | None = None
+
+    def look(self) -> None:
+        """See what has become of jobs since the last look, and note which are there. Nothing is raised."""
+        try:
+            self._look, self._failure = self._next(), None
+        except CallFailed as failed:
+            self._failure = failed
+
+    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
+        """The minutes that are known; none where nothing but redriven jobs was seen. Raises CallFailed."""
+        if self._failure is not None:
+            raise self._failure
+        return self._look.books(start) if self._look else Books()
+
+    def _next(self) -> Look | None:
+        known, now = self._database.statements, self._clock()
+        ((at, state, latest_ours, *numbers),) = self._database.run("ReadLook", known.read_look, {})
+        before = decode(state)
+        if at is not None and now <= at:
+            return before  # somebody was quicker
+        counters = Counters.of(*numbers)
+        latest_ours = before.latest_ours if before else latest_ours or 0
+        parameters = {
+            "seen": [one.id for one in before.jobs] if before else [],
+            "after": latest_ours,
+            "most": MOST + 1,
+            "few": FEW,
+            "now": now,
+        }
+        rows = self._database.run("SeeJobs", known.see_jobs, parameters)
+        sightings = [_sighting(*row) for row in rows]
+        if before is None:
+            look = Look.first(sightings, latest_ours, counters, now)
+        else:
+            look = before.then(sightings, counters, now)
+        kept = {"before": at, "now": now, "state": encode(look) if look else ""}
+        self._database.run("KeepLook", known.keep_look, kept)
+        return look
+
+
+def _sighting(
+    job: int,
+    tries: int | None,
+    is_locked: bool,
+    is_due: bool | None,
+    is_ours: bool,
+    has_died: bool | None,
+    died_after: int | None,
+) -> Sighting:
+    there = None
+    if tries is not None:
+        there = Job(id=job, tries=tries, is_locked=is_locked, is_due=bool(is_due), is_ours=is_ours)
+    return Sighting(
+        id=job, is_ours=is_ours, job=there, has_died=bool(has_died), died_after=died_after
+    )

@@ -1,0 +1,337 @@
+"""The tables of letters as people have them: payloads shown or whole.
+
+Only `remove` deletes, and only a file puts rows back: whatever else people do is what a pass does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import LiteralString
+
+from psycopg import sql
+
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.postgres.columns import Column, columns_of
+from smart_redriver.postgres.engine.database import Database, StatementRefused
+from smart_redriver.postgres.engine.dead_letters import DeadLetters, Pages, ParkingLot
+from smart_redriver.postgres.engine.letters import Handle, job_id
+from smart_redriver.postgres.engine.statements import composed, names_of
+
+
+def by_halves(
+    letters: Sequence[Letter], run: Callable[[Sequence[Letter]], list[Letter]]
+) -> tuple[list[Letter], list[EntryFault]]:
+    """The letters that `run` answers with, and those that it was refused for. Nothing is raised."""
+    try:
+        return run(letters), []
+    except CallFailed as failed:
+        if isinstance(failed, StatementRefused) and failed.may_be_one and len(letters) > 1:
+            half = len(letters) // 2
+            first, second = by_halves(letters[:half], run), by_halves(letters[half:], run)
+            return first[0] + second[0], first[1] + second[1]
+        return [], [EntryFault.of(failed, one.message_id) for one in letters]
+
+
+#: The attribute that a letter of a file has beside those that it is shown by: its whole row, as JSON.
+ROW = "Row"
+
+_CALL = "RestoreLetters"
+#: Columns that are not as they were, and their values.
+_OURS = {
+    "redrive_trail": sql.SQL("%(trail)s::text"),
+    "parked_at": sql.SQL("%(now)s::timestamptz"),
+}
+
+#: A row `d` with all its columns, as JSON. `d.*`, as a column may be called `d`.
+_CONTENT: LiteralString = """(select json_object_agg(k.key, k.value)::text from json_each(row_to_json(d.*)) k
+        where k.key <> all(array_remove(array[{nulls}]::text[], null)))"""
+
+#: `rows` -> each with its content. What no `jsonb` takes is refused here: the parking lot's column may be one.
+_WHOLE = """
+select d.{d_id}::bigint, whole.content
+from {kept} d cross join lateral (select <content> as content) whole
+where d.{d_id} = any(%(rows)s) and whole.content::jsonb is not null
+""".replace("<content>", _CONTENT)
+
+#: `rows`, `contents`: what is still as it was kept, and in nobody's hands. What somebody has changed since is in no
+#: file. Of a returned job's letter nothing is left to be known.
+_DELETE = """
+with gone as (
+  delete from {kept} where {d_id} in (
+    select d.{d_id} from {kept} d join unnest(%(rows)s::bigint[], %(contents)s::text[]) as a(our_row, our_content)
+                                    on d.{d_id} = a.our_row
+    where <content> = a.our_content
+    for update of d skip locked
+  )
+  returning {d_id} as our_row, {d_original_id} as our_job
+)
+delete from {redriven} r using gone g where r.job_id = g.our_job and r.returned_as = g.our_row
+""".replace("<content>", _CONTENT)
+
+#: `content` (see `_CONTENT`), `trail`, `now`, `known` (the parking lot's columns) -> the row that is parked by this,
+#: now or before; the columns that the parking lot lacks: then nothing was done; whether its number was in the DLQ or
+#: the parking lot before, where it stays. A trigger that gives it another number divides by zero, see
+#: `refusals.SWALLOWED`.
+_RESTORE = """
+with asked as (
+  select (c ->> {d_id_text})::bigint as our_row, c as our_content from cast(%(content)s as json) c
+), unknown as (
+  select array_agg(k.key order by k.key) as our_columns from asked a, json_each(a.our_content) k
+  where json_typeof(k.value) <> 'null' and k.key <> all(%(known)s)
+), placed as (
+  insert into {parked} ({columns}) overriding system value
+  select {values}
+  from asked a, json_populate_record(null::{parked}, a.our_content) r
+  where (select u.our_columns from unknown u) is null
+    and not exists (select 1 from {dead} d where d.{d_id} = a.our_row)
+  on conflict ({d_id}) do nothing
+  returning {d_id} as our_row
+)
+select coalesce((select p.our_row / (p.our_row = a.our_row)::int from placed p),
+                (select d.{d_id} from {parked} d where d.{d_id} = a.our_row and d.redrive_trail = %(trail)s)),
+       (select u.our_columns from unknown u),
+       exists (select 1 from {dead} d where d.{d_id} = a.our_row)
+       or exists (select 1 from {parked} d where d.{d_id} = a.our_row)
+from asked a
+"""
+
+
+class Rows:
+    """The rows of one database's letters. Columns of a table are asked for once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._columns: dict[str, list[Column]] = {}
+
+    def keep(self, rows: Sequence[int], *, is_parked: bool) -> dict[int, str]:
+        """The contents of rows, by their numbers; of those alone that are there. Raises CallFailed."""
+        statement = self._whole(_WHOLE, is_parked=is_parked)
+        return dict(self._database.run("KeepLetters", statement, {"rows": list(rows)}))
+
+    def delete(self, contents: Mapping[int, str], *, is_parked: bool) -> None:
+        """Delete rows that are still as they were kept, and in nobody's hands. Raises CallFailed."""
+        parameters = {"rows": list(contents), "contents": list(contents.values())}
+        self._database.run("DeleteLetters", self._whole(_DELETE, is_parked=is_parked), parameters)
+
+    def restore(self, one: Outgoing, now: datetime) -> int:
+        """Put a letter's row into the parking lot; its number. Raises CallFailed, and nothing was done then."""
+        content = content_of(one.letter)
+        if content is None:
+            raise CallFailed(_CALL, "NoRow", "the file has no row for it")
+        known = self._of(self._database.place.parked)
+        row_has = self._keys(content)
+        columns = [column for column in known if _is_written(column, row_has)]
+        parameters = {
+            "content": content,
+            "trail": one.trail.encode(),
+            "now": now,
+            "known": [column.name for column in known],
+        }
+        names = {
+            "columns": sql.SQL(", ").join(_name(column) for column in columns),
+            "values": sql.SQL(", ").join(_value(column) for column in columns),
+        }
+        statement = self._statement(_RESTORE, names)
+        ((row, unknown, is_there),) = self._database.run(_CALL, statement, parameters)
+        if row is not None:
+            return int(row)
+        if unknown:
+            raise CallFailed(_CALL, "NoSuchColumn", self._advice(unknown))
+        if is_there:
+            detail = "a row with its number is in the DLQ or the parking lot"
+            raise CallFailed(_CALL, "StillThere", detail)
+        detail = (
+            "a trigger keeps it out of the parking lot, or somebody put it there at the same moment"
+        )
+        raise CallFailed(_CALL, "InsertSwallowed", detail)
+
+    def _keys(self, content: str) -> set[str]:
+        """The columns that a row of a file has, as Postgres reads them: however deep it is,
+        and however they are spelt.
+        """
+        keys = sql.Composed([sql.SQL("select json_object_keys(cast(%(content)s as json))")])
+        return {key for (key,) in self._database.run(_CALL, keys, {"content": content})}
+
+    def _of(self, table: str) -> list[Column]:
+        if table not in self._columns:
+            self._columns[table] = columns_of(self._database, table)
+        return self._columns[table]
+
+    def _whole(self, text: LiteralString, *, is_parked: bool) -> sql.Composed:
+        """A text that reads rows of one of the tables whole."""
+        place = self._database.place
+        table = place.parked if is_parked else place.dead_letters
+        nulls = [
+            sql.SQL("case when d.{} is null then {} end").format(_name(one), _spelt(one))
+            for one in self._of(table)
+            if one.is_json
+        ]
+        kept = sql.Identifier(*table.split("."))
+        return self._statement(text, {"kept": kept, "nulls": sql.SQL(", ").join(nulls)})
+
+    def _statement(self, text: LiteralString, more: Mapping[str, sql.Composable]) -> sql.Composed:
+        return composed(text, {**names_of(self._database.place), **more})
+
+    def _advice(self, unknown: Sequence[str]) -> str:
+        """What is missing, and the statement that adds it; the DLQ may know of what type."""
+        place = self._database.place
+        types = {one.name: one.declared for one in self._of(place.dead_letters)}
+        parked = sql.Identifier(*place.parked.split(".")).as_string()
+        added = ", ".join(
+            f"add column {sql.Identifier(one).as_string()} {types.get(one, '<type>')}"
+            for one in unknown
+        )
+        return f"{place.parked} lacks what the row has: {', '.join(unknown)}; `alter table {parked} {added}`, and again"
+
+
+def content_of(letter: Letter) -> str | None:
+    """The row that a letter was kept with."""
+    return letter.attributes.get(ROW, {}).get("StringValue")
+
+
+def _is_written(column: Column, row_has: Set[str]) -> bool:
+    """Whether the row has a value for it, which may be none. What is JSON and not there is none, too;
+    what came later has its default.
+    """
+    is_of_row = column.is_json or column.name in row_has
+    return not column.is_generated and (is_of_row or column.name in _OURS)
+
+
+def _spelt(column: Column) -> str:
+    """As it stands in a statement with parameters."""
+    return column.name.replace("%", "%%")
+
+
+def _name(column: Column) -> sql.Identifier:
+    return sql.Identifier(_spelt(column))
+
+
+def _value(column: Column) -> sql.Composable:
+    if column.name in _OURS:
+        return _OURS[column.name]
+    if not column.is_json:
+        return sql.SQL("r.{}").format(_name(column))
+    is_null = sql.SQL("json_typeof(a.our_content -> {}) = 'null'").format(_spelt(column))
+    return sql.SQL("case when {} then 'null' else r.{} end").format(is_null, _name(column))
+
+
+#: What a person agrees to is counted, and not estimated.
+_COUNTED = 1 << 40
+
+
+class PeoplesLetters(DeadLetters):
+    """The DLQ. `whole`: with whole payloads, and not just as far as anybody reads; `among`: these rows alone,
+    held or not. `contains`: those with this text in their payloads alone.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], datetime],
+        *,
+        whole: bool = False,
+        among: Sequence[int] | None = None,
+        contains: str | None = None,
+    ) -> None:
+        self._whole = whole
+        self._among = among
+        self._contains = contains
+        self._rows = Rows(database)
+        super().__init__(database, clock)
+
+    def exact_facts(self) -> QueueFacts:
+        """How many letters there are, all of them counted: seconds, for ten millions. Raises CallFailed."""
+        return self.facts(counted=_COUNTED)
+
+    def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
+        """Letters that are known by the numbers of their rows, too. Raises CallFailed."""
+        return [_by_row(one) for one in super().receive(limit, hidden_for=hidden_for)]
+
+    def keep(self, letters: Iterable[Letter]) -> tuple[list[Letter], list[EntryFault]]:
+        """Letters with their whole rows, for a file, those alone that are there; and those that can't be read."""
+        return by_halves(list(letters), self._with_rows)
+
+    def remove(self, letters: Iterable[Letter]) -> list[EntryFault]:
+        """Delete letters that are as they were kept; what comes back is still there."""
+        gone, refused = by_halves(list(letters), self._remove)
+        left = {fault.key: fault for fault in self.delete(gone)}
+        changed = self._changed([one for one in gone if one.message_id in left])
+        return refused + [changed.get(key, fault) for key, fault in left.items()]
+
+    def _with_rows(self, letters: Sequence[Letter]) -> list[Letter]:
+        if self._database.place.library:  # its row stays where it is, and no file can bring it back
+            there = self.still_there(letters)
+            return [one for one in letters if one.message_id in there]
+        by_row = {Handle.of(one).row: one for one in letters}
+        kept = self._rows.keep(list(by_row), is_parked=self._is_parked)
+        return [_with_row(by_row[row], content) for row, content in kept.items()]
+
+    def _remove(self, letters: Sequence[Letter]) -> list[Letter]:
+        contents = {Handle.of(one).row: content_of(one) or "" for one in letters}
+        self._rows.delete(contents, is_parked=self._is_parked)
+        return list(letters)
+
+    def _changed(self, letters: Sequence[Letter]) -> dict[str, EntryFault]:
+        """By id, those that are there and not as they were kept."""
+        kept = {one.message_id: content_of(one) for one in letters}
+        as_it_is, _ = self.keep(letters) if letters else ([], [])
+        return {
+            one.message_id: EntryFault(
+                call="DeleteLetters",
+                key=one.message_id,
+                code="ChangedMeanwhile",
+                detail="somebody has changed its row since it was read; it is left as it is now",
+            )
+            for one in as_it_is
+            if content_of(one) != kept[one.message_id]
+        }
+
+    def _make_pages(self) -> Pages:
+        known, table = self._database.statements, "parked" if self._is_parked else "dead"
+        of_all, of_some = ("take", "pick") if self._whole else ("look", "find")
+        verb = of_all if self._among is None else of_some
+        read = getattr(known, f"{verb}_{table}")
+        is_parked = self._is_parked
+        return Pages(
+            self._database,
+            read,
+            is_parked=is_parked,
+            size=None,
+            among=self._among,
+            contains=self._contains,
+        )
+
+
+class PeoplesLot(PeoplesLetters, ParkingLot):
+    """The parking lot. Letters of a file are put into it as their rows were."""
+
+    def park(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Move letters here out of the DLQ, or put them back out of a file. Nothing is raised."""
+        of_file = [one for one in outgoing if not one.letter.receipt_handle]
+        sent = super().park([one for one in outgoing if one.letter.receipt_handle])
+        for one in of_file:
+            try:
+                row = self._rows.restore(one, self._clock())
+            except CallFailed as failed:
+                sent.faults.append(EntryFault.of(failed, one.letter.message_id))
+            else:
+                sent.new_ids[one.letter.message_id] = f"parked-{row}"
+        return sent
+
+
+def _by_row(letter: Letter) -> Letter:
+    """The letter; one that goes by its job is known by its row, too, which is what people see in the table."""
+    row = f"dlq-{Handle.of(letter).row}"
+    handle = Handle.of(letter)
+    is_job = handle.job is not None and letter.message_id == job_id(handle.job, handle.redrives)
+    return replace(letter, request_id=row) if is_job else letter
+
+
+def _with_row(letter: Letter, content: str) -> Letter:
+    row = {"DataType": "String", "StringValue": content}
+    return replace(letter, attributes={**letter.attributes, ROW: row})

@@ -1,0 +1,374 @@
+"""Letters in a table of Postgres: see `MessageStore`. psycopg is asked for when a letter is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.message_store import Operation, Stuck
+from smart_redriver.oncall.terminal.words import letters
+from smart_redriver.postgres.engine.letters import (
+    AGAIN,
+    GENERIC,
+    STACK_TRACE,
+    Handle,
+    cause_of,
+    job_id,
+    moment_of,
+)
+from smart_redriver.postgres.engine.place import JobsDatabase
+from smart_redriver.postgres.oncall.databases import Databases
+
+if TYPE_CHECKING:
+    from smart_redriver.engine.wiring import Connection
+    from smart_redriver.oncall.deployment.session import Session
+    from smart_redriver.postgres.engine.database import Database
+    from smart_redriver.postgres.oncall.people import PeoplesLetters, PeoplesLot
+
+#: Of a deeper table the latest tell enough.
+LATEST = 100_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Counted:
+    """Letters of one table that died of one cause; None where the table does not say of what.
+
+    `since`: when the first of them came to where it is. `row`: of the last one.
+    """
+
+    cause: str | None
+    letters: int = 0
+    since: datetime | None = None
+    row: int = 0
+
+
+def count_by_cause(database: Database, *, is_parked: bool) -> list[Counted]:
+    """The latest letters of a table by their cause, the most frequent first. Raises CallFailed."""
+    known = database.statements
+    statement = known.group_parked if is_parked else known.group_dead
+    parameters = {"latest": LATEST, "generic": sorted(GENERIC)}
+    found: dict[str | None, Counted] = {}
+    for error_class, message, *counts in database.run("GroupLetters", statement, parameters):
+        cause = cause_of(error_class, message)
+        _add(found.setdefault(cause, Counted(cause=cause)), *counts)
+    return sorted(found.values(), key=lambda one: (-one.letters, one.cause or ""))
+
+
+def oldest_death(database: Database) -> datetime | None:
+    """When the letter died that is first in line; None where there is none. Raises CallFailed."""
+    rows = database.run("ReadOldest", database.statements.oldest, {})
+    return next((moment_of(at) for (at,) in rows), None)
+
+
+def _add(group: Counted, letters: int, since: Any, row: int) -> None:
+    group.letters += letters
+    if (since := moment_of(since)) is not None:
+        group.since = min(group.since or since, since)
+    group.row = max(group.row, row)
+
+
+#: What a bigint can be. https://www.postgresql.org/docs/current/datatype-numeric.html
+_NUMBERS = range(-(1 << 63), 1 << 63)
+_MOST_DIGITS = 19
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """What ids name: rows of the DLQ, rows of the parking lot, jobs."""
+
+    dead: frozenset[int]
+    parked: frozenset[int]
+    jobs: frozenset[int]
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> Self:
+        numbers = {"dlq": set[int](), "parked": set[int](), "job": set[int]()}
+        for one in ids:
+            table, _, number = one.partition("-")
+            number = number.partition(AGAIN)[0]
+            digits = number.removeprefix("-")
+            is_number = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+            if table in numbers and is_number and int(number) in _NUMBERS:
+                numbers[table].add(int(number))
+        return cls(*map(frozenset, numbers.values()))
+
+    @property
+    def rows(self) -> frozenset[int]:
+        """A row keeps its number where it is parked, so that `dlq-17` is 17 there, too."""
+        return self.dead | self.parked
+
+
+def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> list[int]:
+    """The numbers of rows that letters of these ids may be in. Raises CallFailed."""
+    numbers = _Numbers.of(ids)
+    if is_parked:
+        return sorted(numbers.rows)
+    rows = set(numbers.dead)
+    if numbers.jobs:
+        parameters = {"jobs": sorted(numbers.jobs)}
+        statement = database.statements.rows_of_jobs
+        rows |= {row for (row,) in database.run("FindLetters", statement, parameters)}
+    return sorted(rows)
+
+
+def about(database: Database, ids: Iterable[str]) -> set[str]:
+    """Those ids of which something is left: a row in the DLQ or the parking lot, a job, or a note that it was sent.
+
+    Ids of another kind are about: nobody can know. Raises CallFailed.
+    """
+    ids = set(ids)
+    numbers = _Numbers.of(ids)
+    parameters = {"rows": sorted(numbers.rows), "jobs": sorted(numbers.jobs)}
+    found = database.run("FindLetters", database.statements.about, parameters)
+    rows = {number for is_job, number in found if not is_job}
+    there = {f"{table}-{row}" for row in rows for table in ("dlq", "parked")}
+    there |= {job_id(number) for is_job, number in found if is_job}
+    known = {f"dlq-{row}" for row in numbers.dead} | {f"parked-{row}" for row in numbers.parked}
+    known |= {job_id(job) for job in numbers.jobs}
+    return ids - (known - there)
+
+
+#: Causes that are told with an example.
+_WITH_EXAMPLE = 50
+
+#: What the ledger says of letters of the DLQ and of the parking lot. Those that were sent are gone where they are done.
+_IN_A_TABLE = (Status.RETURNED, Status.FAILED, Status.PARKED)
+
+_NONE_TO_PUT_BACK = (
+    "The jobs of {jobs} are {library}'s, and only {library} adds some: enqueue them there. `redrive park` moves no "
+    "row, so there is none to put back. Nothing was changed."
+)
+#: Acts that are refused on a library's own table.
+_OF_LIBRARIES = {
+    Operation.REWRITE: "The jobs of {jobs} are {library}'s: change one with {library}, or `update` its row, and then "
+    "`redrive replay` it. Nothing was changed.",
+    Operation.DELETE: "The jobs of {jobs} are {library}'s: delete them with {library}. `redrive park` keeps passes "
+    "from them. Nothing was changed.",
+    Operation.IMPORT: _NONE_TO_PUT_BACK,
+    Operation.IMPORT_TO_SOURCE: _NONE_TO_PUT_BACK,
+}
+_REFUSALS = {
+    Operation.REWRITE: "A payload in a table is changed where it is: park the letter, `update` its row of {parked} in "
+    "your database, then `redrive replay` it. Nothing was changed.",
+    Operation.IMPORT_TO_SOURCE: "Rows of a file go to the parking lot, as they were: leave --to out, "
+    "and `redrive replay` them from "
+    "there. Nothing was changed.",
+}
+
+
+def tables_of(session: Session) -> Tables:
+    """Those of a session, with the caller's own credentials."""
+    deployment = session.place.deployment
+    place = deployment.location
+    assert isinstance(place, JobsDatabase), "read by this backend"  # noqa: S101 - a mistake of ours
+    known = session.connections.of(Databases)
+    opened = partial(known.of, place, session.aws.client)
+    return Tables(deployment, opened, session.clock, lambda: session.store)
+
+
+class Tables:
+    """The tables of one worker queue. `open_database` raises Refused where that can't be;
+    `ledger` is read for current ids.
+    """
+
+    finds_by_id = True
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        open_database: Callable[[], Database],
+        clock: Callable[[], datetime],
+        ledger: Callable[[], Ledger],
+    ) -> None:
+        self._queue = deployment.queue_name
+        self._open_database = open_database
+        self._clock = clock
+        self._ledger = ledger
+
+    @cached_property
+    def database(self) -> Database:
+        """The database, of which nothing has been asked yet. Opened first everywhere:
+        that says where psycopg is missing.
+        """
+        return self._open_database()
+
+    @property
+    def connection(self) -> Connection:
+        """The same tables."""
+        database = self.database
+        from smart_redriver.postgres.engine.connection import WorkerQueue
+
+        return WorkerQueue(database, self._queue)
+
+    @cached_property
+    def dead_letters(self) -> PeoplesLetters:
+        """The DLQ."""
+        return self._table(dlq=True)
+
+    @cached_property
+    def parking_lot(self) -> PeoplesLot:
+        """The parking lot."""
+        database = self.database
+        from smart_redriver.postgres.oncall.people import PeoplesLot
+
+        return PeoplesLot(database, self._clock)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The table of jobs."""
+        database = self.database
+        from smart_redriver.postgres.engine.source import JobsSource
+
+        return (JobsSource(database, self._queue, self._clock),)
+
+    def letters_in(
+        self, *, dlq: bool, ids: Collection[str], whole: bool, contains: str | None
+    ) -> PeoplesLetters:
+        """A reading of its own: of the rows that letters of these ids may be in, or of the whole table."""
+        among = self._rows(ids, dlq=dlq) if ids else None
+        return self._table(dlq=dlq, whole=whole, among=among, contains=contains)
+
+    def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:
+        """The ledger, with what workers wrote beside their letters."""
+        from smart_redriver.postgres.engine.ledger import PeoplesLedger
+        from smart_redriver.postgres.oncall.people import PeoplesLetters
+
+        assert isinstance(out_of, PeoplesLetters), "letters of a table"  # noqa: S101 - a mistake of ours
+        return PeoplesLedger(ledger, out_of, self._queue, self.database.place.permanent)
+
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
+        """All of them counted, or an estimate where there are many."""
+        table = self._table(dlq=dlq)
+        return table.exact_facts() if exactly else table.facts()
+
+    def keep(
+        self, letters: Sequence[Letter], *, dlq: bool
+    ) -> tuple[list[Letter], list[EntryFault]]:
+        """With their whole rows."""
+        return self._table(dlq=dlq).keep(letters)
+
+    def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
+        """Delete rows."""
+        return self._table(dlq=dlq).remove(letters)
+
+    def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
+        """Those whose rows are in the table."""
+        return self._table(dlq=dlq).still_there(letters)
+
+    def nowhere(self, entries: Iterable[Entry]) -> set[str]:
+        """Those of which no table has a row: somebody has deleted it who tells the ledger nothing."""
+        held = {one.current_id: one for one in entries if one.status in _IN_A_TABLE}
+        if not held:
+            return set()
+        database = self.database
+        from smart_redriver.postgres.oncall.tables import about
+
+        return {held[one].original_id for one in held.keys() - about(database, held)}
+
+    def age_of_oldest(self, now: datetime) -> timedelta | None:
+        """Since the letter died that is first in line."""
+        database = self.database
+        from smart_redriver.postgres.oncall.tables import oldest_death
+
+        died_at = oldest_death(database)
+        return None if died_at is None else max(now - died_at, timedelta())
+
+    def stuck(self) -> list[Stuck] | None:
+        """As the database counts them."""
+        database = self.database
+        from smart_redriver.postgres.oncall.tables import count_by_cause
+
+        dead, parked = (
+            {one.cause: one for one in count_by_cause(database, is_parked=is_parked)}
+            for is_parked in (False, True)
+        )
+        examples = self._examples(dead, dlq=True) | self._examples(parked, dlq=False)
+        return [
+            _stuck(cause, dead.get(cause), parked.get(cause), examples.get(cause))
+            for cause in dead | parked
+        ]
+
+    def stack_trace(self, letter: Letter) -> str | None:
+        """As its worker wrote it into the row."""
+        value: str | None = letter.attributes.get(STACK_TRACE, {}).get("StringValue")
+        return value
+
+    def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
+        """A look is a `select`."""
+        return f"This look read {letters(seen)} and changed nothing."
+
+    def unknown(self, message_id: str, looked_at: int) -> str:  # noqa: ARG002
+        """The tables were asked for it."""
+        return (
+            f"{message_id} was not found: it is in neither table, nor in the ledger. An id is a row's number with dlq- "
+            "or parked- before it, or a job's with job-."
+        )
+
+    def refusal(self, operation: Operation) -> str | None:
+        """What the re-driver's role may not do, or nobody needs."""
+        place = self.database.place
+        told = _OF_LIBRARIES if place.library else _REFUSALS
+        sentence = told.get(operation)
+        return sentence and sentence.format(
+            parked=place.parked, jobs=place.jobs, library=place.profile
+        )
+
+    def _table(
+        self,
+        *,
+        dlq: bool,
+        whole: bool = False,
+        among: Sequence[int] | None = None,
+        contains: str | None = None,
+    ) -> PeoplesLetters:
+        database = self.database
+        from smart_redriver.postgres.oncall.people import PeoplesLetters, PeoplesLot
+
+        kind = PeoplesLetters if dlq else PeoplesLot
+        return kind(database, self._clock, whole=whole, among=among, contains=contains)
+
+    def _rows(self, ids: Collection[str], *, dlq: bool) -> list[int]:
+        """Also of letters that are named by the id that they had first."""
+        database = self.database
+        from smart_redriver.postgres.oncall.tables import rows_named
+
+        entries = self._ledger().read_ledger(ids).entries.values()
+        named = {*ids, *(one.current_id for one in entries)}
+        return rows_named(database, named, is_parked=not dlq)
+
+    def _examples(self, groups: dict[str | None, Counted], *, dlq: bool) -> dict[str | None, Entry]:
+        """The last letter of each of the larger groups, as its row tells of it."""
+        from smart_redriver.postgres.engine.ledger import entry_of
+
+        rows = {one.row: cause for cause, one in list(groups.items())[:_WITH_EXAMPLE]}
+        found = self._table(dlq=dlq, among=list(rows)).receive(len(rows), hidden_for=timedelta())
+        permanent = self.database.place.permanent
+        return {
+            rows[Handle.of(one).row]: replace(
+                entry_of(one, self._queue, permanent), original_id=one.original_id
+            )
+            for one in found
+        }
+
+
+def _stuck(
+    cause: str | None, dead: Counted | None, parked: Counted | None, example: Entry | None
+) -> Stuck:
+    moments = [one.since for one in (dead, parked) if one and one.since]
+    return Stuck(
+        cause=cause,
+        in_dlq=dead.letters if dead else 0,
+        parked=parked.letters if parked else 0,
+        since=min(moments, default=None),
+        parked_since=parked.since if parked else None,
+        example=example,
+    )

@@ -1,0 +1,224 @@
+"""Constructs instead of ARNs and numbers of days, and what is wrong among them:
+
+all refused by name, with a sentence.
+"""
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.assertions import Annotations, Match, Template
+
+from smart_redriver.cdk import (
+    Naming,
+    OnCallPolicies,
+    Resources,
+    Safeguards,
+    Settings,
+    SettingsError,
+    SmartRedriver,
+    Targets,
+    Topics,
+)
+from tests.infrastructure.adopted import ACCOUNT, REGION, key_arn, queue_arn
+from tests.infrastructure.app_process import UNBUNDLED
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    env = cdk.Environment(account=ACCOUNT, region=REGION)
+    return cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=env)
+
+
+def redriver(stack: cdk.Stack, name: str = "orders", **given: Any) -> SmartRedriver:
+    source, dead = (
+        sqs.Queue.from_queue_arn(stack, one.title().replace("-", ""), queue_arn(one))
+        for one in (name, f"{name}-dlq")
+    )
+    usual = {"source_queue": source, "dead_letter_queue": dead}
+    return SmartRedriver(stack, f"{name.title()}Redriver", **{**usual, **given})
+
+
+def refused(stack: cdk.Stack, **given: Any) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        redriver(stack, **given)
+    return {fault.setting: fault.accepted for fault in caught.value.faults}
+
+
+def test_a_key_of_the_apps_own_gets_the_statements_that_services_need_once(stack):
+    key = kms.Key(stack, "Key")
+    for name in ("orders", "mails"):
+        redriver(stack, name, safeguards=Safeguards.of(encryption_key=key))
+
+    template = Template.from_stack(stack)
+    [policy] = [
+        one["Properties"]["KeyPolicy"]["Statement"]
+        for name, one in template.find_resources("AWS::KMS::Key").items()
+        if name.startswith("Key")
+    ]
+    services = [one["Principal"]["Service"] for one in policy if "Service" in one["Principal"]]
+    assert services.count(f"logs.{REGION}.amazonaws.com") == 1
+    assert "cloudwatch.amazonaws.com" in services
+    [condition] = [
+        one["Condition"]["ArnLike"] for one in policy if one.get("Sid") == "SmartRedriverLogs"
+    ]
+    assert json.dumps(condition).endswith(f':logs:{REGION}:{ACCOUNT}:log-group:Shop-*"]]}}}}')
+    groups = template.find_resources("AWS::Logs::LogGroup").values()
+    assert all("KmsKeyId" in one["Properties"] for one in groups)
+    Annotations.from_stack(stack).has_no_info("*", Match.string_like_regexp("encryption key must"))
+
+
+def test_the_owner_of_a_foreign_key_is_told_once_in_one_line(stack):
+    key = kms.Key.from_key_arn(stack, "Key", key_arn(1))
+    for name in ("orders", "mails"):
+        redriver(stack, name, safeguards=Safeguards.of(encryption_key=key))
+
+    found = Annotations.from_stack(stack).find_info(
+        "*", Match.string_like_regexp("policy of the encryption key")
+    )
+    [told] = [one.entry.data for one in found]
+    assert "\n" not in told.split(" [ack:")[0].strip()
+    assert key_arn(1) in told
+
+
+def test_a_vpc_with_its_groups_and_days_of_logs_are_constructs(stack):
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=2)
+    group = ec2.SecurityGroup(stack, "Group", vpc=vpc)
+    safeguards = Safeguards.of(
+        vpc=vpc, security_groups=[group], log_retention=logs.RetentionDays.ONE_YEAR
+    )
+
+    made = redriver(stack, safeguards=safeguards)
+
+    template = Template.from_stack(stack)
+    placed = stack.resolve(made.function.node.default_child.vpc_config)
+    assert len(placed["subnetIds"]) == len(vpc.private_subnets) == 2
+    template.has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
+
+
+def test_a_vpc_that_is_still_to_be_looked_up_does_not_stop_the_look_up(stack):
+    vpc = ec2.Vpc.from_lookup(stack, "Vpc", vpc_name="main")
+
+    made = redriver(stack, safeguards=Safeguards.of(vpc=vpc))
+
+    assert made.is_in_vpc
+
+
+def test_isolated_subnets_are_taken_where_there_are_no_private_ones(stack):
+    isolated = ec2.SubnetConfiguration(name="in", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+    vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=0, subnet_configuration=[isolated])
+
+    assert len(Safeguards.of(vpc=vpc).vpc_subnet_ids) == 2
+
+
+def test_topics_of_the_apps_own_let_its_alarms_publish(stack):
+    pages, mails = sns.Topic(stack, "Pages"), sns.Topic(stack, "Mails")
+    made = redriver(
+        stack, resources=Resources(topics=Topics(stack, "Team", warning=mails, paging=pages))
+    )
+
+    template = Template.from_stack(stack)
+    template.resource_count_is("AWS::SNS::Topic", 2)
+    allowed = [
+        one["Resource"]
+        for policy in template.find_resources("AWS::SNS::TopicPolicy").values()
+        for one in policy["Properties"]["PolicyDocument"]["Statement"]
+        if one["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    ]
+    assert sorted(one["Ref"][:5] for one in allowed) == ["Mails", "Pages"]
+    assert made.topics.paging is pages
+
+
+def a_table(stack: cdk.Stack, name: str, **more: Any) -> dynamodb.TableV2:
+    key = dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+    return dynamodb.TableV2(stack, "Table", partition_key=key, **more)
+
+
+def test_a_table_that_fits_is_taken(stack):
+    table = a_table(stack, "PK", time_to_live_attribute="TTL")
+
+    assert redriver(stack, resources=Resources(table=table)).table is table
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "accepted"),
+    [
+        ("id", {"time_to_live_attribute": "TTL"}, "a table whose one key is the string PK"),
+        ("PK", {}, "a table whose `time_to_live_attribute` is TTL"),
+    ],
+)
+def test_a_table_of_another_shape_is_refused(stack, name, more, accepted):
+    table = a_table(stack, name, **more)
+
+    assert refused(stack, resources=Resources(table=table)) == {"table": accepted}
+
+
+def test_a_table_of_the_first_kind_is_refused(stack):
+    key = dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.STRING)
+    table = dynamodb.Table(stack, "Table", partition_key=key)
+
+    assert "TableV2" in refused(stack, resources=Resources(table=table))["table"]
+
+
+def test_a_source_that_fails_to_nothing_is_refused(stack):
+    source = sqs.Queue(stack, "Source")
+
+    assert refused(stack, source_queue=source) == {
+        "source_queue": "a queue whose failed messages go to dead_letter_queue"
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "setting"),
+    [
+        ({"removal_policy": cdk.RemovalPolicy.SNAPSHOT}, "removal_policy"),
+        ({"naming": Naming(known_as="x" * 300)}, "naming.known_as"),
+        ({"naming": Naming(known_as="two words")}, "naming.known_as"),
+        ({"naming": Naming(known_as="")}, "naming.known_as"),
+        ({"naming": Naming(monitoring_scope="Alarms")}, "naming.monitoring_scope"),
+        ({"settings": Settings(with_sample_consumer=True)}, "with_sample_consumer"),
+        ({"further_sources": [None]}, "further_sources[0]"),
+        ({"targets": "arn:aws:lambda:eu-west-1:111122223333:function:x"}, "targets"),
+        ({"targets": Targets(origin="sns", to=3)}, "targets.to"),
+        ({"targets": Targets(origin="sns", to=[3])}, "targets.to"),
+        ({"targets": Targets(origin="sns", to=[], private_hosts=[3])}, "targets.private_hosts"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_its_name(stack, given, setting):
+    assert setting in refused(stack, **given)
+
+
+def test_a_name_that_another_re_driver_has_is_refused(stack):
+    redriver(stack, "mails", naming=Naming(known_as="shop"))
+
+    assert list(refused(stack, naming=Naming(known_as="shop"))) == ["naming.known_as"]
+
+
+def test_what_can_not_be_granted_anything_is_refused_with_a_sentence(stack):
+    made = redriver(stack)
+
+    with pytest.raises(SettingsError, match="what runs the consumer"):
+        made.grant_report(made.source_queues[0])
+
+
+def test_one_re_driver_is_no_list_of_them(stack):
+    made = redriver(stack)
+
+    with pytest.raises(SettingsError, match=r"redrivers: .* a list"):
+        OnCallPolicies(stack, "OnCall", redrivers=made)
+
+
+def test_alarms_may_be_part_of_an_apps_own_composite(stack):
+    made = redriver(stack)
+
+    cloudwatch.CompositeAlarm(stack, "Any", alarm_rule=cloudwatch.AlarmRule.any_of(*made.alarms))
+
+    Template.from_stack(stack).resource_count_is("AWS::Lambda::Function", 1)

@@ -1,0 +1,262 @@
+"""Passes over a DLQ topic: redrive, hold, park; order by key; what arrives at the consumer; what the group commits."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.messages.letter import Trail
+from smart_redriver.kafka.engine.letters import HELD_HEADER
+from smart_redriver.kafka.engine.records import Partition
+from tests.kafka.bench import Bench
+
+QUICK = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def bad(value):
+    return "Refused" if value.startswith(b"bad") else None
+
+
+def test_dead_letters_go_back_and_succeed_and_nothing_waits(bench):
+    bench.die(*(f"m{n}" for n in range(20)))
+
+    bench.live()
+
+    assert Counter(bench.done) == Counter(f"m{n}".encode() for n in range(20))
+    assert not bench.waiting
+    assert bench.parked == []
+
+
+def test_a_redriven_message_has_its_own_key_value_and_headers_and_one_more(bench):
+    bench.die("a")
+    (before,) = bench.log.in_topic("orders")
+
+    bench.run_pass()
+
+    _, again = bench.log.in_topic("orders")
+    assert (again.key, again.value, again.partition) == (b"a", b"a", before.partition)
+    assert again.headers[:-1] == before.headers
+    name, trail = again.headers[-1]
+    assert name == "RedriveTrail"
+    assert Trail.decode(trail.decode()).queue == "orders"
+
+
+def test_what_never_succeeds_is_parked_with_all_that_the_dlq_topic_had_of_it(bench):
+    bench.die("bad 1", *(f"good {n}" for n in range(9)))
+
+    bench.live(fails=bad, **QUICK)
+
+    assert bench.parked == [b"bad 1"]
+    (parked,) = bench.log.in_topic(bench.place.parked)
+    names = [name for name, _ in parked.headers]
+    assert names[0] == "of"
+    assert {"kafka_dlt-original-topic", "kafka_dlt-exception-fqcn", "RedriveTrail"} <= set(names)
+    assert len(bench.done) == 9
+    assert not bench.waiting
+
+
+def test_a_letter_of_no_topic_that_is_listed_is_parked_and_goes_nowhere():
+    bench = Bench(topics=["orders"])
+    bench.log.create("payments", 1)
+    bench.die("good")
+    (stranger,) = bench.log.in_topic(bench.place.dead_letters)
+    headers = (("kafka_dlt-original-topic", b"payments"),)
+    bench.log.write([replace(stranger, value=b"stranger", headers=headers)])
+
+    bench.live()
+
+    assert bench.parked == [b"stranger"]
+    assert bench.done == [b"good"]
+    assert bench.log.in_topic("payments") == []
+
+
+def test_letters_of_two_topics_go_back_to_their_own():
+    bench = Bench(topics=["orders", "payments"])
+    bench.die("o1", "o2")
+    bench.die("p1", topic="payments")
+
+    bench.live()
+
+    assert bench.values("payments") == [b"p1", b"p1"]
+    assert Counter(bench.done) == Counter([b"o1", b"o2", b"p1"])
+
+
+def test_order_is_kept_within_each_key_also_when_letters_fail_again():
+    bench = Bench()
+    values = [f"{key}{n}" for n in range(6) for key in "abc"]
+    bench.die(*values, keys=["a", "b", "c"])
+    failed = Counter()
+
+    def fails(value):
+        failed[value] += 1
+        return "Flaky" if value in (b"a0", b"b2") and failed[value] < 3 else None
+
+    bench.live(fails=fails, steps=400, base_delay_seconds=0)
+
+    for key in (b"a", b"b", b"c"):
+        of_key = [one for one in bench.done if one.startswith(key)]
+        assert of_key == [key + b"%d" % n for n in range(6)]
+    assert not bench.waiting
+
+
+def wait_for_bad(bench):
+    """All have been tried, the bad one has come back and waits."""
+    bench.run_pass()
+    for _ in range(5):
+        bench.work(bad)
+        bench.clock.advance(30)
+        bench.run_pass(base_delay_seconds=900)
+
+
+def test_a_held_letter_does_not_block_its_partition():
+    bench = Bench(partitions=1)
+    bench.die("bad 1", *(f"good {n}" for n in range(5)))
+
+    wait_for_bad(bench)
+
+    dead_letters = Partition(bench.place.dead_letters, 0)
+    committed = bench.log.committed(bench.place.group, bench.place.dead_letters)[dead_letters]
+    held = bench.log.in_topic(bench.place.held)
+    assert committed >= 6
+    assert [one.value for one in held][-1:] == [b"bad 1"]
+    assert HELD_HEADER in dict(held[-1].headers)
+    assert sorted(bench.done) == [b"good %d" % n for n in range(5)]
+
+
+def test_a_held_letter_is_the_same_letter_to_a_process_that_begins_anew():
+    bench = Bench(partitions=1)
+    bench.die("bad 1", *(f"good {n}" for n in range(5)))
+    wait_for_bad(bench)
+
+    bench.process()
+    bench.live(fails=bad, **QUICK)
+
+    assert bench.parked == [b"bad 1"]
+    assert len(bench.done) == 5
+    assert not bench.waiting
+
+
+def test_what_grows_old_in_the_dlq_topic_moves_to_the_retry_topic_while_nothing_goes():
+    bench = Bench(partitions=1)
+    bench.die("a", "b")
+
+    bench.run_pass(mode=Mode.PAUSED)
+    bench.clock.advance(timedelta(hours=13).total_seconds())
+    bench.run_pass(mode=Mode.PAUSED)
+
+    assert bench.values(bench.place.held) == [b"a", b"b"]
+    dead_letters = Partition(bench.place.dead_letters, 0)
+    assert bench.log.committed(bench.place.group, bench.place.dead_letters)[dead_letters] == 2
+    bench.live()
+    assert sorted(bench.done) == [b"a", b"b"]
+
+
+def test_gaps_of_a_compacted_topic_are_passed_over():
+    bench = Bench(partitions=1)
+    bench.die("a", "b", "c")
+    for one in bench.log.in_topic(bench.place.dead_letters)[:2]:
+        bench.log.forget(one.position)
+
+    bench.live()
+
+    assert bench.done == [b"c"]
+    assert not bench.waiting
+
+
+def test_a_dlq_topic_that_was_made_anew_is_read_from_its_beginning():
+    bench = Bench(partitions=1)
+    bench.die("a", "b", "c")
+    bench.live()
+    bench.log.delete(bench.place.dead_letters)
+    bench.log.create(bench.place.dead_letters, 1)
+    bench.die("d")
+
+    bench.live()
+
+    assert sorted(bench.done) == [b"a", b"b", b"c", b"d"]
+    assert not bench.waiting
+
+
+def test_a_source_topic_that_is_gone_refuses_and_the_letters_stay():
+    bench = Bench(partitions=1)
+    bench.die("a")
+    bench.log.delete("orders")
+
+    report = bench.run_pass()
+
+    assert report.to_json()["outcome"] in ("REFUSED", "FAILED")
+    bench.log.create("orders", 1)
+    bench.log.commit("shop", {Partition("orders", 0): 0})
+    bench.produce("b")
+    bench.live()
+    assert bench.done == [b"b", b"a"]
+
+
+def test_the_same_failure_written_twice_is_one_letter():
+    bench = Bench(partitions=1)
+    bench.die("a")
+    (record,) = bench.log.in_topic(bench.place.dead_letters)
+    bench.log.write([record])
+
+    bench.live()
+
+    assert bench.done == [b"a"]
+    assert not bench.waiting
+
+
+def test_two_processes_take_turns_and_repeat_nothing():
+    bench = Bench()
+    bench.die("bad 1", *(f"good {n}" for n in range(9)))
+    processes = [bench.process(), bench.process()]
+
+    for turn in range(60):
+        bench.run_pass(process=processes[turn % 2], owner=f"process {turn % 2}", **QUICK)
+        bench.work(bad)
+        bench.clock.advance(60)
+
+    assert Counter(bench.done) == Counter(b"good %d" % n for n in range(9))
+    assert bench.parked == [b"bad 1"]
+
+
+def test_values_that_are_no_text_arrive_as_they_were():
+    bench = Bench()
+    bench.die("a")
+    (record,) = bench.log.in_topic(bench.place.dead_letters)
+    odd = b"\x00\xff\xfe"
+    bench.log.records[record.position.partition][record.offset] = replace(record, value=odd)
+
+    bench.live()
+
+    assert bench.done == [odd]
+
+
+def test_while_the_consumer_is_down_nothing_counts_as_done():
+    bench = Bench()
+    bench.die(*(f"m{n}" for n in range(5)))
+
+    for _ in range(5):
+        report = bench.run_pass(initial_window=2)
+        bench.clock.advance(60)
+
+    assert len(bench.values("orders")) == 5 + 2
+    assert report.to_json()["redriven"] == 0
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_a_thousand_letters(order):
+    bench = Bench(partitions=6, order=order)
+    values = [f"m{n}" for n in range(1_000)]
+    bench.die(*values)
+
+    bench.live(steps=400, max_rate=0, initial_window=100)
+
+    assert len(bench.done) == 1_000
+    assert len(set(bench.done)) == 1_000
+    assert not bench.waiting

@@ -1,0 +1,162 @@
+"""The process beside the broker: what its file says, passes one after another, and how it ends."""
+
+from collections import Counter
+
+import pytest
+
+from smart_redriver.engine.config.backends import Stopped
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.errors import CallFailed, SettingsError
+from smart_redriver.engine.model.lease import Lease
+from smart_redriver.kafka.engine.connection import DeadLetterTopic
+from smart_redriver.kafka.process import Configuration, Process
+from smart_redriver.kafka.sqlite import SqliteMemory
+from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.oncall.verbs.run import run_forever
+from tests.kafka.bench import Bench
+
+KAFKA = {
+    "name": "orders",
+    "servers": "broker:9092",
+    "consumer_group": "shop",
+    "topics": ["orders"],
+    "dead_letters": "orders.DLT",
+}
+STATE = {"sqlite": "state"}
+
+
+class Life:
+    """A process over a bench's log, in virtual time: while it pauses the consumer works, and then it is stopped."""
+
+    def __init__(self, bench: Bench, file) -> None:
+        self.bench = bench
+        self.file = file
+        self.seconds_left = 0.0
+        self.events: list[str] = []
+
+    def run(self, seconds, fails=lambda _: None, log=None) -> None:
+        bench, self.seconds_left = self.bench, seconds
+        memory = SqliteMemory.open(self.file, "orders", bench.clock.now)
+
+        def pause(seconds):
+            bench.clock.advance(seconds)
+            self.seconds_left -= seconds
+            bench.work(fails)
+            if self.seconds_left <= 0:
+                raise Stopped
+
+        Process(
+            DeadLetterTopic(log or bench.log, bench.place, bench.clock.now),
+            memory,
+            Settings(initial_window=20, base_delay_seconds=0),
+            journal=lambda event, /, **fields: self.events.append(event),
+            clock=bench.clock.now,
+            pause=pause,
+        ).run()
+        memory.close()
+
+
+@pytest.fixture
+def life(tmp_path):
+    return Life(Bench(), tmp_path / "state.sqlite")
+
+
+def test_it_drains_the_dlq_topic_and_goes_on_with_what_comes(life):
+    life.bench.die(*(f"m{n}" for n in range(30)))
+
+    life.run(600)
+    life.bench.die("late")
+    life.run(600)
+
+    assert Counter(life.bench.done) == Counter([b"late", *(b"m%d" % n for n in range(30))])
+    assert not life.bench.waiting
+
+
+def test_it_gives_its_lease_back_when_it_is_stopped(life):
+    life.bench.die("a", "b")
+
+    life.run(3)
+
+    clock = life.bench.clock
+    memory = SqliteMemory.open(life.file, "orders", clock.now)
+    assert memory.acquire_lease(Lease(owner="next", expires_at=clock.now()), clock.now())
+    memory.close()
+    assert life.events[-1] == "process.stopped"
+
+
+def test_a_broker_that_is_gone_for_minutes_costs_nothing_but_time(life):
+    bench = life.bench
+    bench.die(*(f"m{n}" for n in range(10)))
+    gone_from, gone_until = bench.clock.time() + 2, bench.clock.time() + 400
+
+    class Flaky:
+        def __getattr__(self, name):
+            if gone_from <= bench.clock.time() < gone_until:
+                raise CallFailed(name, "NoAnswer", "no broker")
+            return getattr(bench.log, name)
+
+    life.run(1_500, log=Flaky())
+
+    assert Counter(bench.done) == Counter(b"m%d" % n for n in range(10))
+    assert not bench.waiting
+    assert "call.failed" in life.events
+
+
+def test_the_file_says_where_and_how(tmp_path):
+    tables = {"kafka": KAFKA, "state": STATE, "settings": {"max_rate": 7}}
+
+    read = Configuration.read(tables)
+
+    assert (read.topics.held, read.topics.parked) == ("orders.DLT.held", "orders.DLT.parked")
+    assert read.settings.max_rate == 7
+    assert (str(read.file), read.table) == ("state", None)
+    assert Configuration.read(tables | {"state": {"dynamodb": "table"}}).table == "table"
+
+
+@pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ({}, {"name", "servers", "consumer_group", "topics", "dead_letters", "state"}),
+        ({"kafka": KAFKA, "state": STATE, "kafak": {}}, {"kafak"}),
+        ({"kafka": KAFKA | {"topics": ["orders.DLT"]}, "state": STATE}, {"dead_letters"}),
+        ({"kafka": KAFKA | {"parked": "orders"}, "state": STATE}, {"parked"}),
+        ({"kafka": KAFKA | {"servers": "broker"}, "state": STATE}, {"servers"}),
+        ({"kafka": KAFKA | {"order": "some"}, "state": STATE}, {"order"}),
+        ({"kafka": KAFKA | {"client": {"acks": "0"}}, "state": STATE}, {"client"}),
+        ({"kafka": KAFKA, "state": {"sqlite": "a", "dynamodb": "b"}}, {"state"}),
+        ({"kafka": KAFKA, "state": STATE, "settings": {"max_rat": 1}}, {"max_rat"}),
+        ({"kafka": KAFKA, "state": STATE, "settings": {"max_attempts": 0}}, {"max_attempts"}),
+    ],
+)
+def test_all_that_is_wrong_in_the_file_is_told_at_once(tables, named):
+    with pytest.raises(SettingsError) as error:
+        Configuration.read(tables)
+
+    assert {fault.setting for fault in error.value.faults} == named
+
+
+def test_a_password_is_in_no_fault():
+    kafka = KAFKA | {"client": {"sasl.password": "secret", "acks": "0"}}
+
+    with pytest.raises(SettingsError) as error:
+        Configuration.read({"kafka": kafka, "state": STATE})
+
+    assert "secret" not in str(error.value)
+
+
+def test_a_function_refuses_the_origin_and_says_what_serves_it():
+    with pytest.raises(SettingsError) as error:
+        Deployment.from_env({"ORIGIN": "kafka", "QUEUE_NAME": "orders"})
+
+    assert "redrive run --forever" in str(error.value)
+
+
+@pytest.mark.parametrize("text", [None, "no = toml = at all", "[rabbit]\nname = 'orders'"])
+def test_a_file_that_is_none_is_told_in_a_sentence(tmp_path, text):
+    file = tmp_path / "kafka.toml"
+    if text is not None:
+        file.write_text(text)
+
+    with pytest.raises(Misused):
+        run_forever(None, file)

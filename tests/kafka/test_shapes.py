@@ -1,0 +1,232 @@
+"""What the libraries write to a DLQ topic, as they write it, and whatever else may be in a header."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smart_redriver.kafka.engine.letters import HELD_HEADER, dead_of, id_at, place_in
+from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Record
+from smart_redriver.kafka.engine.shapes import Death, message_of
+
+OWN = (("traceparent", b"00-1"), ("tenant", b"a"), ("tenant", b"b"), ("x-original-for", b"1.2.3.4"))
+
+
+def four(number):
+    return number.to_bytes(4, "big")
+
+
+def eight(number):
+    return number.to_bytes(8, "big")
+
+
+SPRING = (
+    ("kafka_dlt-original-topic", b"orders"),
+    ("kafka_dlt-original-partition", four(3)),
+    ("kafka_dlt-original-offset", eight(17)),
+    ("kafka_dlt-original-timestamp", eight(1_700_000_000_000)),
+    ("kafka_dlt-original-timestamp-type", b"CreateTime"),
+    ("kafka_dlt-original-consumer-group", b"shop"),
+    ("kafka_dlt-exception-fqcn", b"org.springframework.kafka.ListenerExecutionFailedException"),
+    ("kafka_dlt-exception-cause-fqcn", b"java.lang.IllegalStateException"),
+    ("kafka_dlt-exception-message", b"card declined"),
+    ("kafka_dlt-exception-stacktrace", b"at A\nat B"),
+)
+RETRY_TOPICS = (
+    ("kafka_original-topic", b"orders"),
+    ("kafka_original-partition", four(3)),
+    ("kafka_original-offset", eight(17)),
+    ("kafka_exception-fqcn", b"java.lang.IllegalStateException"),
+    ("kafka_exception-message", b"card declined"),
+    ("kafka_exception-stacktrace", b"at A\nat B"),
+    ("kafka_original-consumer-group", b"shop"),
+    ("retry_topic-attempts", four(4)),
+    ("retry_topic-backoff-timestamp", eight(1)),
+)
+CONNECT = (
+    ("__connect.errors.topic", b"orders"),
+    ("__connect.errors.partition", b"3"),
+    ("__connect.errors.offset", b"17"),
+    ("__connect.errors.connector.name", b"shop"),
+    ("__connect.errors.task.id", b"0"),
+    ("__connect.errors.stage", b"VALUE_CONVERTER"),
+    ("__connect.errors.class.name", b"org.apache.kafka.connect.json.JsonConverter"),
+    ("__connect.errors.exception.class.name", b"java.lang.IllegalStateException"),
+    ("__connect.errors.exception.message", b"card declined"),
+    ("__connect.errors.exception.stacktrace", b"at A\nat B"),
+)
+X_ORIGINAL = (
+    ("x-original-topic", b"orders"),
+    ("x-original-partition", four(3)),
+    ("x-original-offset", eight(17)),
+    ("x-original-timestamp", eight(1)),
+    ("x-exception-fqcn", b"java.lang.IllegalStateException"),
+    ("x-exception-message", b"card declined"),
+    ("x-exception-stacktrace", b"at A\nat B"),
+    ("x-original-group", b"shop"),
+)
+ALL = {"spring": SPRING, "retry topics": RETRY_TOPICS, "connect": CONNECT, "x": X_ORIGINAL}
+
+
+def record(headers=(), value=b"v", key=b"k"):
+    return NewRecord(topic="orders.DLT", key=key, value=value, headers=tuple(headers))
+
+
+def read(headers=(), value=b"v", key=b"k", offset=5):
+    return Record(
+        topic="orders.DLT",
+        partition=1,
+        offset=offset,
+        key=key,
+        value=value,
+        headers=tuple(headers),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+def dead(record, topics=frozenset({"orders"}), home="orders"):
+    return dead_of(record, topics, home, keeps_order=True)
+
+
+@pytest.mark.parametrize("shape", ALL)
+def test_each_library_tells_where_and_of_what_a_message_died(shape):
+    message = message_of(record((*OWN[:2], *ALL[shape], *OWN[2:])))
+
+    death = message.death
+    assert (death.topic, death.partition, death.offset, death.group) == ("orders", 3, 17, "shop")
+    assert death.error_class == "java.lang.IllegalStateException"
+    assert (death.error_message, death.stack_trace) == ("card declined", "at A\nat B")
+
+
+@pytest.mark.parametrize("shape", ALL)
+def test_the_producers_own_headers_stay_in_their_order(shape):
+    message = message_of(record((*OWN[:2], *ALL[shape], *OWN[2:])))
+
+    assert (message.headers, message.key, message.value) == (OWN, b"k", b"v")
+
+
+@pytest.mark.parametrize("shape", ALL)
+def test_of_headers_that_were_added_again_the_last_counts(shape):
+    (topic, partition, offset, *_) = (name for name, _ in ALL[shape])
+    again = ((topic, b"orders"), (partition, b"4"), (offset, b"99"))
+
+    death = message_of(record((*ALL[shape], *again))).death
+
+    assert (death.partition, death.offset) == (4, 99)
+
+
+def test_an_envelope_is_taken_off():
+    value = {
+        "original_topic": "orders",
+        "original_partition": 3,
+        "original_offset": 17,
+        "attempt_count": 4,
+        "error_class": "Declined",
+        "error_message": "no money",
+        "failed_at": "2026-01-01T10:00:00Z",
+        "original_key": "7",
+        "original_headers": {"tenant": "a"},
+        "payload": {"b": [1, 2.5, "ü"], "a": None},
+    }
+
+    message = message_of(record(value=json.dumps(value, indent=1).encode()))
+
+    assert message.value == '{"b":[1,2.5,"ü"],"a":null}'.encode()
+    assert (message.key, message.headers) == (b"7", (("tenant", b"a"),))
+    assert message.death == Death(
+        topic="orders",
+        partition=3,
+        offset=17,
+        attempts=4,
+        error_class="Declined",
+        error_message="no money",
+        failed_at=datetime(2026, 1, 1, 10, tzinfo=UTC),
+    )
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        ({"payload": "plain text"}, b"plain text"),
+        ({"payload": None}, None),
+        ({"payload_base64": "AP8="}, b"\x00\xff"),
+    ],
+)
+def test_an_envelopes_payload_is_what_was_sent(payload, value):
+    envelope = {"original_topic": "orders", "attempt_count": 1} | payload
+
+    assert message_of(record(value=json.dumps(envelope).encode())).value == value
+
+
+@pytest.mark.parametrize("payload", [{}, {"payload_base64": "?"}, {"payload": "\ud800"}])
+def test_an_envelope_without_a_payload_that_can_be_sent_is_incomplete(payload):
+    envelope = {"original_topic": "orders", "error_class": "E"} | payload
+
+    letter = dead(read(value=json.dumps(envelope).encode())).letter
+
+    assert letter.unfit is not None
+    assert letter.unfit.value == "INCOMPLETE"
+
+
+def test_a_message_that_only_looks_like_an_envelope_is_one_by_itself():
+    value = b'{"original_topic": "orders", "amount": 3}'
+
+    message = message_of(record(OWN, value=value))
+
+    assert (message.value, message.headers, message.death) == (value, OWN, Death())
+
+
+def test_a_letter_of_a_topic_that_is_not_listed_is_of_unknown_origin():
+    letter = dead(read((("x-original-topic", b"payments"),))).letter
+
+    assert letter.unfit is not None
+    assert letter.unfit.value == "UNKNOWN_ORIGIN"
+
+
+def test_a_letter_that_says_nothing_goes_back_to_the_only_topic_and_to_none_of_several():
+    assert dead(read()).letter.unfit is None
+
+    assert dead(read(), frozenset({"orders", "payments"}), home="").letter.unfit is not None
+
+
+def test_a_letter_goes_by_where_its_message_was_so_that_a_copy_is_known():
+    copy = id_at(Position(Partition("orders", 3), 17), b"k", b"v")
+
+    assert dead(read(SPRING)).letter.message_id == copy
+    assert place_in(copy) == (3, 17)
+
+
+def test_a_topic_made_anew_has_other_letters_at_the_same_offsets():
+    one, other = dead(read(SPRING, value=b"old")), dead(read(SPRING, value=b"new"))
+
+    assert one.letter.message_id != other.letter.message_id
+
+
+@given(
+    headers=st.lists(
+        st.tuples(
+            st.sampled_from(
+                [name for shape in ALL.values() for name, _ in shape]
+                + [HELD_HEADER, "RedriveTrail", "own"]
+            )
+            | st.text(),
+            st.none() | st.binary(max_size=40) | st.just(b"orders"),
+        ),
+        max_size=12,
+    ),
+    key=st.none() | st.binary(max_size=10),
+    value=st.none()
+    | st.binary(max_size=40)
+    | st.dictionaries(
+        st.sampled_from(["original_topic", "attempt_count", "payload", "failed_at", "error_class"]),
+        st.none() | st.text() | st.integers() | st.booleans() | st.floats() | st.just("orders"),
+    ).map(lambda one: json.dumps(one).encode()),
+)
+def test_whatever_a_record_holds_it_is_a_letter(headers, key, value):
+    made = dead(read(headers, value=value, key=key))
+
+    assert made.letter.message_id
+    assert made.letter.unfit is not None or made.letter.source_arn == "orders"
+    assert made.message.is_whole or made.letter.unfit is not None

@@ -1,0 +1,117 @@
+"""What is expected of a replay, one letter sent first, and what became of letters that went."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from simulator.consumers import Consumer
+from simulator.world import PARKING_LOT, SOURCE
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.headline import Seen
+from smart_redriver.engine.model import breaker
+from smart_redriver.engine.model.batch import Heard
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.triage.ledger import Status
+from smart_redriver.oncall.status.forecast import became_of, forecast
+from tests.oncall.desk import Desk
+from tests.oncall.test_headline import DECLINED, DOWN, FLOWING, NOW, WAITING, minutes
+from tests.unit.examples import a_batch, a_judged
+
+CIRCUIT = breaker.new_circuit(SOURCE, Settings(), NOW)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (DOWN, "Expected: they fail again, as long as this holds: consumer likely down."),
+        (FLOWING, "Expected: they succeed, as did letters sent 2 min ago."),
+        (WAITING, "Expected: not known. No letter is known to have succeeded."),
+        (
+            replace(WAITING, succeeded_at=NOW - timedelta(hours=3)),
+            "Expected: not known. The last that are known to have succeeded are letters sent 3 h ago.",
+        ),
+    ],
+)
+def test_a_plan_says_what_to_expect(seen: Seen, expected: str) -> None:
+    assert list(forecast({SOURCE: seen}, [CIRCUIT], {})) == [expected]
+
+
+def test_letters_of_a_cause_that_is_down_are_expected_to_fail() -> None:
+    seen = replace(FLOWING, kinds_down=(DECLINED,))
+
+    told = list(forecast({SOURCE: seen}, [CIRCUIT], {DECLINED.name: 12, "other": 3}))
+
+    assert told[1] == (
+        "Expected: the 12 letters of PaymentDeclined fail again, as that is down since 01:12."
+    )
+
+
+def test_it_says_when_a_cause_last_succeeded() -> None:
+    cause = CauseCircuit(cause="KeyError", succeeded=4, counted_at=NOW - minutes(20))
+    circuit = replace(CIRCUIT, causes=(cause,))
+
+    told = list(forecast({SOURCE: FLOWING}, [circuit], {"KeyError": 1}))
+
+    assert told[1:] == [
+        "Letters of KeyError that succeeded after they had failed: 4, counted 20 min ago."
+    ]
+    assert len(list(forecast({SOURCE: FLOWING}, [circuit], {"other": 1}))) == 1
+
+
+def test_of_what_was_sent_it_says_what_became() -> None:
+    judged = a_judged(sent_at=NOW, size=10, returned=2)
+    before = replace(judged, sent_at=NOW - minutes(9), size=100)
+    pending = a_batch(sent_at=NOW, size=5, heard=Heard(succeeded=1))
+    circuit = replace(CIRCUIT, judged=(before, judged), pending=(pending,))
+
+    assert became_of([circuit], NOW) == (
+        "15 letters sent back: 9 succeeded, 2 failed again, of 4 nothing is known yet."
+    )
+    assert became_of([CIRCUIT], NOW) == ""
+
+
+def test_one_is_sent_first_and_the_others_stay(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = desk.park("a", "b", "c")
+    told: list[str] = []
+
+    def succeed(seconds: float) -> None:
+        """As a pass that reads the consumer's report of it would write."""
+        desk.world.clock.advance(seconds)
+        (sent,) = (one for one in map(desk.entry, ids) if one.status is Status.REPLAYED)
+        told.append(sent.original_id)
+        done = replace(sent, status=Status.SUCCEEDED)
+        desk.store.write_ledger([done], [], desk.world.clock.now())
+
+    monkeypatch.setattr(desk, "sleep", succeed)
+    ran = desk("replay", "--all", answer="one")
+
+    assert "Type yes to go on, one to try one first:" in ran.err
+    assert "1 letter: succeeded." in ran.out
+    assert "2 letters of the plan stay where they are." in ran.out
+    assert ran.code == 0
+    assert len(told) == 1
+    assert len(desk.bodies(PARKING_LOT)) == 2
+
+
+def test_following_ends_where_nothing_becomes_known(desk: Desk) -> None:
+    desk.park("a")
+    began = desk.world.clock.now()
+
+    ran = desk("replay", "--all", "--follow", "--yes")
+
+    assert "1 letter: nothing is known yet" in ran.out
+    assert desk.world.clock.now() - began < minutes(6)
+    assert ran.code == 0
+
+
+def test_a_drain_says_what_became_of_what_it_sent() -> None:
+    desk = Desk(consumer=Consumer())
+    desk.is_consumer_up = True
+    desk.dead_letters(*(f"letter {number}" for number in range(5)))
+
+    ran = desk("drain", "--yes")
+
+    assert "letters sent back: " in ran.out

@@ -1,0 +1,233 @@
+"""The headline, sentence by sentence, and that it is never green while letters wait for what does not come."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.headline import (
+    Colour,
+    Headline,
+    KindDown,
+    Seen,
+    Topic,
+    headline,
+    worst,
+)
+from smart_redriver.engine.model.circuit import Orders, State
+
+NOW = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
+SINCE = NOW - timedelta(minutes=27)
+WAITING = Seen(at=NOW, backlog=16)
+
+
+def minutes(count: float) -> timedelta:
+    return timedelta(minutes=count)
+
+
+DOWN = replace(
+    WAITING,
+    state=State.OPEN,
+    belief_down=0.97,
+    tried=14,
+    failed=14,
+    since=SINCE,
+    next_canary_at=NOW + minutes(11),
+)
+SILENT = replace(
+    WAITING, backlog=11, out=5, out_since=NOW - minutes(19), out_until=NOW + minutes(4)
+)
+FLOWING = replace(WAITING, backlog=300, succeeded_at=NOW - minutes(2))
+DECLINED = KindDown(
+    name="PaymentDeclined",
+    letters=212,
+    since=NOW.replace(hour=1, minute=12),
+    next_canary_at=NOW + minutes(3),
+)
+
+SENTENCES = [
+    (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
+    (
+        DOWN,
+        Colour.RED,
+        "Consumer likely down (97%): 0 of 14 letters succeeded since 02:03. 16 letters wait. "
+        "Next canary at 02:41, or at once when a live message succeeds.",
+    ),
+    (
+        replace(DOWN, belief_down=None, tried=0, next_canary_at=None, backlog=1),
+        Colour.RED,
+        "Consumer likely down. 1 letter waits. "
+        "Next canary with the next pass, or at once when a live message succeeds.",
+    ),
+    (
+        replace(DOWN, backlog=0),
+        Colour.NONE,
+        "No letter waits. The consumer has not been seen to work since it was down: "
+        "the next letter goes as a canary.",
+    ),
+    (
+        replace(SILENT, state=State.HALF_OPEN, out=1),
+        Colour.YELLOW,
+        "Consumer was down; a canary is out since 02:11. 11 letters wait. "
+        "What becomes of the canary is awaited, until 02:34 at the latest.",
+    ),
+    (
+        SILENT,
+        Colour.YELLOW,
+        "Consumer not seen to work: 5 letters are out since 02:11, and none of them is known to have succeeded. "
+        "11 letters wait. What becomes of those that are out is awaited, until 02:34 at the latest.",
+    ),
+    (
+        replace(SILENT, out_since=NOW - minutes(2)),
+        Colour.NONE,
+        "5 letters are out since 02:28, and their outcome is not due yet. 11 letters wait. "
+        "What becomes of those that are out is awaited, until 02:34 at the latest.",
+    ),
+    (
+        replace(SILENT, tried=5, failed=4, since=SINCE),
+        Colour.RED,
+        "Consumer may be down: 0 of 5 letters succeeded since 02:03. 11 letters wait. "
+        "Few letters are tried until some succeed.",
+    ),
+    (
+        replace(FLOWING, kinds_down=(DECLINED,)),
+        Colour.YELLOW,
+        "Healthy; 212 of 300 letters wait for PaymentDeclined, down since 01:12. "
+        "Next canary of PaymentDeclined at 02:33.",
+    ),
+    (FLOWING, Colour.GREEN, "Healthy: letters go back; 300 left."),
+    (
+        replace(FLOWING, rate_per_second=0.4, drained_by=NOW + minutes(50)),
+        Colour.GREEN,
+        "Healthy: letters go back, about 24 a minute; 300 left, drained by 03:20.",
+    ),
+    (
+        replace(FLOWING, rate_per_second=6, live_per_second=12, drained_by=NOW + minutes(110)),
+        Colour.GREEN,
+        "Consumer bears about 18 a second, 12 a second of them live: 6 a second for letters, drained by 04:20.",
+    ),
+    (WAITING, Colour.NONE, "16 letters wait. The next pass looks at them."),
+    (
+        replace(WAITING, hidden=16),
+        Colour.YELLOW,
+        "All 16 letters of the DLQ are hidden until their time.",
+    ),
+    (
+        replace(WAITING, suspects=12, suspects_until=NOW + timedelta(days=1)),
+        Colour.YELLOW,
+        "12 letters failed while others succeeded. 16 letters wait. "
+        "Those that failed wait for their next try, until 2026-11-25 02:30 at the latest.",
+    ),
+    (
+        replace(WAITING, mode=Mode.DRY_RUN),
+        Colour.YELLOW,
+        "Dry run: letters are looked at, and none is redriven. 16 letters wait.",
+    ),
+    (
+        replace(WAITING, is_scheduled=False),
+        Colour.RED,
+        "No pass runs by itself: the schedule is off. 16 letters wait.",
+    ),
+    (
+        replace(
+            WAITING,
+            orders=Orders(
+                is_paused=True, paused_until=NOW + minutes(60), by="arn:x:user/kim", reason="moving"
+            ),
+        ),
+        Colour.YELLOW,
+        "Paused by kim until 03:30: moving. 16 letters wait.",
+    ),
+    (replace(WAITING, backlog=None), Colour.YELLOW, "Not known: the DLQ could not be read."),
+]
+
+
+@pytest.mark.parametrize(("seen", "colour", "sentence"), SENTENCES)
+def test_each_state_has_its_sentence_and_colour(seen: Seen, colour: Colour, sentence: str) -> None:
+    found = headline(seen)
+
+    assert (found.sentence(NOW), found.colour) == (sentence, colour)
+
+
+@pytest.mark.parametrize(
+    "of_the_issue",
+    [
+        replace(SILENT, backlog=16),
+        replace(SILENT, succeeded_at=NOW - timedelta(days=2)),
+        replace(SILENT, backlog=0, tried=5),
+        replace(FLOWING, kinds_down=(DECLINED,)),
+        replace(FLOWING, out=40, out_since=NOW - minutes(19)),
+    ],
+)
+def test_it_is_not_green_while_letters_wait_for_what_does_not_come(of_the_issue: Seen) -> None:
+    """Payments down, nothing live: it said "CLOSED, letters flow" for 19 minutes, in green."""
+    assert headline(of_the_issue).colour is not Colour.GREEN
+
+
+moments = st.none() | st.integers(-600, 600).map(lambda n: NOW + minutes(n))
+counts = st.integers(0, 50)
+
+
+@given(
+    st.builds(
+        Seen,
+        at=st.just(NOW),
+        state=st.sampled_from(State),
+        mode=st.sampled_from(Mode),
+        is_scheduled=st.booleans(),
+        backlog=st.none() | counts,
+        hidden=counts,
+        out=counts,
+        out_since=moments,
+        out_until=moments,
+        belief_down=st.none() | st.floats(0, 1),
+        succeeded=counts,
+        tried=counts,
+        failed=counts,
+        since=moments,
+        succeeded_at=moments,
+        next_canary_at=moments,
+        kinds_down=st.sampled_from([(), (DECLINED,)]),
+        suspects=counts,
+        suspects_until=moments,
+        drained_by=moments,
+    )
+)
+def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: Seen) -> None:
+    found = headline(seen)
+
+    assert found.sentence(NOW).endswith(".")
+    assert ".." not in found.sentence(NOW)
+    if found.colour is Colour.GREEN:
+        assert seen.state is State.CLOSED
+        assert not seen.backlog or (seen.is_fresh and not seen.kinds_down)
+
+
+def test_of_queues_that_share_a_dlq_the_worst_speaks() -> None:
+    told = {"a": headline(FLOWING), "b": headline(DOWN), "c": headline(SILENT)}
+
+    assert worst(told).topic is Topic.DOWN
+    assert worst(told).text.startswith("b: Consumer likely down")
+    assert worst({"a": headline(FLOWING)}) == headline(FLOWING)
+
+
+def test_as_json_it_says_until_when_and_what_to_do() -> None:
+    found = Headline(
+        topic=Topic.SILENT,
+        colour=Colour.YELLOW,
+        text="Seen.",
+        waits_for="Waits",
+        until=NOW,
+        then="Look.",
+    )
+
+    assert found.to_json(SINCE) == {
+        "topic": "no outcome known",
+        "colour": "yellow",
+        "text": "Seen. Waits, until 02:30 at the latest.",
+        "until": "2026-11-24T02:30:00Z",
+        "then": "Look.",
+    }

@@ -1,0 +1,108 @@
+"""What a letter waits for, and until when at the latest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from simulator.world import SOURCE
+from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.headline import KindDown, Seen
+from smart_redriver.engine.model.circuit import Orders
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.status.waiting import Wait, Waits
+from tests.oncall.desk import Desk
+from tests.oncall.test_headline import DECLINED, DOWN, FLOWING, NOW, SILENT, minutes
+
+ENTRY = Entry(
+    original_id="id", queue=SOURCE, first_seen=NOW, status=Status.RETURNED, current_id="id"
+)
+SOON, LATER = NOW + minutes(20), NOW + timedelta(hours=3)
+SUSPECT = replace(
+    ENTRY, strikes=4, first_strike=NOW - timedelta(hours=3), not_before=NOW + timedelta(hours=3)
+)
+BACKING_OFF = replace(ENTRY, strikes=1, not_before=SOON)
+
+
+def waits(entry: Entry | None, seen: Seen, *more: Seen) -> Wait | None:
+    by_source = {SOURCE: seen} | {f"more {n}": one for n, one in enumerate(more)}
+    return Waits(by_source, Settings()).letter(entry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "seen", "what", "until"),
+    [
+        (ENTRY, DOWN, "the next canary, or a live message", DOWN.next_canary_at),
+        (None, DOWN, "the next canary, or a live message", DOWN.next_canary_at),
+        (ENTRY, SILENT, "what becomes of the letters that are out", SILENT.out_until),
+        (replace(ENTRY, status=Status.FAILED), FLOWING, "its turn", None),
+        (ENTRY, replace(FLOWING, drained_by=LATER), "its turn", LATER),
+        (BACKING_OFF, FLOWING, "its backoff", SOON),
+        (SUSPECT, FLOWING, "its last chance", SUSPECT.not_before),
+        # What keeps it longest is told.
+        (BACKING_OFF, DOWN, "its backoff", SOON),
+        (replace(ENTRY, not_before=NOW + minutes(5)), DOWN, "the next canary", DOWN.next_canary_at),
+        (replace(BACKING_OFF, not_before=NOW), FLOWING, "its turn", None),
+        (
+            replace(ENTRY, cause=DECLINED.name),
+            replace(FLOWING, kinds_down=(DECLINED, KindDown(name="x", letters=1))),
+            "a canary of its cause",
+            DECLINED.next_canary_at,
+        ),
+        (
+            ENTRY,
+            replace(FLOWING, orders=Orders(is_paused=True, paused_until=LATER)),
+            "the end of the pause",
+            LATER,
+        ),
+        (replace(ENTRY, status=Status.PARKED), DOWN, "a person's decision", None),
+        (
+            replace(ENTRY, status=Status.REDRIVEN),
+            SILENT,
+            "what becomes of it",
+            SILENT.out_until,
+        ),
+    ],
+)
+def test_a_letter_says_what_it_waits_for_and_until_when(
+    entry: Entry | None, seen: Seen, what: str, until: object
+) -> None:
+    wait = waits(entry, seen)
+
+    assert wait is not None
+    assert wait.what.startswith(what)
+    assert wait.until == until
+
+
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.REPLAYED, Status.DELETED])
+def test_one_that_is_done_with_waits_for_nothing(status: Status) -> None:
+    assert waits(replace(ENTRY, status=status), DOWN) is None
+
+
+def test_one_that_may_be_of_several_sources_is_promised_nothing() -> None:
+    wait = waits(None, DOWN, FLOWING)
+
+    assert wait == Wait("its turn")
+
+
+def test_in_words_a_moment_that_is_past_is_the_next_pass() -> None:
+    assert Wait("its turn", NOW - minutes(1)).in_words(NOW) == "its turn, with the next pass"
+    assert Wait("x", SOON).in_words(NOW) == (
+        "x, until 2026-11-24T02:50:00Z at the latest (in 20 min)"
+    )
+
+
+def test_show_and_letters_tell_it(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("waiting")
+    desk("open", "--reason", "the provider is down", "--yes")
+
+    shown, listed = desk("show", message_id), desk("letters")
+
+    told = "the next canary, or a live message that succeeds"
+    assert f"Waits for:   {told}, until 2026-01-01T00:0" in shown.out
+    assert f"{told}  2026-01-01T00:0" in listed.out
+    assert desk("show", message_id, "--json").json["waits"]["for"] == told
+    (letter,) = desk("letters", "--json").json["letters"]
+    assert letter["waits"] == desk("show", message_id, "--json").json["waits"]
