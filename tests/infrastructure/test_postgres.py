@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -193,7 +194,7 @@ def test_the_longest_database_leaves_room_for_all_else_in_the_functions_environm
 def test_two_constructs_of_an_app_share_no_table():
     app = cdk.App(context={"aws:cdk:bundling-stacks": []})
     others = {one: f"late_{one}" for one in ("jobs", "dead_letters", "parked", "held", "redriven")}
-    told = {"safeguards": NETWORK}
+    told: dict[str, Any] = {"safeguards": NETWORK}
     PostgresRedriver(cdk.Stack(app, "A", env=HOME), "R", name="a", database=database(), **told)
     late = database(**others)
     PostgresRedriver(cdk.Stack(app, "B", env=HOME), "R", name="b", database=late, **told)

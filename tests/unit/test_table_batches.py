@@ -69,7 +69,7 @@ def test_what_was_left_undone_is_asked_again_after_pauses_that_double(
     """Asked again at once, a table that throttles is asked three times in thirty milliseconds, and refuses all."""
     pauses: list[float] = []
     unwilling = Unwilling(dynamodb, rounds=3)
-    store = StateStore(unwilling, TABLE, QUEUE, pause=pauses.append, roll=lambda: 0.5)
+    store = StateStore(unwilling, TABLE, QUEUE, pause=pauses.append, roll=lambda: 0.5)  # type: ignore[arg-type]
 
     store.write_ledger(entries_of("a", "b"), [], NOW)
 
@@ -87,7 +87,11 @@ def test_a_batch_that_gets_done_waits_for_nothing(dynamodb: FakeDynamoDb) -> Non
 def test_all_pauses_of_a_batch_together_are_bounded(dynamodb: FakeDynamoDb) -> None:
     pauses: list[float] = []
     store = StateStore(
-        Unwilling(dynamodb, rounds=100), TABLE, QUEUE, pause=pauses.append, roll=lambda: 1.0
+        Unwilling(dynamodb, rounds=100),  # type: ignore[arg-type]
+        TABLE,
+        QUEUE,
+        pause=pauses.append,
+        roll=lambda: 1.0,
     )
 
     with pytest.raises(CallFailed):

@@ -201,7 +201,7 @@ class World:
         return {one: found for one, found in there.items() if found}
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        return self.owner.execute(statement).fetchall()  # type: ignore[arg-type]
+        return self.owner.execute(statement).fetchall()
 
     def heard(self) -> Counter[str]:
         """What passes heard of redriven jobs, all together."""
