@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.dynamodb import FakeDynamoDb
-from smart_redriver.engine.aws.state_table import StateStore
-from smart_redriver.engine.aws.table_batches import LONGEST_PAUSE, ROUNDS
+from smart_redriver.engine.aws.state_table import LONGEST_PAUSE, ROUNDS, StateStore
 from smart_redriver.engine.errors import CallFailed
 from tests.unit.examples import NOW, QUEUE
 from tests.unit.stores import TABLE, Unwilling, entries_of
