@@ -24,7 +24,7 @@ from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile
 from smart_redriver.oncall.letters.jsonlines import Kept
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
-from smart_redriver.oncall.moving.parking import Park
+from smart_redriver.oncall.moving.sending import Park
 from smart_redriver.oncall.moving.work import Tally, Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused

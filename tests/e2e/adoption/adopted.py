@@ -11,7 +11,7 @@ from demo.stack import APP_DIR, DeployedStack, Depths
 from demo.story import Played, Snapshot
 from emulator import cdk
 from emulator.process import LocalAws
-from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_outputs
 
 SHOP_DIR = Path(__file__).resolve().parent / "existing_app"
 
