@@ -37,7 +37,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.console.api import Address, addresses, describe
 from smart_redriver.oncall.console.at_work import Asked, Console
-from smart_redriver.oncall.console.sessions import LOGIN_HELPS, Sessions
+from smart_redriver.oncall.console.shelf import LOGIN_HELPS, Sessions
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 from smart_redriver.oncall.terminal.failures import explain
