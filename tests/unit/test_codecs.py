@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_redriver.engine.aws.codecs import Codec, Record
+from smart_redriver.engine.aws.items import Codec, Record
 
 NOON = datetime(2026, 1, 10, 12, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.aws.calls import naming
-from smart_redriver.engine.aws.codecs import Item
+from smart_redriver.engine.aws.items import Item
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.model.circuit import Circuit

@@ -20,8 +20,7 @@ from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile
-from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.export_file import ExportFile, Kept, KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
 from smart_redriver.oncall.moving.sending import Park
