@@ -51,7 +51,7 @@ synth: .venv/.ready node_modules/.ready
 
 lint: .venv/.ready
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	$(BIN)/mypy app.py lambdas $(wildcard packages/*/build.py) $(dir $(wildcard */__init__.py))
+	$(BIN)/mypy app.py lambdas $(wildcard packages/*/build.py) $(dir $(wildcard */__init__.py)) tests
 
 prove: .venv/.ready
 	$(BIN)/python -m proof $(ARGS)

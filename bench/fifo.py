@@ -195,6 +195,5 @@ def _one_group(*, is_quick: bool) -> Table:
         headings=("letters", "drained after, min", "letters an hour"),
         rows=rows,
         note="One letter of a group for each outcome. With reports the simulated function looks every ten seconds; the deployed one two seconds after each "
-        "look, so that 10,000 letters take some eight hours of a consumer that is done within a second. SQS is not the limit: one letter in three seconds is some "
-        "three calls a second of each kind, where a FIFO queue takes 300 without high throughput.",
+        "look, so that 10,000 letters take some eight hours of a consumer that is done within a second. SQS is not the limit.",
     )

@@ -38,27 +38,34 @@ HEADINGS = {
 FRACTIONS_BELOW = 100
 
 HOW_TO_READ = """\
-Counts are means over the seeds (5 a scenario; 3 in scenario 3, 8 in scenario 9, one for each phase of the flapping), the
-time is that of the slowest seed.
+A cell begins with the hours and minutes from when the consumer was well for good, and no new poison came, until every
+good letter was done and every poison pill parked, in the slowest of the seeds. It is "never" where some never were, or
+where a good letter waits in the parking lot ("2/5 never": with 2 seeds of 5). What follows are means over the seeds
+(5 a scenario; 3 in scenario 3, 8 in scenario 9, one for each phase of the flapping), left out where they are 0:
+deliveries *wasted* on a consumer that was down or *stripped* of the producer's attributes; messages *lost*, *repeated*,
+wrongly *parked*, or neither done nor parked at the end (*at large*). [scenarios.json](scenarios.json) has every run.
 
-| column | meaning |
-|---|---|
-| wasted | deliveries to a consumer that was down |
-| parked rightly, wrongly | poison pills, and good letters, in the parking lot at the end |
-| at large | letters and poison pills neither done nor parked when the scenario ended |
-| drained after | hours and minutes from when the consumer was well for good, and no new poison came, until every good letter was done and every poison pill parked; "never" where some never were, or where a good letter waits in the parking lot for a person ("2/5 never": with 2 seeds of 5) |
-| lost, repeated | messages in no queue and not done; messages done more than once |
-| stripped | deliveries without the attributes that the producer gave the message |
+*Smart re-driver* is the very pass that the Lambda runs, with the default settings. The others are described, with their
+sources, in `simulator/rivals/`, and have their sources' defaults.
+"""
 
-The policies are described, with their sources, in `simulator/rivals/`; each has its source's defaults. *Smart
-re-driver* is the very pass that the Lambda runs, with the default settings.
+#: Measures of which a cell of the page tells, each with its word.
+TOLD = {
+    "wasted": "wasted",
+    "stripped": "stripped",
+    "lost": "lost",
+    "repeated": "repeated",
+    "parked_wrongly": "parked",
+    "at_large": "at large",
+}
 
+WHAT_IT_SHOWS = """\
 What the table does not flatter: ours waits for verdicts, so a healthy consumer gets its letters back in nine minutes
 instead of one, and after an outage the last letter comes up to three quarters of an hour later. Poison takes six hours:
 until then it could be an outage of what it needs. In the outages (3, 4) it is the fastest of those that waste few
-deliveries and park no good letter; a native move is faster, and delivers 720,000 times in vain in scenario 3. Where a
-consumer never fails for long (1, 6, 7), everything drains everything. In scenario 9 a policy that redrives all at once
-wastes nothing when it happens to start in an up phase, and thousands when it does not.
+deliveries and park no good letter; a native move is faster, and delivers 720,000 times in vain in scenario 3. In
+scenario 9 a policy that redrives all at once wastes nothing when it happens to start in an up phase, and thousands
+when it does not.
 """
 
 
@@ -82,6 +89,13 @@ class Line:
             self._mean("lost"),
             self._mean("repeated"),
             self._mean("stripped"),
+        )
+
+    def in_words(self) -> str:
+        """The line as a cell of the page."""
+        told = ((self._mean(measure), word) for measure, word in TOLD.items())
+        return ", ".join(
+            (self._slowest(), *(f"{mean} {word}" for mean, word in told if mean != "0"))
         )
 
     def _mean(self, measure: str) -> str:
@@ -148,26 +162,25 @@ def _row(cells: tuple[str, ...], *, style: str) -> Table:
 
 
 def as_markdown(lines: Sequence[Line], runs: int, took: float) -> str:
-    """The table for the docs, with what it was made by and how to read it."""
+    """The page: a row for each scenario and a column for each policy, and how to read them."""
+    policies = list(dict.fromkeys(line.policy for line in lines))
     parts = [
         "# Scenarios in virtual time\n",
         f"Written by `{COMMAND}`: {runs} runs in {took:.0f} s on {_machine_in_words()}. "
         "Every run is determined by its seed; only the seconds differ between machines.\n",
         HOW_TO_READ,
+        "| " + " | ".join(("scenario", *policies)) + " |",
+        "|---" * (len(policies) + 1) + "|",
     ]
     for title, group in _by_scenario(lines):
-        parts.append(f"## {title}\n")
-        parts.append("| " + " | ".join(HEADINGS) + " |")
-        parts.append("|---" + "|---:" * (len(HEADINGS) - 1) + "|")
-        for line in group:
-            cells = line.cells()
-            name = f"**{cells[0]}**" if line.policy == OURS else cells[0]
-            parts.append("| " + " | ".join((name, *cells[1:])) + " |")
-        parts.append("")
-    parts.append(
+        cells = {line.policy: line.in_words() for line in group}
+        parts.append("| " + " | ".join((title, *(cells[one] for one in policies))) + " |")
+    parts += [
+        "",
+        WHAT_IT_SHOWS,
         "## What the consumer of scenario 3 sees\n\n"
-        "![Deliveries a minute in scenario 3, by policy](scenario-3-policies.svg)\n"
-    )
+        "![Deliveries a minute in scenario 3, by policy](scenario-3-policies.svg)\n",
+    ]
     return "\n".join(parts)
 
 

@@ -29,7 +29,7 @@ from smart_redriver.engine.config.targets import Origin, Target
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.redelivery import post_of
 from smart_redriver.engine.targets.target_calls import Bounced, deliver_one_by_one
-from smart_redriver.engine.targets.targets import Reach
+from smart_redriver.engine.targets.target_source import Reach
 
 
 class TargetWorld(World):

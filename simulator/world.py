@@ -24,7 +24,7 @@ from simulator.sources import LiveTraffic, Producers, Source
 from simulator.worker import Worker
 from smart_redriver.consumer import Reporter
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.targets.targets import Reach
+from smart_redriver.engine.targets.target_source import Reach
 from smart_redriver.engine.wiring import Connection
 from smart_redriver.engine.wiring import Queues as QueuesOfSqs
 

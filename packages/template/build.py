@@ -26,7 +26,7 @@ from aws_cdk import aws_sqs as sqs
 
 from smart_redriver import __version__
 from smart_redriver.cdk import MonitoringSettings, Settings, SmartRedriver
-from smart_redriver.cdk.recovery import heard, tell_recovery
+from smart_redriver.cdk.invocations import heard, tell_recovery
 from smart_redriver.engine.config.recovery import ALARM_ARN
 
 NAME = f"smart-redriver-{__version__}"

@@ -3,7 +3,7 @@
 Alarms that belong to one incident notify nobody by themselves; a composite of them does. The function is invoked
 every minute and looks at a queue about every minute while there is work, but at an idle one only every
 ``schedule_minutes``. So no alarm depends on the schedule: what counts invocations or faults looks at minutes, and what
-looks at a level of the function's own keeps its state between two looks (``Missing.IGNORE``).
+looks at a gauge of the function's own keeps its state between two looks (``Missing.IGNORE``).
 """
 
 import math
@@ -34,9 +34,9 @@ class Evaluation:
     breaching: int = 1
 
 
-#: A level that SQS reports. Periods slide: what lasts for less than seven minutes is not in three of them.
+#: A gauge that SQS reports. Periods slide: what lasts for less than seven minutes is not in three of them.
 LEVEL = Evaluation(seconds=300, periods=3, breaching=3)
-#: A level that the function reports: the newest look decides. Longer periods would mix it with older ones.
+#: A gauge that the function reports: the newest look decides. Longer periods would mix it with older ones.
 NEWEST_LOOK = Evaluation(seconds=TICK)
 
 

@@ -13,7 +13,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import UNRESTRICTED, accept_passes
-from smart_redriver.cdk.app_origin_config import origin_config_of
 from smart_redriver.cdk.arguments import (
     check_kinds,
     check_lists,
@@ -23,24 +22,23 @@ from smart_redriver.cdk.arguments import (
     unfit_table,
     unread_settings,
 )
-from smart_redriver.cdk.dashboard_widget import DashboardWidget
+from smart_redriver.cdk.dashboard import DashboardWidget
 from smart_redriver.cdk.given import Naming, Resources, Targets
+from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.origin_config import OriginConfig
+from smart_redriver.cdk.origin_config import OriginConfig, origin_config_of
 from smart_redriver.cdk.outputs import name_of, tell_command
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
 from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
-from smart_redriver.cdk.recovery import alarms_elsewhere, hear_recovery
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table, without_key
 from smart_redriver.cdk.taken import take, take_name
 from smart_redriver.cdk.target_access import UsedResources
-from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.aws.metrics import (
     CIRCUIT_STATE,

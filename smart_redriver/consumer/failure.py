@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from smart_redriver.consumer.rules import NOT_OWN, VARIABLE
-from smart_redriver.consumer.scrub import without_body, without_secrets
+from smart_redriver.consumer.scrub import NOT_OWN, VARIABLE, without_body, without_secrets
 
 #: Characters of a cause; the re-driver keeps some of them for each batch that is out.
 MAX_CAUSE = 100

@@ -21,13 +21,14 @@ from botocore.exceptions import ClientError
 from smart_redriver.consumer.delivery import (
     Delivery,
     Message,
+    Received,
     delivery_of,
     is_carrying_trail,
+    received,
 )
 from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent, retry_after_of
 from smart_redriver.consumer.failure import Failure, class_of, failure_of, traceback_of
 from smart_redriver.consumer.parking import parking_request
-from smart_redriver.consumer.polling import Received, received
 from smart_redriver.consumer.quick_sqs import DEADLINE, Wire, quick_client
 from smart_redriver.consumer.report import FAILED, SUCCEEDED, Consumer, Outcome, outcome_of, reports
 from smart_redriver.consumer.report import PERMANENT as PARKED_FOR_GOOD

@@ -25,7 +25,7 @@ from smart_redriver.engine.passes.ports import Journal, Memory, Reports, Source,
 from smart_redriver.engine.passes.ports import ParkingLot as ParkingLotPort
 
 if TYPE_CHECKING:
-    from smart_redriver.engine.targets.targets import Reach
+    from smart_redriver.engine.targets.target_source import Reach
 
 
 class Parts(TypedDict):
@@ -130,8 +130,7 @@ def connect_queues(deployment: Deployment, settings: Settings) -> Queues:
 
     reach = None
     if SERVED[deployment.origin]:
-        from smart_redriver.engine.targets.target_source import Pace
-        from smart_redriver.engine.targets.targets import Reach
+        from smart_redriver.engine.targets.target_source import Pace, Reach
 
         reach = Reach(pace=Pace(settings.max_rate, clock=time.monotonic, pause=time.sleep))
     return Queues(
@@ -174,7 +173,7 @@ def sources_of(
 ) -> tuple[Source, ...]:
     """The source queues that share the DLQ, or its targets; the first goes by the deployment's own name for it."""
     if SERVED[deployment.origin]:
-        from smart_redriver.engine.targets.targets import Reach, target_source
+        from smart_redriver.engine.targets.target_source import Reach, target_source
 
         by = reach or Reach()
         return tuple(

@@ -11,7 +11,7 @@ import uvicorn
 
 from smart_redriver.oncall.console.app import make_app
 from smart_redriver.oncall.console.at_work import Console
-from smart_redriver.oncall.console.sessions import Sessions
+from smart_redriver.oncall.console.shelf import Sessions
 from smart_redriver.oncall.deployment.session import Session
 
 TOKEN = "secret-of-the-test"

@@ -226,8 +226,8 @@ def test_records_are_worked_on_side_by_side_and_each_is_reported_as_itself(scene
     answer = async_process_partial_response(
         event={"Records": records},
         record_handler=work_async,
-        processor=ReportingProcessor(scene.reporter()),
-        context=Context(),
+        processor=ReportingProcessor(scene.reporter()),  # type: ignore[arg-type]
+        context=Context(),  # type: ignore[arg-type]
     )
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": records[2]["messageId"]}]}

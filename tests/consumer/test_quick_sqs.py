@@ -42,7 +42,7 @@ def headers_of_a_send(client: Any) -> set[str]:
 
     def capture(request: Any, **_: Any) -> AWSResponse:
         seen.append({name.lower() for name in request.headers})
-        return AWSResponse(request.url, 200, {}, Answer())
+        return AWSResponse(request.url, 200, {}, Answer())  # type: ignore[arg-type]
 
     client.meta.events.register("before-send", capture)
     client.send_message(QueueUrl=URL, MessageBody="{}")
@@ -131,7 +131,7 @@ def test_a_time_out_of_the_client_is_one_as_well_and_is_not_tried_again(
     class Dead:
         def send_message(self, **request: Any) -> None:
             tries.append(request)
-            raise fault(endpoint_url=URL)
+            raise fault(endpoint_url=URL)  # type: ignore[call-arg]
 
     wire = Wire(Dead(), seconds=600)
     with pytest.raises(fault):

@@ -203,7 +203,7 @@ def test_while_its_outage_lasts_a_fake_refuses_every_call() -> None:
     for client, call, request in calls:
         client.outage = "ServiceUnavailable"
         with pytest.raises(ClientError) as error:
-            getattr(client, call)(**request)
+            getattr(client, call)(**request)  # type: ignore[arg-type]
         assert code_of(error) == "ServiceUnavailable"
 
 

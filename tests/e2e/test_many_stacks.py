@@ -12,7 +12,7 @@ from demo.stack import APP_DIR, DeployedStack
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
-from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_outputs
 from tests.e2e.oncall_command import OnCall
 from tests.e2e.queue_pairs import make_pairs
 

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_the_dashboards_widget_says_so_too(on_call: OnCall, pills: list[str]) ->
     [widget] = [one for one in json.loads(body)["widgets"] if one["type"] == "custom"]
     asked = {"widgetContext": {"dashboardName": dashboard["DashboardName"], "theme": "dark"}}
 
-    def answer(event: dict[str, object]) -> str:
+    def answer(event: dict[str, Any]) -> str:
         """As CloudWatch asks the function that the dashboard names."""
         done = stack.functions.invoke(
             FunctionName=widget["properties"]["endpoint"], Payload=json.dumps(event)

@@ -67,7 +67,7 @@ def compared(report: Report) -> dict[str, Any]:
     """
     values = {name: getattr(report, name) for name in COMPARED}
     held = values["held"] = dict(report.held)
-    if report.examined < report.depth:
+    if report.examined < report.depth:  # type: ignore[operator]
         del values["examined"], values["suspects_waiting"]
         held.pop("LAST_CHANCE", None)
         held.pop("CAUSE", None)

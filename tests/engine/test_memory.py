@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ OVERSHOOT = LETTERS_A_RECEIVE * BODY_BYTES
 SMALLEST = ROUND_BYTES + OVERSHOOT
 
 
-def heavy_letters(memory_mib: int, **circuit: object) -> Scene:
+def heavy_letters(memory_mib: int, **circuit: Any) -> Scene:
     scene = a_scene(replace(Settings(), memory_mib=memory_mib))
     scene.world.dead_letters(LETTERS)
     scene.set_circuit(**{"window": LETTERS} | circuit)

@@ -52,4 +52,4 @@ def test_a_pass_over_an_empty_dlq_makes_three_calls() -> None:
 
 
 def test_no_more_calls_wait_at_once_than_the_pool_has_connections() -> None:
-    assert clients.CONFIG.max_pool_connections >= clients.WORKERS
+    assert clients.CONFIG.max_pool_connections >= clients.WORKERS  # type: ignore[attr-defined]

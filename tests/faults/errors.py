@@ -81,7 +81,7 @@ def refusal(operation: str, code: str) -> ClientError:
     error = {"Code": code, "Message": "as scripted"}
     if _service_of(operation).service_name == "sqs":
         error |= {"Code": _QUERY_CODES.get(code, code), "QueryErrorCode": code}
-    return ClientError({"Error": error}, operation)  # type: ignore[arg-type]  # plain dict
+    return ClientError({"Error": error}, operation)  # type: ignore[typeddict-item]  # plain dict
 
 
 def documented(operation: str) -> list[str]:

@@ -288,9 +288,14 @@ class Scene:
         """The circuit as it stands when the pass begins: CLOSED and tried, unless said otherwise."""
         circuit = replace(
             new_circuit(queue, self.redriver.settings, self.now),
-            **{"version": 20, "generation": 2, "window": 20, "changed_at": self.now - hours(2)}
-            | {"judged": (self._judged_earlier(),)}
-            | changes,
+            **{
+                "version": 20,
+                "generation": 2,
+                "window": 20,
+                "changed_at": self.now - hours(2),
+                "judged": (self._judged_earlier(),),
+                **changes,
+            },
         )
         self.world.dynamodb.put_item(TableName=TABLE, Item=items.circuit_to_item(circuit))
 

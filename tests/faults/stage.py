@@ -30,7 +30,7 @@ from smart_redriver.engine.messages.redelivery import post_of
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Report
 from smart_redriver.engine.targets.target_calls import Bounced, deliver_one_by_one
-from smart_redriver.engine.targets.targets import Reach
+from smart_redriver.engine.targets.target_source import Reach
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.engine.wiring import Queues, make_tools
 

@@ -72,7 +72,7 @@ def test_a_pass_that_dies_at_any_call_keeps_no_letter_waiting_for_what_its_consu
     build = a_full_window_that_its_consumer_is_done_with
     for where, crash in crashes(build):
         scene = build()
-        scene.run_pass(lambda call, crash=crash: crash(call) or NO_BOOKS(call))
+        scene.run_pass(lambda call, crash=crash: crash(call) or NO_BOOKS(call))  # type: ignore[misc]
         already = redriven_of(scene)
 
         scene.world.clock.advance(300)

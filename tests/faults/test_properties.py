@@ -351,9 +351,8 @@ class Story(RuleBasedStateMachine):
         if not opened and after.failure_count <= before.failure_count:
             return
         of_this_generation = {
-            batch.id
-            for batch in (*before.pending, *before.judged)
-            if batch.generation == before.generation
+            *(one.id for one in before.pending if one.generation == before.generation),
+            *(one.id for one in before.judged if one.generation == before.generation),
         }
         failed = {one.id for one in after.judged if one.verdict is Verdict.FAILURE}
         failed -= {one.id for one in before.judged if one.verdict is Verdict.FAILURE}

@@ -220,8 +220,8 @@ def mishaps(call: Call) -> Iterator[tuple[str, Mishap, str]]:
         yield "HTTP 500", refuse(Bounced("HTTP 500")), ""
         yield "no connection", refuse(CallFailed("POST", "NoConnection", "as scripted")), ""
         return
-    for error in UNREACHED:
-        yield type(error).__name__, refuse(error), ""
+    for unreached in UNREACHED:
+        yield type(unreached).__name__, refuse(unreached), ""
 
 
 @pytest.mark.parametrize("build", STORIES, ids=lambda build: build.__name__)

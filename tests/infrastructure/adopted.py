@@ -77,7 +77,8 @@ def by_iam(name: str, **more: Any) -> dict[str, Any]:
     return jobs_entry(name, database=database, region=REGION, account=ACCOUNT, **more)
 
 
-def in_role(role: str, given: object) -> dict[str, object]:
+def in_role(role: str, given: object) -> dict[str, Any]:
     """An argument by its name, or by that of a field of ``resources``."""
     is_resource = role in {one.name for one in fields(Resources)}
-    return {"resources": Resources(**{role: given})} if is_resource else {role: given}
+    named: dict[str, Any] = {role: given}
+    return {"resources": Resources(**named)} if is_resource else named

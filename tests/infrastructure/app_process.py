@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CDK_JSON = json.loads((ROOT / "cdk.json").read_text())
 
 #: Context that lets a synth do without uv and its packages.
-UNBUNDLED = {"aws:cdk:bundling-stacks": []}
+UNBUNDLED: dict[str, Any] = {"aws:cdk:bundling-stacks": []}
 
 
 def run_app(

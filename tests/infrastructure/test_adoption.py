@@ -10,8 +10,7 @@ from smart_redriver.cdk.queue_clashes import MAX_QUEUES, MAX_QUEUES_WITH_WIDGET
 from smart_redriver.cdk.queue_entry import MAX_SOURCES
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import FOR_MADE_QUEUES, Settings
-from smart_redriver.oncall.deployment.outputs import read_outputs
-from smart_redriver.oncall.deployment.places import read_places
+from smart_redriver.oncall.deployment.places import read_outputs, read_places
 from stacks.redriver_stack import make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry

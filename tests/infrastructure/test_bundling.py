@@ -46,6 +46,7 @@ def test_the_bundle_has_the_package_powertools_and_the_boto3_of_the_lock(bundled
     assert {"redrive", "aws_lambda_powertools", "jmespath", "boto3", "botocore"} <= top
     assert "consumer" not in top
     locked = re.search(r"^botocore==(\S+)", bundling.LOCK_FILE.read_text(), re.MULTILINE)
+    assert locked is not None
     assert f'__version__ = "{locked[1]}"'.encode() in bundled["botocore/__init__.py"].replace(b"'", b'"')  # fmt: skip
     assert not [name for name in bundled if name.startswith("smart_redriver/postgres/")]
     assert "smart_redriver/engine/config/settings.py" in bundled
@@ -222,7 +223,7 @@ def test_what_uv_could_not_install_is_told_in_its_own_words(tmp_path, monkeypatc
     monkeypatch.setattr(bundling, "LOCK_FILE", missing)
 
     with pytest.raises(BundlingError, match=r"uv could not install no-such\.lock"):
-        bundle(LAMBDAS / "redrive", tmp_path / "out")
+        bundle({"redrive": LAMBDAS / "redrive"}, tmp_path / "out")
 
 
 def test_a_synth_that_can_not_bundle_ends_with_one_message_and_no_traceback(tmp_path):

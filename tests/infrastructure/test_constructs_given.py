@@ -86,7 +86,7 @@ def test_the_owner_of_a_foreign_key_is_told_once_in_one_line(stack):
     )
     [told] = [one.entry.data for one in found]
     assert "\n" not in told.split(" [ack:")[0].strip()
-    assert key_arn(1) in told
+    assert key_arn(1) in told  # type: ignore[operator]
 
 
 def test_a_vpc_with_its_groups_and_days_of_logs_are_constructs(stack):
@@ -165,7 +165,7 @@ def test_a_table_of_the_first_kind_is_refused(stack):
     key = dynamodb.Attribute(name="PK", type=dynamodb.AttributeType.STRING)
     table = dynamodb.Table(stack, "Table", partition_key=key)
 
-    assert "TableV2" in refused(stack, resources=Resources(table=table))["table"]
+    assert "TableV2" in refused(stack, resources=Resources(table=table))["table"]  # type: ignore[arg-type]
 
 
 def test_a_source_that_fails_to_nothing_is_refused(stack):
@@ -183,13 +183,13 @@ def test_a_source_that_fails_to_nothing_is_refused(stack):
         ({"naming": Naming(known_as="x" * 300)}, "naming.known_as"),
         ({"naming": Naming(known_as="two words")}, "naming.known_as"),
         ({"naming": Naming(known_as="")}, "naming.known_as"),
-        ({"naming": Naming(monitoring_scope="Alarms")}, "naming.monitoring_scope"),
+        ({"naming": Naming(monitoring_scope="Alarms")}, "naming.monitoring_scope"),  # type: ignore[arg-type]
         ({"settings": Settings(with_sample_consumer=True)}, "with_sample_consumer"),
         ({"further_sources": [None]}, "further_sources[0]"),
         ({"targets": "arn:aws:lambda:eu-west-1:111122223333:function:x"}, "targets"),
-        ({"targets": Targets(origin="sns", to=3)}, "targets.to"),
-        ({"targets": Targets(origin="sns", to=[3])}, "targets.to"),
-        ({"targets": Targets(origin="sns", to=[], private_hosts=[3])}, "targets.private_hosts"),
+        ({"targets": Targets(origin="sns", to=3)}, "targets.to"),  # type: ignore[arg-type]
+        ({"targets": Targets(origin="sns", to=[3])}, "targets.to"),  # type: ignore[list-item]
+        ({"targets": Targets(origin="sns", to=[], private_hosts=[3])}, "targets.private_hosts"),  # type: ignore[list-item]
     ],
 )
 def test_what_is_wrong_is_refused_by_its_name(stack, given, setting):
@@ -206,14 +206,14 @@ def test_what_can_not_be_granted_anything_is_refused_with_a_sentence(stack):
     made = redriver(stack)
 
     with pytest.raises(SettingsError, match="what runs the consumer"):
-        made.grant_report(made.source_queues[0])
+        made.grant_report(made.source_queues[0])  # type: ignore[arg-type]
 
 
 def test_one_re_driver_is_no_list_of_them(stack):
     made = redriver(stack)
 
     with pytest.raises(SettingsError, match=r"redrivers: .* a list"):
-        OnCallPolicies(stack, "OnCall", redrivers=made)
+        OnCallPolicies(stack, "OnCall", redrivers=made)  # type: ignore[arg-type]
 
 
 def test_alarms_may_be_part_of_an_apps_own_composite(stack):

@@ -8,7 +8,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from smart_redriver.cdk.bundling import bundle
-from smart_redriver.cdk.dashboard_widget import PLACE, SHARED, WIDGET
+from smart_redriver.cdk.dashboard import PLACE, SHARED, WIDGET
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
 from smart_redriver.engine.errors import SettingsError
 from stacks.redriver_stack import make_stack

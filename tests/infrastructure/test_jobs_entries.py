@@ -15,8 +15,7 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import SettingsError
-from smart_redriver.oncall.deployment.outputs import read_outputs
-from smart_redriver.oncall.deployment.places import read_places
+from smart_redriver.oncall.deployment.places import read_outputs, read_places
 from smart_redriver.postgres.cdk.entry import JobsEntry
 from smart_redriver.postgres.engine.place import JobsDatabase
 from stacks.accounts import parse_homes

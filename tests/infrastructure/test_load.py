@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from smart_redriver.cdk.queue_clashes import MAX_QUEUES
-from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_outputs
 from stacks.accounts import make_stacks, read_homes
 from tests.infrastructure.adopted import entry, key_arn, queue_arn, shared_entry
 from tests.infrastructure.conftest import STRICT, make_app

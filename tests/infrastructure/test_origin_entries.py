@@ -218,7 +218,7 @@ def test_every_fault_is_told_at_once_with_its_place():
         (origin_entry("o", "sns", "file:///etc/passwd"), "or a URL"),
         (origin_entry("o", "sns", f"https://example.com/{'x' * 200}"), "at most 200 ASCII"),
         (origin_entry("o", "sns", "https://exämple.com/"), "at most 200 ASCII"),
-        (origin_entry("o", "sns", 5), "a text, or a list of texts"),
+        (origin_entry("o", "sns", 5), "a text, or a list of texts"),  # type: ignore[arg-type]
         (
             origin_entry("o", "lambda", FUNCTION.replace(REGION, "us-east-1")),
             "what is in eu-west-1, where the DLQ is",

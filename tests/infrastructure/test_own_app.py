@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -107,7 +108,7 @@ def imported(stack: cdk.Stack, name: str) -> sqs.IQueue:
     return sqs.Queue.from_queue_arn(stack, f"Imported{len(stack.node.children)}", queue_arn(name))
 
 
-def faults_of(stack: cdk.Stack, **given: object) -> dict[str, str]:
+def faults_of(stack: cdk.Stack, **given: Any) -> dict[str, str]:
     usual = {
         "source_queue": imported(stack, "orders"),
         "dead_letter_queue": imported(stack, "orders-dlq"),
@@ -245,7 +246,7 @@ def test_queues_of_different_places_are_refused(stack, place):
 
 
 def test_settings_in_text_arrive_as_what_they_say(stack):
-    settings = Settings(memory_mib="256")
+    settings = Settings(memory_mib="256")  # type: ignore[arg-type]
 
     SmartRedriver(
         stack,

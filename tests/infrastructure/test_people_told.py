@@ -91,7 +91,7 @@ def test_people_whom_the_topics_given_do_not_tell_are_refused(stack):
 
 
 def test_an_address_in_a_text_is_not_taken_for_a_list_of_letters(stack):
-    Topics(stack, "Topics", monitoring=MonitoringSettings(paging_emails="a@b.example, c@d.example"))
+    Topics(stack, "Topics", monitoring=MonitoringSettings(paging_emails="a@b.example, c@d.example"))  # type: ignore[arg-type]
 
     assert mailed(stack) == ["a@b.example", "c@d.example"]
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -12,8 +13,7 @@ from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import SettingsError
-from smart_redriver.oncall.deployment.outputs import read_outputs
-from smart_redriver.oncall.deployment.places import read_places
+from smart_redriver.oncall.deployment.places import read_outputs, read_places
 from smart_redriver.postgres.cdk.monitoring import ADDED
 from smart_redriver.postgres.engine.connection import DEAD_LETTERS_ADDED
 from smart_redriver.postgres.engine.place import JobsDatabase
@@ -193,7 +193,7 @@ def test_the_longest_database_leaves_room_for_all_else_in_the_functions_environm
 def test_two_constructs_of_an_app_share_no_table():
     app = cdk.App(context={"aws:cdk:bundling-stacks": []})
     others = {one: f"late_{one}" for one in ("jobs", "dead_letters", "parked", "held", "redriven")}
-    told = {"safeguards": NETWORK}
+    told: dict[str, Any] = {"safeguards": NETWORK}
     PostgresRedriver(cdk.Stack(app, "A", env=HOME), "R", name="a", database=database(), **told)
     late = database(**others)
     PostgresRedriver(cdk.Stack(app, "B", env=HOME), "R", name="b", database=late, **told)

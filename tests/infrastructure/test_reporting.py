@@ -1,5 +1,6 @@
 """Who may report, by which key, and where a consumer is told to do it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import aws_cdk as cdk
@@ -19,7 +20,7 @@ FOUR_DAYS = 4 * 24 * 3600
 Granted = dict[str, set[str]]
 
 
-def granted(policy: dict[str, Any]) -> Granted:
+def granted(policy: Mapping[str, Any]) -> Granted:
     """Actions by the logical id, or the ARN, of the resource."""
     found: Granted = {}
     for statement in policy["Properties"]["PolicyDocument"]["Statement"]:

@@ -12,7 +12,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from aws_cdk.assertions import Template
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from smart_redriver.cdk import MonitoringSettings, Naming, SmartRedriver, Targets
 from smart_redriver.engine.config.deployment import read_environment
@@ -65,7 +65,7 @@ def test_the_only_re_driver_of_a_stack_is_found_with_all_that_the_command_needs(
     assert place.paging_topic.startswith("SmartRedriverTopics")
 
 
-def logical_id(construct: Construct) -> str:
+def logical_id(construct: IConstruct) -> str:
     return cdk.Stack.of(construct).resolve(construct.node.default_child.logical_id)
 
 

@@ -203,7 +203,7 @@ def test_queues_and_keys_whose_arns_only_a_deployment_knows_are_served_and_told_
 )
 def test_queues_that_are_not_where_the_stack_is_are_refused(env, is_refused):
     stack = cdk.Stack(cdk.App(context=UNBUNDLED), "Shop", env=cdk.Environment(**env))
-    queues = {
+    queues: dict[str, Any] = {
         "source_queue": sqs.Queue.from_queue_arn(stack, "Orders", queue_arn("orders")),
         "dead_letter_queue": sqs.Queue.from_queue_arn(stack, "Dead", queue_arn("orders-dlq")),
     }

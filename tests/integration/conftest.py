@@ -229,7 +229,7 @@ def _what_moto_lacks(account: Account) -> Any:
 
     moto 5.2.5 raises NotImplementedError for the one, and has no metrics of SQS.
     """
-    make_api_call = botocore.client.BaseClient._make_api_call
+    make_api_call = botocore.client.BaseClient._make_api_call  # type: ignore[attr-defined]
     source_url = account.deployment.source_queue_url
 
     def ask() -> dict[str, str]:

@@ -23,7 +23,7 @@ IDLE = {"GetItem": 1, "GetQueueAttributes": 2}
 def calls(account: Account) -> Iterator[Counter[str]]:
     """How often each operation is called from here on; reads and writes of the circuit also as such."""
     made: Counter[str] = Counter()
-    make_api_call = BaseClient._make_api_call
+    make_api_call = BaseClient._make_api_call  # type: ignore[attr-defined]
 
     def note(client: Any, operation: str, request: dict[str, Any]) -> Any:
         made[operation] += 1

@@ -1,9 +1,10 @@
 """What alarms need of every pass: how long letters wait for no known moment, and how many for their last chance.
 
-The contract is in docs/monitoring.md, "What the function has to say". A level that is unknown is left out.
+The contract is in docs/monitoring.md, "Metrics". A gauge that is unknown is left out.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from fakes.faults import Wire, nth, refuse
 from simulator.world import hours, minutes
@@ -20,7 +21,7 @@ from tests.faults.scenes import (
 )
 
 
-def report_after(scene: Scene, waited: float = 0, **settings: object) -> Report:
+def report_after(scene: Scene, waited: float = 0, **settings: Any) -> Report:
     """The report of a pass so many minutes on."""
     scene.world.clock.advance(60 * waited)
     changed = replace(scene.redriver.settings, **settings)

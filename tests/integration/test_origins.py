@@ -22,7 +22,7 @@ from smart_redriver.engine.messages.letter import Letter, Trail
 from smart_redriver.engine.messages.origins import recognise
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.targets.functions import FunctionBooks
-from smart_redriver.engine.targets.targets import Reach, TargetSource, target_source
+from smart_redriver.engine.targets.target_source import Reach, TargetSource, target_source
 
 PLACE = "eu-west-1:123456789012"
 FUNCTION = Target.parse(f"arn:aws:lambda:{PLACE}:function:orders")

@@ -62,7 +62,7 @@ def test_a_message_that_sqs_will_not_take_is_parked_where_the_parking_lot_takes_
             bodies = [entry["MessageBody"] for entry in request["Entries"]]
             if "b" in bodies and request["QueueUrl"] == account.deployment.source_queue_url:
                 fault = {"Code": "InvalidMessageContents", "Message": "no"}
-                raise ClientError({"Error": fault}, "SendMessageBatch")
+                raise ClientError({"Error": fault}, "SendMessageBatch")  # type: ignore[typeddict-item]
             return self._sqs.send_message_batch(**request)
 
     report = replace(account, sqs=Picky(account.sqs)).run_pass()

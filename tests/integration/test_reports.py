@@ -57,7 +57,7 @@ def test_a_batch_whose_successes_are_reported_is_judged_at_the_next_look(
 
     assert [one["verdict"] for one in told.verdicts] == ["SUCCESS"]
     assert told.heard == Counter(succeeded=5)
-    assert {reporting.entry(one).status for one in ids} == {Status.SUCCEEDED}  # type: ignore[union-attr]
+    assert {reporting.entry(one).status for one in ids} == {Status.SUCCEEDED}
     assert unread(reporting) == (0, 0)
     assert reporting.told("outcomes.heard") == [{"succeeded": 5}]
 
@@ -196,7 +196,7 @@ def test_a_dry_run_says_what_it_hears_and_leaves_everything_as_it_is(reporting: 
 
     assert (told.outcome, told.heard) == (Outcome.DRY_RUN, Counter(succeeded=5))
     assert [one["verdict"] for one in told.verdicts] == ["SUCCESS"]
-    assert {reporting.entry(one).status for one in ids} == {Status.REDRIVEN}  # type: ignore[union-attr]
+    assert {reporting.entry(one).status for one in ids} == {Status.REDRIVEN}
     assert reporting.circuit == before
     assert unread(reporting) == (1, 0)
 
@@ -334,7 +334,7 @@ def test_letters_that_fail_for_one_cause_while_others_succeed_wait_for_its_canar
     reporting.advance(minutes=1)
     healed = reporting.run_pass()
     assert healed.redriven == 3
-    assert not any(one.is_held for one in reporting.circuit.causes)  # type: ignore[union-attr]
+    assert not any(one.is_held for one in reporting.circuit.causes)
 
 
 def test_a_letter_whose_error_named_a_time_waits_until_then_and_has_no_strike(

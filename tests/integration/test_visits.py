@@ -187,7 +187,7 @@ def test_the_handlers_answer_is_the_report_of_all_passes_together(
     function = Function(reporting, environment, INITIAL_WINDOW="5")
     environment.setattr(
         "redrive.handler.time.sleep",
-        lambda seconds: (reporting.advance(seconds=seconds), consumer_reports(reporting)),
+        lambda seconds: (reporting.advance(seconds=seconds), consumer_reports(reporting)),  # type: ignore[func-returns-value]
     )
 
     answer = function.invoke({})

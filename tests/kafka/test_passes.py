@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from smart_redriver.kafka.engine.letters import HELD_HEADER
 from smart_redriver.kafka.engine.records import Partition
 from tests.kafka.bench import Bench
 
-QUICK = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
+QUICK: dict[str, Any] = {"max_attempts": 1, "last_chance_seconds": 0, "base_delay_seconds": 0}
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_order_is_kept_within_each_key_also_when_letters_fail_again():
     bench = Bench()
     values = [f"{key}{n}" for n in range(6) for key in "abc"]
     bench.die(*values, keys=["a", "b", "c"])
-    failed = Counter()
+    failed: Counter[str] = Counter()
 
     def fails(value):
         failed[value] += 1

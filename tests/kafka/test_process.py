@@ -159,4 +159,4 @@ def test_a_file_that_is_none_is_told_in_a_sentence(tmp_path, text):
         file.write_text(text)
 
     with pytest.raises(Misused):
-        run_forever(None, file)
+        run_forever(None, file)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ Works on all templates of an app at once, so that an alarm in a nested stack fin
 import copy
 import fnmatch
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import aws_cdk as cdk
@@ -147,7 +147,11 @@ def _is_about_cloudwatch(principal: Any) -> bool:
 
 def _holds(condition: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
     # Only the operators in use; another one is a KeyError.
-    matches = {"StringEquals": str.__eq__, "Bool": str.__eq__, "ArnLike": fnmatch.fnmatchcase}
+    matches: dict[str, Callable[[str, str], bool]] = {
+        "StringEquals": str.__eq__,
+        "Bool": str.__eq__,
+        "ArnLike": fnmatch.fnmatchcase,
+    }
     return all(
         any(matches[operator](context[key], wanted) for wanted in _list(values))
         for operator, tests in condition.items()

@@ -48,7 +48,7 @@ def emitted() -> list[Emitted]:
     reports += policy.reports
     parked = Counter({reason.value: 1 for reason in ParkReason})
     reports.append(Report(queue=SOURCE, mode="automatic", outcome=Outcome.FAILED, parked=parked))
-    waiting = {"oldest_waiting_seconds": 60, "suspects_waiting": 1}
+    waiting: dict[str, Any] = {"oldest_waiting_seconds": 60, "suspects_waiting": 1}
     reports.append(Report(queue=SOURCE, mode="automatic", **waiting))
     return [one for report in reports for one in emitted_by(report)]
 

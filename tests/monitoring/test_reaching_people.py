@@ -66,7 +66,7 @@ def test_an_alarm_has_a_name_for_people_that_it_shares_with_no_other(resources) 
 
 def test_what_pages_and_what_warns_is_as_the_table_says() -> None:
     resources = synthesize(alarms="all")
-    rows = {"Paging": set(), "Warning": set()}
+    rows: dict[str, set[str]] = {"Paging": set(), "Warning": set()}
     for name, alarm in reach.alarms(resources).items():
         for topic in alarm.get("AlarmActions", ()):
             rows["Paging" if "Paging" in topic else "Warning"].add(_construct_id(name))

@@ -112,7 +112,7 @@ def test_every_command_it_tells_to_type_is_one_that_exists(descriptions: dict[st
     assert len(typed) > 10
     for line in typed:
         name, *arguments = shlex.split(line)[1:]
-        command = commands.commands[name]
+        command = commands.commands[name]  # type: ignore[attr-defined]
         # A bare name is mentioned; one with arguments is to be typed as it stands.
         if arguments:
             command.make_context(name, [*arguments])

@@ -245,7 +245,7 @@ class Desk:
 
     def in_order(self, queue: str) -> list[str]:
         """Every body in a FIFO queue, in the order of sending."""
-        messages = sorted(self.messages(queue), key=lambda one: one.sequence_number)
+        messages = sorted(self.messages(queue), key=lambda one: one.sequence_number or "")
         return [one.body for one in messages]
 
     def visible(self, queue: str) -> int:

@@ -61,5 +61,6 @@ def hold(desk: Desk, **fields: Any) -> None:
     """Let the letters of a cause be held, or whatever else these fields say of it."""
     now = desk.world.clock.now()
     stored = desk.store.load_circuit() or new_circuit(SOURCE, desk.redriver.settings, now)
-    one = CauseCircuit(**({"cause": DECLINED, "held_since": now, "seen_at": now} | fields))
+    known: dict[str, Any] = {"cause": DECLINED, "held_since": now, "seen_at": now, **fields}
+    one = CauseCircuit(**known)
     assert desk.store.save_circuit(replace(stored, causes=(*stored.causes, one)))

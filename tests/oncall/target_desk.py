@@ -126,7 +126,7 @@ class FakeFunctions(FakeFunction):
     def get_function_event_invoke_config(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
         if FunctionName not in self.on_failure:
             code = {"Error": {"Code": "ResourceNotFoundException"}}
-            raise ClientError(code, "GetFunctionEventInvokeConfig")
+            raise ClientError(code, "GetFunctionEventInvokeConfig")  # type: ignore[arg-type]
         return {"DestinationConfig": {"OnFailure": {"Destination": self.on_failure[FunctionName]}}}
 
 

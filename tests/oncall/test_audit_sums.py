@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.oncall.audit.sums import Fate, Sight, Unexplained, add_up
+from smart_redriver.oncall.audit.sums import Fate, Present, Unexplained, add_up
 from tests.unit.examples import NOW, QUEUE
 
 HOUR = timedelta(hours=1)
@@ -22,12 +22,12 @@ def an_entry(status: Status, **changes: Any) -> Entry:
     return replace(entry, **{"last_redrive": NOW - 5 * HOUR} | changes)
 
 
-def seen(*, dead: str = "", parked: str = "") -> Sight:
-    return Sight(at=NOW, dead=set(dead.split()), parked=set(parked.split()), time_to_return=HOUR)
+def seen(*, dead: str = "", parked: str = "") -> Present:
+    return Present(at=NOW, dead=set(dead.split()), parked=set(parked.split()), time_to_return=HOUR)
 
 
 @pytest.mark.parametrize(
-    ("entry", "sight", "fate"),
+    ("entry", "present", "fate"),
     [
         (an_entry(Status.SUCCEEDED), seen(), Fate.DONE),
         (an_entry(Status.SUCCEEDED), seen(dead="m1"), Fate.STILL_THERE),
@@ -46,8 +46,8 @@ def seen(*, dead: str = "", parked: str = "") -> Sight:
         (an_entry(Status.DELETED), seen(dead="m1"), Fate.DELETED),
     ],
 )
-def test_a_letter_has_one_fate(entry: Entry, sight: Sight, fate: Fate) -> None:
-    sums = add_up([entry], sight)
+def test_a_letter_has_one_fate(entry: Entry, present: Present, fate: Fate) -> None:
+    sums = add_up([entry], present)
 
     assert +sums.fates == {fate: 1}
     assert len(sums.unexplained) == (fate is Fate.UNEXPLAINED)
@@ -83,7 +83,7 @@ def test_all_letters_that_are_known_or_seen_add_up(
 ) -> None:
     entries = [an_entry(status, original_id=one) for one, status in statuses.items()]
 
-    sums = add_up(entries, Sight(at=NOW, dead=dead, parked=parked, time_to_return=HOUR))
+    sums = add_up(entries, Present(at=NOW, dead=dead, parked=parked, time_to_return=HOUR))
 
     assert sums.letters == sums.fates.total() == len(statuses.keys() | dead | parked)
     assert len(sums.unexplained) == sums.fates[Fate.UNEXPLAINED]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -77,7 +78,8 @@ def test_queues_are_shown_as_status_has_them(desk: Desk, page: Browsing) -> None
 def test_letters_come_in_pages_that_have_each_of_them_once(desk: Desk, page: Browsing) -> None:
     ids = desk.park(*(f"letter {number}" for number in range(25)))
 
-    pages, after = [], {}
+    pages: list[Any] = []
+    after: dict[str, Any] = {}
     while True:
         shown = page.get(LETTERS, limit=10, **after)
         pages.append([one["original_id"] for one in shown["letters"]])

@@ -15,7 +15,7 @@ from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.batch import Heard
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.oncall.status.forecast import became_of, forecast
+from smart_redriver.oncall.status.outlook import became_of, forecast
 from tests.oncall.desk import Desk
 from tests.oncall.test_headline import DECLINED, DOWN, FLOWING, NOW, WAITING, minutes
 from tests.unit.examples import a_batch, a_judged

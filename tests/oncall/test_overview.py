@@ -185,7 +185,7 @@ def test_what_cannot_be_read_is_told_of_each_queue_and_keeps_nothing_else_from_b
     def denied(**_: Any) -> None:
         raise ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeAlarms")
 
-    crowd.alarms.describe_alarms = denied  # type: ignore[method-assign]
+    crowd.alarms.describe_alarms = denied  # type: ignore[assignment,method-assign]
     without_alarms = crowd("status")
     crowd.alarms.describe_alarms = real  # type: ignore[method-assign]
     without_one = crowd("status")
@@ -207,7 +207,7 @@ def test_alarms_are_read_to_their_last_page(desk: Desk) -> None:
         },
         {"CompositeAlarms": [{"AlarmName": "queue-002 LettersPileUp SmartRedriver-2B"}]},
     ]
-    desk.alarms.describe_alarms = lambda **asked: pages["NextToken" in asked]  # type: ignore[method-assign]
+    desk.alarms.describe_alarms = lambda **asked: pages["NextToken" in asked]  # type: ignore[assignment,method-assign]
 
     (home,) = desk("status", "--overview", "--json").json["homes"]
 

@@ -119,7 +119,7 @@ def test_a_letter_is_parked_and_replayed(shop: Shop) -> None:
 
 
 def test_the_console_shows_both_queues(shop: Shop) -> None:
-    command = [shop.on_call.folder / "bin" / "redrive", "console", "--stack", "Shop", "--json"]
+    command = [str(shop.on_call.folder / "bin" / "redrive"), "console", "--stack", "Shop", "--json"]
     with subprocess.Popen(
         command, cwd=shop.folder, env=shop.variables(), stdout=subprocess.PIPE, text=True
     ) as console:

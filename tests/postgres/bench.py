@@ -130,7 +130,7 @@ class Bench:
         return len(rows)
 
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        return self.owner.execute(statement, parameters).fetchall()  # type: ignore[arg-type]
+        return self.owner.execute(statement, parameters).fetchall()
 
     def payloads(self, table: str) -> list[Any]:
         return [one for (one,) in self.rows(f"select payload from {table} order by id")]

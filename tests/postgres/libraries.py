@@ -129,12 +129,12 @@ def serve(bench: Bench, profile: str, **more: Any) -> None:
     """The library's schema and ours; the bench's passes are over it from now on."""
     if profile == "graphile-worker":
         graphile("runMigrations", bench)
-    bench.owner.execute(SCHEMAS[profile]())  # type: ignore[call-overload]
+    bench.owner.execute(SCHEMAS[profile]())
     bench.place = bench.server.place(bench.name, profile=profile, time_to_fail_seconds=60, **more)
     migration = migration_of(bench.place)
     for part in (migration.tables, migration.grants, migration.index):
         if part:
-            bench.owner.execute(part)  # type: ignore[call-overload]
+            bench.owner.execute(part)
     bench.database = bench.open()
 
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from psycopg import sql
@@ -422,7 +423,7 @@ def test_a_job_that_waits_for_another_try_says_once_how_many_have_failed(
 ):
     bench.die("a")
     jobs.deliver(bench.outgoing(dlq.receive(10, hidden_for=A_MINUTE)))
-    told = []
+    told: list[Any] = []
     for attempts in (1, 1, 2, 9):
         bench.owner.execute("update jobs set attempts = %s", (attempts,))
         for report in outcomes.receive(hidden_for=A_MINUTE):

@@ -1,5 +1,7 @@
 """The alarms of a worker queue, evaluated on what real passes tell of letters that they leave alone."""
 
+from typing import Any
+
 import pytest
 
 from bench.alarm_states import Alarms
@@ -26,7 +28,8 @@ def minutes_in_alarm(bench: Bench, resources, minutes: int, **settings) -> dict[
         for told in emitted_by(report):
             record.put(told.metric, bench.clock.now().timestamp(), *told.values)
         bench.clock.advance(MINUTE)
-    alarms, found = Alarms(resources, record), {}
+    alarms = Alarms(resources, record)
+    found: dict[str, Any] = {}
     for now in alarms.watch(started.timestamp(), bench.clock.now().timestamp()):
         for name, state in alarms.states.items():
             if state == ALARM:

@@ -3,6 +3,7 @@ and there once.
 """
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ def test_a_command_that_overtakes_another_leaves_each_letter_in_one_place(
     desk, bench, first, second, tmp_path, monkeypatch
 ):
     prepare(desk, first)
-    ended, kept_elsewhere = [], Counter()
+    ended: list[Any] = []
+    kept_elsewhere: Counter[str] = Counter()
     (tmp_path / "elsewhere").mkdir()  # a file of kept letters is one command's at a time
 
     def stand_still(call):
@@ -53,7 +55,7 @@ def test_a_command_that_overtakes_another_leaves_each_letter_in_one_place(
 @pytest.mark.parametrize("verb", STANDING)
 def test_a_pass_that_overtakes_a_command_leaves_each_letter_in_one_place(desk, bench, verb):
     prepare(desk, verb)
-    reports = []
+    reports: list[Any] = []
 
     def stand_still(call):
         if call.operation == STANDING[verb] and not reports:

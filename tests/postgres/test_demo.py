@@ -21,7 +21,7 @@ def test_the_story_ends_well_and_says_so():
 
 def test_the_story_is_told_by_its_name(monkeypatch):
     told = []
-    monkeypatch.setattr(postgres, "play", lambda console: told.append(console) or True)
+    monkeypatch.setattr(postgres, "play", lambda console: told.append(console) or True)  # type: ignore[func-returns-value]
     monkeypatch.setattr(sys, "argv", ["demo", "postgres"])
 
     assert demo.main() == 0

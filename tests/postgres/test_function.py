@@ -5,6 +5,7 @@ import io
 import json
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 import pytest
@@ -117,7 +118,7 @@ class Asked:
 
     def __init__(self, *passwords: str) -> None:
         self.passwords = list(passwords)
-        self.connected = []
+        self.connected: list[Any] = []
         self.refuses: set[str] = set()
 
     def connect(self, **given):
@@ -177,7 +178,7 @@ def test_iam_signs_for_each_connection(monkeypatch):
 
 def test_a_secret_that_is_none_is_a_failed_call_that_quotes_nothing(monkeypatch):
     asked = Asked()
-    asked.get_secret_value = lambda SecretId: {"SecretString": "hunter2"}  # noqa: N803
+    asked.get_secret_value = lambda SecretId: {"SecretString": "hunter2"}  # type: ignore[method-assign]  # noqa: N803
 
     with pytest.raises(CallFailed) as failed:
         connector(monkeypatch, asked, secret=SECRET)()

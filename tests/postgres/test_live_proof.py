@@ -5,6 +5,7 @@ and miss none where nothing is hidden.
 import json
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,9 @@ class Life:
     def __init__(self, live: Live, seed: int) -> None:
         self.live, self.rng = live, Random(seed)
         self.sessions = [live.bench.server.connect(live.bench.name) for _ in range(2)]
-        self.late = set()
-        self.jobs, self.done, self.died_at_most = [], 0, 0
+        self.late: set[int] = set()
+        self.jobs: list[Any] = []
+        self.done, self.died_at_most = 0, 0
 
     def close(self) -> None:
         for one in self.sessions:
@@ -159,7 +161,7 @@ def test_a_look_is_kept_to_the_last_number(bench):
 
     ((kept,),) = bench.rows("select state from jobs_redriven_looks")
 
-    assert encode(decode(kept)) == kept
+    assert encode(decode(kept)) == kept  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Tables and columns by other names, schemas, columns that go along, and what the role may not do."""
 
 import math
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -59,7 +60,7 @@ NAMES = {
 
 
 @pytest.fixture
-def place(bench) -> JobsDatabase:
+def place(bench) -> Iterator[JobsDatabase]:
     named = bench.server.place(bench.name, **NAMES)
     made = migration.migration_of(named)
     bench.owner.execute(TABLES)

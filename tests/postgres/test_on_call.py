@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -592,7 +593,7 @@ def test_a_pass_in_the_middle_of_a_replay_takes_no_letter_twice(desk, bench):
 
 def test_a_pass_between_plan_and_yes_leaves_the_replay_what_is_left(desk, bench):
     bench.die(*range(5))
-    worked = []
+    worked: list[Any] = []
 
     def pass_before_the_work(call):
         # The audit trail's line is what follows the yes.
@@ -609,7 +610,7 @@ def test_a_pass_between_plan_and_yes_leaves_the_replay_what_is_left(desk, bench)
 
 def test_of_a_replay_and_a_delete_at_once_each_letter_is_one_s(desk, bench):
     bench.die(*range(5))
-    typed = []
+    typed: list[Any] = []
 
     def replay_in_between(call):
         if call.operation == "KeepLetters" and not typed:

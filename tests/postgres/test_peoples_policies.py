@@ -48,7 +48,7 @@ BEYOND = {
 def allowed() -> dict[str, set[str]]:
     app = make_app(oncall_policies="true", queues=[jobs_entry("jobs")])
     template = Template.from_stack(make_stack(app, read_context(app.node)))
-    found = {"Viewer": set(), "Operator": set()}
+    found: dict[str, set[str]] = {"Viewer": set(), "Operator": set()}
     for name, policy in template.find_resources("AWS::IAM::ManagedPolicy").items():
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
             actions = statement["Action"]

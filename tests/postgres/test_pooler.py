@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -52,7 +53,7 @@ def pooler(server: PostgresServer) -> Iterator[Path]:
     for one in UNPACKED.rglob("lib*.so.*"):
         shutil.copy(one, directory)
     directory.chmod(0o755)
-    identity = {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
+    identity: dict[str, Any] = {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
     if identity:
         os.chown(directory, NOBODY, NOBODY)
     process = subprocess.Popen(

@@ -86,12 +86,12 @@ def test_nobody_is_connected_to_without_the_authorities_that_sign_for_it(tmp_pat
     monkeypatch.delenv(databases.AUTHORITIES, raising=False)
 
     with pytest.raises(Refused, match=r"PGSSLROOTCERT=global-bundle\.pem"):
-        Databases().of(place, None)
+        Databases().of(place, None)  # type: ignore[arg-type]
 
     here = tmp_path / "ca.pem"
     here.write_text("authorities")
     monkeypatch.setenv(databases.AUTHORITIES, str(here))
-    assert Databases().of(place, None).place.sslrootcert == str(here)
+    assert Databases().of(place, None).place.sslrootcert == str(here)  # type: ignore[arg-type]
 
 
 def test_credentials_are_the_callers_own_and_a_refusal_is_told(desk):
@@ -128,7 +128,7 @@ def test_a_password_is_asked_for_with_the_latest_login(monkeypatch):
     known = Databases()
     for name in ("first", "second"):
         with pytest.raises(Refused):
-            known.of(place, lambda _, name=name: Secrets(name))._connect()
+            known.of(place, lambda _, name=name: Secrets(name))._connect()  # type: ignore[misc]
 
     assert asked[0] == "first"
     assert asked[-1] == "second"

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from fakes.faults import Crash, Mishap, Wire, at, die_before, nothing
 from tests.postgres.bench import Bench, die_within
 
 LETTERS = 40
-SETTINGS = {"initial_window": 5, "base_delay_seconds": 0}
+SETTINGS: dict[str, Any] = {"initial_window": 5, "base_delay_seconds": 0}
 #: More calls than the pass has.
 ENOUGH = 100
 #: A pass's time and its lease, which nobody gave back.

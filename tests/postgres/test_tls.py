@@ -302,7 +302,7 @@ port=1
 """
 
 
-@pytest.fixture(params=WEAKER.values(), ids=WEAKER)
+@pytest.fixture(params=WEAKER.values(), ids=list(WEAKER))
 def surround(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], None]:

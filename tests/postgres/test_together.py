@@ -11,7 +11,8 @@ from tests.postgres.bench import QUEUE, Bench
 
 def deliver_all(bench: Bench, *, parks: bool = False) -> Counter[str]:
     """Move every letter that can be seen; the new ids."""
-    dlq, lot = (kind(bench.database, bench.clock.now) for kind in (DeadLetters, ParkingLot))
+    dlq = DeadLetters(bench.database, bench.clock.now)
+    lot = ParkingLot(bench.database, bench.clock.now)
     move = lot.park if parks else JobsSource(bench.database, QUEUE, bench.clock.now).deliver
     new_ids: Counter[str] = Counter()
     while letters := dlq.receive(10, hidden_for=bench.place.time_to_fail):

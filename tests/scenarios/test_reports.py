@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -62,7 +63,7 @@ def troubled(how: Reports | None, seed: int = 0) -> tuple[World, Reported]:
     return world, reported
 
 
-def moved_back(letters: int, consumer: Consumer, **more: Conditions) -> tuple[World, Reported]:
+def moved_back(letters: int, consumer: Consumer, **more: Any) -> tuple[World, Reported]:
     """Letters that SQS has just moved back to this consumer, which has not polled yet."""
     world = World(seed=0, consumer=consumer, **more)
     world.dead_letters(letters)

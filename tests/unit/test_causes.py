@@ -219,7 +219,7 @@ def test_a_cause_is_held_when_its_letters_failed_while_others_succeeded() -> Non
     batch = a_batch(size=20, heard=heard_of(4))
     circuit = a_circuit(window=20, pending=(batch,))
 
-    assert judged(circuit, all_succeeded).cause(DECLINED).is_held  # type: ignore[union-attr]
+    assert judged(circuit, all_succeeded).cause(DECLINED).is_held
     assert judged(circuit, all_failed).causes == ()
 
 
@@ -230,7 +230,7 @@ def test_what_is_heard_of_a_batch_after_its_verdict_counts_for_causes_alone() ->
 
     after = note_reports(striking, told, SETTINGS, NOW, 0.0)
 
-    assert after.cause(DECLINED).is_held  # type: ignore[union-attr]
+    assert after.cause(DECLINED).is_held
     assert after.judged == striking.judged
     assert after.heard_at == NOW
     assert note_reports(acquitting, told, SETTINGS, NOW, 0.0).causes == ()

@@ -12,7 +12,7 @@ from smart_redriver.engine.aws import clients
 
 
 @pytest.fixture
-def in_lambda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment in which botocore adds the function's own trace to every call."""
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -21,7 +21,6 @@ def in_lambda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "redrive")
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-own;Parent=p;Sampled=1;Lineage=1:own:7")
-    return
 
 
 class Answer:
@@ -38,7 +37,7 @@ def headers_of(client: Any, call: Callable[[Any], object]) -> dict[str, str]:
     def capture(request: Any, **_: Any) -> AWSResponse:
         # Prepared headers are bytes or text, by where they came from.
         seen.append({name.lower(): str(value) for name, value in request.headers.items()})
-        return AWSResponse(request.url, 200, {}, Answer())
+        return AWSResponse(request.url, 200, {}, Answer())  # type: ignore[arg-type]
 
     client.meta.events.register("before-send", capture)
     call(client)
@@ -75,12 +74,12 @@ def test_a_client_of_a_target_is_of_its_region_and_does_not_eat_the_pass_either(
     config = clients.target_client("sns", "us-east-1").meta.config
 
     assert config.region_name == "us-east-1"
-    assert config.read_timeout == clients.CONFIG.read_timeout
+    assert config.read_timeout == clients.CONFIG.read_timeout  # type: ignore[attr-defined]
 
 
 def test_a_client_is_made_when_it_is_first_asked_something_and_once() -> None:
     made = []
-    client = clients.OnFirstUse(lambda: made.append(1) or "client")
+    client = clients.OnFirstUse(lambda: made.append(1) or "client")  # type: ignore[func-returns-value]
 
     assert made == []
     assert (client.upper(), client.title()) == ("CLIENT", "Client")
@@ -106,6 +105,6 @@ def test_no_client_lets_a_hanging_call_eat_the_pass(make: Callable[[], Any]) -> 
 
 def test_the_longest_call_is_every_try_timed_out_and_every_wait_at_its_longest() -> None:
     """What a pass reserves for stopping counts on it."""
-    tries = 3 * (clients.CONFIG.connect_timeout + clients.CONFIG.read_timeout)
+    tries = 3 * (clients.CONFIG.connect_timeout + clients.CONFIG.read_timeout)  # type: ignore[attr-defined]
 
     assert timedelta(seconds=tries + 1 + 2) == clients.LONGEST_CALL

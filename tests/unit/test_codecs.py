@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_redriver.engine.aws.codecs import Codec, Record
+from smart_redriver.engine.aws.items import Codec, Record
 
 NOON = datetime(2026, 1, 10, 12, tzinfo=UTC)
 
@@ -74,7 +74,7 @@ def test_a_fraction_has_no_more_digits_than_dynamodb_and_people_bear(
 
 
 def test_what_an_item_lacks_or_has_as_null_takes_the_default() -> None:
-    item = {"Name": {"S": "a"}, "Count": {"N": "3"}, "Colour": {"NULL": True}}
+    item: dict[str, Any] = {"Name": {"S": "a"}, "Count": {"N": "3"}, "Colour": {"NULL": True}}
 
     assert RECORD.decode(item) == Whole(name="a", count=3)
 

@@ -102,7 +102,7 @@ class Consumer:
         return [outcome for body in bodies for outcome in parse_outcomes(body).outcomes]
 
     def received(self, queue: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.sqs.receive_message(
+        found: list[Any] = self.sqs.receive_message(
             QueueUrl=f"{QUEUES}/{queue}", MaxNumberOfMessages=10, MessageAttributeNames=["All"]
         ).get("Messages", [])
         return found

@@ -54,7 +54,7 @@ def strategy_for(annotation: Any) -> st.SearchStrategy[Any]:
         (kind,) = (one for one in some if one is not type(None))
         return st.none() | strategy_for(kind)
     if getattr(annotation, "__origin__", None) is tuple:
-        return st.lists(strategy_for(some[0]), max_size=3).map(tuple)
+        return st.lists(strategy_for(some[0]), max_size=3).map(tuple)  # type: ignore[misc]
     return records(annotation)
 
 

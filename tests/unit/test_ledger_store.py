@@ -25,7 +25,7 @@ def test_the_ledger_gives_back_entries_and_kept_trails_by_their_own_ids(
 
 
 def test_nothing_to_read_or_write_makes_no_call(store: StateStore) -> None:
-    silent = StateStore(Unwilling("nothing"), TABLE, QUEUE)
+    silent = StateStore(Unwilling("nothing"), TABLE, QUEUE)  # type: ignore[arg-type]
 
     silent.write_ledger([], [], NOW)
 

@@ -78,7 +78,7 @@ PAST_CUT = SETTLED + CUT_PATIENCE
 
 def counted(**changes: Any) -> Circuit:
     """Batch 7 of three letters, two of which succeeded."""
-    known = {"known_until": NOW, "succeeded": 2} | changes
+    known: dict[str, Any] = {"known_until": NOW, "succeeded": 2, **changes}
     tally = Tally(batch=7, sent_at=NOW, sent_by=NOW, due_at=NOW, size=3, unseen=3, **known)
     return replace(of_batch_7(), tallies=(tally,))
 

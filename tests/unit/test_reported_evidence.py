@@ -149,7 +149,7 @@ def test_no_claim_makes_more_of_a_batch_than_it_has(heard: Heard, returned: int,
     ],
 )
 def test_a_verdict_falls_as_soon_as_reports_make_it_certain(
-    heard: dict[str, int], falls: Verdict | None
+    heard: dict[str, Any], falls: Verdict | None
 ) -> None:
     assert verdict(**heard) is falls
 

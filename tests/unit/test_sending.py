@@ -241,7 +241,11 @@ def test_to_a_fifo_queue_it_goes_in_its_group_without_delay_and_once_however_oft
     letter = a_letter(message_id="m1", group_id="customer-7")
 
     def entry(**changes: Any) -> dict[str, Any]:
-        usual = {"letter": letter, "trail": a_trail(redrive_count=2), "size_limit": 1_000}
+        usual: dict[str, Any] = {
+            "letter": letter,
+            "trail": a_trail(redrive_count=2),
+            "size_limit": 1_000,
+        }
         return send_entry(Outgoing(**usual | changes), is_fifo=True)
 
     first = entry(delay=timedelta(seconds=30))

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.dynamodb import FakeDynamoDb
-from smart_redriver.engine.aws.state_table import StateStore
-from smart_redriver.engine.aws.table_batches import LONGEST_PAUSE, ROUNDS
+from smart_redriver.engine.aws.state_table import LONGEST_PAUSE, ROUNDS, StateStore
 from smart_redriver.engine.errors import CallFailed
 from tests.unit.examples import NOW, QUEUE
 from tests.unit.stores import TABLE, Unwilling, entries_of
@@ -69,7 +68,7 @@ def test_what_was_left_undone_is_asked_again_after_pauses_that_double(
     """Asked again at once, a table that throttles is asked three times in thirty milliseconds, and refuses all."""
     pauses: list[float] = []
     unwilling = Unwilling(dynamodb, rounds=3)
-    store = StateStore(unwilling, TABLE, QUEUE, pause=pauses.append, roll=lambda: 0.5)
+    store = StateStore(unwilling, TABLE, QUEUE, pause=pauses.append, roll=lambda: 0.5)  # type: ignore[arg-type]
 
     store.write_ledger(entries_of("a", "b"), [], NOW)
 
@@ -87,7 +86,11 @@ def test_a_batch_that_gets_done_waits_for_nothing(dynamodb: FakeDynamoDb) -> Non
 def test_all_pauses_of_a_batch_together_are_bounded(dynamodb: FakeDynamoDb) -> None:
     pauses: list[float] = []
     store = StateStore(
-        Unwilling(dynamodb, rounds=100), TABLE, QUEUE, pause=pauses.append, roll=lambda: 1.0
+        Unwilling(dynamodb, rounds=100),  # type: ignore[arg-type]
+        TABLE,
+        QUEUE,
+        pause=pauses.append,
+        roll=lambda: 1.0,
     )
 
     with pytest.raises(CallFailed):

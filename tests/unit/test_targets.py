@@ -18,7 +18,7 @@ from smart_redriver.engine.targets.target_calls import (
     MOST_OF_AN_INPUT,
     deliver_one_by_one,
 )
-from smart_redriver.engine.targets.targets import (
+from smart_redriver.engine.targets.target_source import (
     Reach,
     TargetSource,
     clients_on_first_use,

@@ -23,8 +23,8 @@ from smart_redriver.engine.messages.letter_shapes import (
     read_request,
     text_of,
 )
+from smart_redriver.engine.messages.origins import Envelope, read_envelope
 from smart_redriver.engine.messages.outgoing import Outgoing
-from smart_redriver.engine.messages.sns_envelope import Envelope, read_envelope
 
 #: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 _EXECUTION_NAME_LENGTH = 80

@@ -1,19 +1,87 @@
-"""One DLQ topic, for as long as a process lives: what its passes work with."""
+"""What a process works with: one DLQ topic for as long as it lives, and the topics that its letters go back to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from datetime import datetime
+from collections.abc import Callable, Container, Sequence
+from datetime import datetime, timedelta
 
+from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.passes.ports import Memory, Tools
 from smart_redriver.engine.wiring import Parts
-from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot
+from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, deliver, facts_of
+from smart_redriver.kafka.engine.letters import with_header
 from smart_redriver.kafka.engine.outcomes import Outcomes, WatchedMemory
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.engine.records import Log
+from smart_redriver.kafka.engine.records import Log, NewRecord
 from smart_redriver.kafka.engine.shelf import Shelf
-from smart_redriver.kafka.engine.source import TopicSource
+
+
+class TopicSource:
+    """One source topic. `name` is what circuit and trails call it: the topic's name."""
+
+    settles_at_once = False
+    carries_trails = True
+    #: A record can be read as soon as it is written: what waits, waits as a letter.
+    longest_delay = timedelta()
+
+    def __init__(self, log: Log, shelf: Shelf, place: KafkaTopics, topic: str) -> None:
+        self._log = log
+        self._shelf = shelf
+        self._place = place
+        self.name = topic
+
+    def facts(self) -> QueueFacts:
+        """How far the group is behind. Raises CallFailed."""
+        read = self._log.committed(self._place.consumer_group, self.name)
+        lag = sum(
+            max(0, end - max(first, read.get(one, first)))
+            for one, (first, end) in self._log.bounds(self.name).items()
+        )
+        return facts_of(self._place, self.name, visible=lag, retention=timedelta())
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """Write each message again, with its own key, value and headers, and its trail as one header more.
+
+        It goes to the partition that it was in, so that no partitioner has to be known.
+        """
+        try:
+            partitions = self._log.partitions(self.name)
+        except CallFailed as failed:
+            return Sent(faults=[EntryFault.of(failed, one.letter.message_id) for one in outgoing])
+        return deliver(
+            "RedriveLetters", self._log, outgoing, lambda one: self._again(one, partitions)
+        )
+
+    def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
+        """From a message's first try to its record in the DLQ topic, as the configuration has it."""
+        return facts.visibility_timeout
+
+    def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
+        """Whether a letter is of this topic: it says where it was, else its trail where it was sent to."""
+        if source_arn is not None:
+            return source_arn == self.name
+        return trail is not None and trail.queue == self.name
+
+    def _again(self, one: Outgoing, partitions: int) -> NewRecord | None:
+        dead = self._shelf.find(one.letter.message_id)
+        if dead is None:
+            return None
+        message = dead.message
+        was_in = message.death.partition
+        headers = message.headers
+        if one.carries_trail:
+            headers = with_header(headers, TRAIL_ATTRIBUTE, one.trail.encode().encode())
+        return NewRecord(
+            topic=self.name,
+            key=message.key,
+            value=message.value,
+            headers=headers,
+            partition=was_in if was_in is not None and was_in < partitions else None,
+        )
 
 
 class NoBooks:

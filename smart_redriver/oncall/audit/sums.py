@@ -26,7 +26,7 @@ class Fate(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Present:
     """The queues as they were looked through at `at`: original ids of the letters in them.
 
     `time_to_return` is how long a letter that was sent back may take to be in the DLQ again.
@@ -63,19 +63,19 @@ class Sums:
     unexplained: list[Unexplained] = field(default_factory=list)
 
 
-def add_up(entries: Iterable[Entry], sight: Sight) -> Sums:
+def add_up(entries: Iterable[Entry], present: Present) -> Sums:
     """Account for the letters that the ledger knows, and for those in the DLQ and the parking lot that it does not."""
     sums, known = Sums(), set[str]()
     for entry in entries:
         known.add(entry.original_id)
-        fate, why = _fate(entry, sight)
+        fate, why = _fate(entry, present)
         sums.fates[fate] += 1
         if fate is Fate.DELETED:
             sums.deleted[_note(entry)] += 1
         elif fate is Fate.UNEXPLAINED:
             sums.unexplained.append(Unexplained(entry.original_id, why))
-    sums.fates[Fate.STILL_THERE] += len(sight.dead - known)
-    for stranger in sorted(sight.parked - known - sight.dead):
+    sums.fates[Fate.STILL_THERE] += len(present.dead - known)
+    for stranger in sorted(present.parked - known - present.dead):
         sums.fates[Fate.UNEXPLAINED] += 1
         sums.unexplained.append(
             Unexplained(stranger, "in the parking lot, and the ledger has no record")
@@ -84,13 +84,13 @@ def add_up(entries: Iterable[Entry], sight: Sight) -> Sums:
     return sums
 
 
-def _fate(entry: Entry, sight: Sight) -> tuple[Fate, str]:
+def _fate(entry: Entry, present: Present) -> tuple[Fate, str]:
     """A letter that is seen is where it is seen; else its record tells."""
     if entry.status is Status.DELETED:
         return Fate.DELETED, ""
-    if entry.original_id in sight.dead:
+    if entry.original_id in present.dead:
         return Fate.STILL_THERE, ""
-    if entry.original_id in sight.parked:
+    if entry.original_id in present.parked:
         return Fate.PARKED, ""
     match entry.status:
         case Status.SUCCEEDED:
@@ -101,7 +101,7 @@ def _fate(entry: Entry, sight: Sight) -> tuple[Fate, str]:
             return Fate.UNEXPLAINED, "was in the DLQ, and is not there"
     # Sent back; or its last failure was reported, and SQS has it on its way to the DLQ.
     since = entry.last_redrive or entry.first_seen
-    if sight.at < since + sight.time_to_return:
+    if present.at < since + present.time_to_return:
         return Fate.ON_ITS_WAY, ""
     if entry.status is Status.FAILED or entry.is_settled:
         return Fate.UNEXPLAINED, "its last failure was reported, and it never came to the DLQ"

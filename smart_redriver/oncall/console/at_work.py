@@ -21,8 +21,7 @@ from typing import Any
 
 from smart_redriver.engine.errors import RedriverError
 from smart_redriver.oncall.console import looks
-from smart_redriver.oncall.console.sessions import Sessions
-from smart_redriver.oncall.console.shelf import Notepad, Shelf
+from smart_redriver.oncall.console.shelf import Notepad, Sessions, Shelf
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.failures import explain

@@ -13,8 +13,14 @@ from typing import Any
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.headline import worst
 from smart_redriver.engine.triage.ledger import Entry
-from smart_redriver.oncall.console.sessions import LOGIN_HELPS
-from smart_redriver.oncall.console.shelf import Notepad, Read, Shelf, moment_of, place_in_line
+from smart_redriver.oncall.console.shelf import (
+    LOGIN_HELPS,
+    Notepad,
+    Read,
+    Shelf,
+    moment_of,
+    place_in_line,
+)
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import read_filter
 from smart_redriver.oncall.letters.edit_form import fingerprint_of_json

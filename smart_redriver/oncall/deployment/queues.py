@@ -19,7 +19,7 @@ from smart_redriver.oncall.deployment.metrics import age_of_oldest
 from smart_redriver.oncall.terminal.words import letters
 
 if TYPE_CHECKING:
-    from smart_redriver.engine.targets.targets import Reach
+    from smart_redriver.engine.targets.target_source import Reach
     from smart_redriver.engine.wiring import Connection
     from smart_redriver.oncall.deployment.session import Session
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from smart_redriver.engine.aws.state_table import StateStore
     from smart_redriver.engine.config.settings import Settings
     from smart_redriver.engine.passes.ports import DeadLetters, ParkingLot, Source
-    from smart_redriver.engine.targets.targets import Reach
+    from smart_redriver.engine.targets.target_source import Reach
     from smart_redriver.engine.triage.case import Case
     from smart_redriver.oncall.deployment.message_store import MessageStore
     from smart_redriver.oncall.deployment.places import Place
@@ -153,7 +153,7 @@ class Session:
     @property
     def reach(self) -> Reach:
         """How targets are reached: with the caller's own clients, in whichever Region a target is."""
-        from smart_redriver.engine.targets.targets import Reach
+        from smart_redriver.engine.targets.target_source import Reach
 
         def client(service: str, region: str) -> Any:
             aws = self.aws if region == self.aws.region else self.aws.elsewhere(f"/{region}")

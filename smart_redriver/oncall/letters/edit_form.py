@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from smart_redriver.engine.messages.letter import Letter
-from smart_redriver.oncall.letters.jsonlines import attributes_from_json, attributes_to_json
+from smart_redriver.oncall.letters.export_file import attributes_from_json, attributes_to_json
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 

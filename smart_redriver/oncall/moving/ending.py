@@ -8,7 +8,7 @@ from typing import Any
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.presentation import TRY_AGAIN
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.terminal.exits import Exit

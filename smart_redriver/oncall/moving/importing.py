@@ -14,7 +14,7 @@ from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, 
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.export_file import Kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.sending import Destinations, why_not_served
 from smart_redriver.oncall.moving.work import Tally, leased_work, new_owner, tell_refused

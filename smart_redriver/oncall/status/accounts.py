@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from smart_redriver.engine.aws import items
-from smart_redriver.engine.aws.table_batches import TableBatches
+from smart_redriver.engine.aws.state_table import TableBatches
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.errors import RedriverError
 from smart_redriver.engine.headline import Headline, Topic, headline, seen_of, worst

@@ -9,7 +9,7 @@ from typing import Any
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.oncall.audit.sums import Fate, Sight, Sums, add_up
+from smart_redriver.oncall.audit.sums import Fate, Present, Sums, add_up
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.ledger_scan import all_entries
 from smart_redriver.oncall.letters.look import look_through
@@ -37,8 +37,8 @@ _WORDS = {
 def audit(session: Session, since: datetime) -> Exit:
     """Count the letters that were first seen since then by what became of them. Raises CallFailed and Refused."""
     entries = [one for one in all_entries(session) if one.first_seen >= since]
-    sight, unseen = _sight(session, entries, since)
-    sums = add_up(entries, sight)
+    present, unseen = _present(session, entries, since)
+    sums = add_up(entries, present)
     session.terminal.result(
         {
             "queue": session.place.queue,
@@ -57,7 +57,7 @@ def audit(session: Session, since: datetime) -> Exit:
     return Exit.PARTLY if sums.unexplained else Exit.DONE
 
 
-def _sight(session: Session, entries: list[Entry], since: datetime) -> tuple[Sight, int]:
+def _present(session: Session, entries: list[Entry], since: datetime) -> tuple[Present, int]:
     """The letters that are in the queues, and how many of them are hidden, so that nobody can tell which they are."""
     dead, hidden_dead = _looked_at(session, session.dead_letters, since)
     parked, hidden_parked = _looked_at(session, session.parking_lot, since)
@@ -67,13 +67,13 @@ def _sight(session: Session, entries: list[Entry], since: datetime) -> tuple[Sig
         for one in entries
         if one.status is Status.RETURNED and one.not_before is not None and one.not_before > now
     }
-    sight = Sight(
+    present = Present(
         at=now,
         dead=dead | waiting,
         parked=parked,
         time_to_return=_time_to_return(session),
     )
-    return sight, max(0, hidden_dead - len(waiting - dead)) + hidden_parked
+    return present, max(0, hidden_dead - len(waiting - dead)) + hidden_parked
 
 
 def _looked_at(session: Session, queue: DeadLetters, since: datetime) -> tuple[set[str], int]:

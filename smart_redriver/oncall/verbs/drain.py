@@ -13,7 +13,7 @@ from smart_redriver.engine.model import by_hand
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session, invoke
-from smart_redriver.oncall.status.forecast import became_of
+from smart_redriver.oncall.status.outlook import became_of
 from smart_redriver.oncall.status.standing import (
     CircuitChange,
     change_circuit,

@@ -10,7 +10,7 @@ from typing import Any
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_of
-from smart_redriver.oncall.letters.jsonlines import attributes_to_json
+from smart_redriver.oncall.letters.export_file import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import held_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body

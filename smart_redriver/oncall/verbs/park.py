@@ -10,8 +10,8 @@ from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_gap
-from smart_redriver.oncall.moving.parking import BY_HAND, Park
 from smart_redriver.oncall.moving.selection import find_selection, tell_selection
+from smart_redriver.oncall.moving.sending import BY_HAND, Park
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit

@@ -19,7 +19,7 @@ from smart_redriver.oncall.moving.own_command import validator
 from smart_redriver.oncall.moving.selection import Selection, find_selection, tell_selection
 from smart_redriver.oncall.moving.sending import SendBack, Validate
 from smart_redriver.oncall.moving.work import Throttle, Work
-from smart_redriver.oncall.status.forecast import forecast
+from smart_redriver.oncall.status.outlook import forecast
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable

@@ -16,6 +16,7 @@ from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.deployment.targets import KINDS, UNFIT
 from smart_redriver.oncall.letters.choice import Choice
+from smart_redriver.oncall.letters.export_file import attributes_to_json
 from smart_redriver.oncall.letters.failures import (
     ConsumerLog,
     failure_facts,
@@ -25,7 +26,6 @@ from smart_redriver.oncall.letters.failures import (
     read_consumer_log,
     traceback_lines,
 )
-from smart_redriver.oncall.letters.jsonlines import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import find_entry
 from smart_redriver.oncall.letters.look import find
 from smart_redriver.oncall.letters.presentation import (

@@ -20,11 +20,10 @@ from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
-from smart_redriver.oncall.letters.export_file import ExportFile, KeptFile
-from smart_redriver.oncall.letters.jsonlines import Kept
+from smart_redriver.oncall.letters.export_file import ExportFile, Kept, KeptFile
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
-from smart_redriver.oncall.moving.parking import Park
+from smart_redriver.oncall.moving.sending import Park
 from smart_redriver.oncall.moving.work import Tally, Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused

@@ -14,6 +14,7 @@ from constructs import Construct
 from smart_redriver.cdk.acknowledged import CONNECTING, accept_anywhere, accept_passes
 from smart_redriver.cdk.arguments import checked
 from smart_redriver.cdk.backend import PeoplesRights
+from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import (
     ASK_NETWORK,
     CHECK_TABLE,
@@ -31,7 +32,6 @@ from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.outputs import in_capitals, tell_command
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.recovery import alarms_elsewhere, hear_recovery
 from smart_redriver.cdk.redriver import (
     ENGINE,
     ENGINE_PLACE,
@@ -42,7 +42,6 @@ from smart_redriver.cdk.redriver import (
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_resources
-from smart_redriver.cdk.ticks import schedule_ticks
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.queue_names import PLAIN, is_plain

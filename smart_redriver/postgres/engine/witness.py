@@ -52,7 +52,7 @@ class LiveMinute(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Evidence:
     """What came to light between two looks. `met`: jobs that are news. `tries`: that began."""
 
     met: int = 0
@@ -61,9 +61,9 @@ class Tally:
     tries: int = 0
     live: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: Evidence) -> Evidence:
         """Both together."""
-        return Tally(
+        return Evidence(
             met=self.met + other.met,
             succeeded=self.succeeded + other.succeeded,
             failed=self.failed + other.failed,
@@ -88,10 +88,10 @@ def minute_of(moment: datetime) -> int:
     return int(moment.timestamp()) // 60
 
 
-def all_new(*, succeeded: int = 0, failed: int = 0) -> Tally:
+def all_new(*, succeeded: int = 0, failed: int = 0) -> Evidence:
     """Jobs of producers that came and ended between two looks, each after one try at least."""
     both = succeeded + failed
-    return Tally(met=both, succeeded=succeeded, failed=failed, tries=both, live=both)
+    return Evidence(met=both, succeeded=succeeded, failed=failed, tries=both, live=both)
 
 
 def opened(at: datetime, gauges: Gauges) -> tuple[LiveMinute, ...]:
@@ -99,20 +99,22 @@ def opened(at: datetime, gauges: Gauges) -> tuple[LiveMinute, ...]:
     return (_gauged(LiveMinute(minute_of(at) - 1), gauges),)
 
 
-def added(minutes: tuple[LiveMinute, ...], since: datetime, tally: Tally) -> tuple[LiveMinute, ...]:
+def added(
+    minutes: tuple[LiveMinute, ...], since: datetime, evidence: Evidence
+) -> tuple[LiveMinute, ...]:
     """With what came to light since some moment: in its minute, so that nothing counts as later than it was."""
     at, last = minute_of(since), minutes[-1]
     if last.at < at:
         minutes = (*minutes, last._replace(at=at, sent=0, received=0, deleted=0, live=0))
-    return tuple(_with(one, tally) if one.at == at else one for one in minutes)
+    return tuple(_with(one, evidence) if one.at == at else one for one in minutes)
 
 
-def _with(one: LiveMinute, tally: Tally) -> LiveMinute:
+def _with(one: LiveMinute, evidence: Evidence) -> LiveMinute:
     return one._replace(
-        sent=one.sent + tally.met,
-        received=one.received + tally.tries,
-        deleted=one.deleted + tally.succeeded,
-        live=one.live + tally.live,
+        sent=one.sent + evidence.met,
+        received=one.received + evidence.tries,
+        deleted=one.deleted + evidence.succeeded,
+        live=one.live + evidence.live,
     )
 
 
@@ -207,7 +209,7 @@ class Look:
             return None
         # What of ours is gone and was not looked for is known from before, and its outcome not taken in yet.
         news = (one for one in sightings if one.job or one.id in before or one.id in ours)
-        seen = sum((_seen(one, before.get(one.id)) for one in news), Tally())
+        seen = sum((_seen(one, before.get(one.id)) for one in news), Evidence())
         proof, unseen = self.proof.then(self.counters, counters, seen.succeeded, seen.failed)
         # The counters' proof is a look old.
         minutes = added(self.minutes, self.previous, all_new(succeeded=unseen.succeeded))
@@ -251,12 +253,12 @@ def _gauges(jobs: Sequence[Job]) -> Gauges:
     )
 
 
-def _seen(now: Sighting, before: Job | None) -> Tally:
+def _seen(now: Sighting, before: Job | None) -> Evidence:
     """What one sighting tells, beside what was known of the job."""
     if now.job is not None:
         return _still_there(now.job, before)
     is_ours = before.is_ours if before else now.is_ours
-    ended = Tally(met=before is None, live=not is_ours)
+    ended = Evidence(met=before is None, live=not is_ours)
     # A try that was under way has begun before.
     least = 0 if before and before.is_locked else 1
     if now.has_died:
@@ -265,12 +267,14 @@ def _seen(now: Sighting, before: Job | None) -> Tally:
     return replace(ended, succeeded=1, tries=least)
 
 
-def _still_there(job: Job, before: Job | None) -> Tally:
+def _still_there(job: Job, before: Job | None) -> Evidence:
     """Tries of a job since the last look. Of others' jobs those before the first sight are of nobody knows when."""
     if before is not None:
-        return Tally(tries=max(0, job.tries - before.tries))
+        return Evidence(tries=max(0, job.tries - before.tries))
     is_news = bool(_there((Sighting(id=job.id, is_ours=job.is_ours, job=job),), ()))
-    return Tally(met=is_news, tries=max(job.tries, job.is_locked) if job.is_ours else job.is_locked)
+    return Evidence(
+        met=is_news, tries=max(job.tries, job.is_locked) if job.is_ours else job.is_locked
+    )
 
 
 def encode(look: Look) -> str:

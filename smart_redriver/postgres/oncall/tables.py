@@ -239,7 +239,7 @@ class Tables:
 
     def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:
         """The ledger, with what workers wrote beside their letters."""
-        from smart_redriver.postgres.engine.ledger import PeoplesLedger
+        from smart_redriver.postgres.engine.connection import PeoplesLedger
         from smart_redriver.postgres.oncall.people import PeoplesLetters
 
         assert isinstance(out_of, PeoplesLetters), "letters of a table"  # noqa: S101 - a mistake of ours
@@ -347,7 +347,7 @@ class Tables:
 
     def _examples(self, groups: dict[str | None, Counted], *, dlq: bool) -> dict[str | None, Entry]:
         """The last letter of each of the larger groups, as its row tells of it."""
-        from smart_redriver.postgres.engine.ledger import entry_of
+        from smart_redriver.postgres.engine.connection import entry_of
 
         rows = {one.row: cause for cause, one in list(groups.items())[:_WITH_EXAMPLE]}
         found = self._table(dlq=dlq, among=list(rows)).receive(len(rows), hidden_for=timedelta())

@@ -11,7 +11,7 @@ from demo.stack import APP_DIR, DeployedStack, Depths
 from demo.story import Played, Snapshot
 from emulator import cdk
 from emulator.process import LocalAws
-from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_outputs
 
 SHOP_DIR = Path(__file__).resolve().parent / "existing_app"
 
@@ -88,15 +88,16 @@ class Adopted(DeployedStack):
 
     def send(self, orders: list[Order]) -> dict[str, Order]:  # type: ignore[override]
         """To its source queues by turns."""
-        stacks = [super(), *self._further]
+        stacks: list[Any] = [super(), *self._further]
         sent: dict[str, Order] = {}
         for index, stack in enumerate(stacks):
             sent |= stack.send([one for one in orders if one.number % len(stacks) == index])
         return sent
 
-    def set_dependency(self, *, is_down: bool) -> None:
-        for stack in (super(), *self._further):
-            stack.set_dependency(is_down=is_down)
+    def set_dependency(self, *, is_down: bool, **others: Any) -> None:
+        super().set_dependency(is_down=is_down, **others)
+        for stack in self._further:
+            stack.set_dependency(is_down=is_down, **others)
 
     def depths(self) -> Depths:
         own = super().depths()
@@ -105,7 +106,7 @@ class Adopted(DeployedStack):
 
     def processed(self) -> set[str]:
         known = self._originals()
-        done = {message for stack in (super(), *self._further) for message in stack.processed()}
+        done = super().processed().union(*(stack.processed() for stack in self._further))
         return {known.get(message_id, message_id) for message_id in done}
 
     def parked(self) -> dict[str, dict[str, Any]]:

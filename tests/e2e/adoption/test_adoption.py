@@ -95,9 +95,9 @@ def test_queues_are_down_while_others_are_not_and_while_others_drain(town: Town)
         third.outage_ended,
     ]
 
-    assert moments == sorted(moments)
+    assert moments == sorted(moments)  # type: ignore[type-var]
     redriven = [event.at for event in first.events("letter.redriven")]
-    assert any(third.outage_began < at < third.outage_ended for at in redriven)
+    assert any(third.outage_began < at < third.outage_ended for at in redriven)  # type: ignore[operator]
 
 
 @each_queue

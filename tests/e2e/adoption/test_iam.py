@@ -173,7 +173,7 @@ class Role:
     def _client(self, service: str) -> Any:
         if service not in self._clients:
             certificate = self._town.aws.environment()["AWS_CA_BUNDLE"]
-            self._clients[service] = self._session.client(
+            self._clients[service] = self._session.client(  # type: ignore[call-overload]
                 service, endpoint_url=self._town.aws.endpoint_url, verify=certificate
             )
         return self._clients[service]
@@ -325,5 +325,5 @@ def everything_allowed(role: Role, town: Town) -> set[str]:
     return {
         name
         for name, (service, *attempt) in elsewhere(town).items()
-        if role.allowed(service, {name: (attempt[0], attempt[1])})
+        if role.allowed(service, {name: (attempt[0], attempt[1])})  # type: ignore[dict-item]
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emulator.environments import ACCOUNT, REGION
+from smart_redriver.engine.messages.letter import Letter
 from tests.e2e.origins.endpoint import POISON
 from tests.e2e.origins.places import (
     MACHINE_ARN,
@@ -54,7 +55,7 @@ def of_sns(subscriptions: Mapping[str, str]) -> Iterator[Dead]:
 
 def raw_of_sns() -> Iterator[Dead]:
     """With the publisher's attributes and no envelope: the origin is known by the configuration alone."""
-    told = {
+    told: dict[str, dict[str, Any]] = {
         "Channel": {"DataType": "String", "StringValue": "web"},
         "Amount": {"DataType": "Number", "StringValue": "12.50"},
         "Signature": {"DataType": "Binary", "BinaryValue": b"\x00\xff"},
@@ -106,7 +107,7 @@ def _of_rule(target_arn: str, detail: str, parked_for: str = "") -> Dead:
     )
 
 
-def _send_message(body: str, **parameters: Any) -> shapes.Letter:
+def _send_message(body: str, **parameters: Any) -> Letter:
     """What a schedule's universal target was to do."""
     url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/chores"
     told = {"MessageAttributes": {"Kind": {"DataType": "String", "StringValue": "night"}}}
@@ -115,7 +116,7 @@ def _send_message(body: str, **parameters: Any) -> shapes.Letter:
     )
 
 
-def _of_schedule(letter: shapes.Letter, parked_for: str = "") -> Dead:
+def _of_schedule(letter: Letter, parked_for: str = "") -> Dead:
     return Dead(
         entry="nightly", body=letter.body, attributes=letter.attributes, parked_for=parked_for
     )

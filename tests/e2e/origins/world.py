@@ -12,7 +12,7 @@ from demo.event_log import Event
 from demo.stack import APP_DIR, Depths
 from emulator import cdk
 from emulator.process import LocalAws
-from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_outputs
 from tests.e2e.origins.endpoint import POISON, Endpoint
 from tests.e2e.origins.letters import EACH, Dead, of_rules, of_schedules, of_sns, raw_of_sns
 from tests.e2e.origins.places import (

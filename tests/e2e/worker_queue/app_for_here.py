@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 import app
 from smart_redriver.cdk import bundling
 
-bundling._PLATFORM_OF_PSYCOPG = f"{platform.machine()}-manylinux_2_28"
+bundling._PLATFORM = f"{platform.machine()}-manylinux_2_28"
 bundling._PYTHON_VERSION = ".".join(platform.python_version_tuple()[:2])
 
 app.main()

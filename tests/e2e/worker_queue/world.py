@@ -20,7 +20,7 @@ from emulator import cdk
 from emulator.environments import ROOT
 from emulator.process import LocalAws
 from examples.postgres_worker.worker import Worker
-from smart_redriver.oncall.deployment.outputs import read_outputs
+from smart_redriver.oncall.deployment.places import read_outputs
 from smart_redriver.postgres.migration import ROLE
 from tests.e2e.oncall_command import OnCall
 from tests.oncall.ran import Ran
@@ -201,7 +201,7 @@ class World:
         return {one: found for one, found in there.items() if found}
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        return self.owner.execute(statement).fetchall()  # type: ignore[arg-type]
+        return self.owner.execute(statement).fetchall()
 
     def heard(self) -> Counter[str]:
         """What passes heard of redriven jobs, all together."""
