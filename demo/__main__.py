@@ -107,8 +107,10 @@ def _practise(aws: LocalAws, name: str, console: Console) -> bool:
     with open_view(console) as view:
         stage = Stage(stack, view.show)
         practice = Practice(incident, stage)
-        if not practice.reach():
-            return False
+        is_reached = practice.reach()
+    if not is_reached:
+        _say(console, "", practice.why_not_reached())
+        return False
     _tell_the_incident(stack, console, incident.title, incident.owner)
     stage.chapter = "You are on call"
     stage.watch, stage.pass_minute = PlainView(console).show, lambda: _wait_a_minute(aws)

@@ -17,7 +17,7 @@ from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.engine.model.permit import cools_until
+from smart_redriver.engine.model.permit import cools_until, spares_until
 
 #: Outcomes are known so long after a letter was sent where all is well.
 OUTCOME_EXPECTED = timedelta(minutes=5)
@@ -96,7 +96,7 @@ class Seen:
         belief_down: P(down), from 0 to 1.
         succeeded, tried, since: what became of the letters that were tried last, since the last success.
         succeeded_at: when a batch was sent that succeeded, the last time.
-        next_canary_at: while OPEN. `kinds_down`: kinds that wait for a canary of their own.
+        next_canary_at: while OPEN; `canary_at_latest`: where live messages fail all the while. `kinds_down`: kinds that wait for a canary of their own.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
         rate_per_second, live_per_second: of letters that go back, and of producers' messages beside them.
         drained_by: when the backlog is gone at this rate.
@@ -120,6 +120,7 @@ class Seen:
     since: datetime | None = None
     succeeded_at: datetime | None = None
     next_canary_at: datetime | None = None
+    canary_at_latest: datetime | None = None
     kinds_down: tuple[KindDown, ...] = ()
     suspects: int = 0
     suspects_until: datetime | None = None
@@ -203,7 +204,7 @@ def seen_of(
         orders=circuit.orders if orders is None else orders,
         backlog=backlog,
         hidden=hidden,
-        out=sum(max(0, one.size - one.known) for one in circuit.pending),
+        out=circuit.unknown,
         out_since=min((one.sent_at for one in unknown), default=None),
         out_until=max((one.due_at for one in circuit.pending), default=None),
         succeeded=succeeded,
@@ -212,6 +213,7 @@ def seen_of(
         since=since,
         succeeded_at=succeeded_at,
         next_canary_at=_next_canary_at(circuit, settings),
+        canary_at_latest=_canary_at_latest(circuit, settings),
         kinds_down=tuple(_kinds(circuit)),
         suspects=sum(one.letters for one in suspects),
         suspects_until=max((one.until for one in suspects), default=None),
@@ -225,6 +227,13 @@ def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | N
     if circuit.state is not State.OPEN:
         return None
     return cools_until(circuit, settings) if settings else circuit.cools_until
+
+
+def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime | None:
+    """When an OPEN circuit tries a canary although live messages fail."""
+    if circuit.state is not State.OPEN or settings is None:
+        return None
+    return max(cools_until(circuit, settings), spares_until(circuit, settings))
 
 
 def _tried(circuit: Circuit) -> tuple[int, int, datetime | None, datetime | None]:
@@ -354,10 +363,20 @@ def _down(seen: Seen) -> Headline | None:
         topic=Topic.DOWN,
         colour=Colour.RED,
         text=f"Consumer likely down{_belief(seen)}{_shown(seen)}. {_waiting(seen)}",
-        waits_for=f"Next canary {_canary(seen.next_canary_at, seen.at)}, "
-        "or at once when a live message succeeds",
-        until=None,
+        waits_for=_next_canary(seen),
         then="Fix the consumer; letters then go back by themselves. Fixed already: `redrive close`.",
+    )
+
+
+def _next_canary(seen: Seen) -> str:
+    """When the next one goes. After the cool-down live messages that fail keep it back, for a while."""
+    if seen.next_canary_at and seen.next_canary_at > seen.at:
+        return f"Next canary at {_clock(seen.next_canary_at, seen.at)}, or at once when a live message succeeds"
+    if seen.canary_at_latest and seen.canary_at_latest <= seen.at:
+        return "Next canary with the next pass"
+    return (
+        "Next canary with the next pass, or, while live messages fail, once one of them succeeds"
+        f"{_latest(seen.canary_at_latest, seen.at)}"
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.headline import (
     Colour,
     Headline,
@@ -15,9 +15,13 @@ from smart_redriver.engine.headline import (
     Seen,
     Topic,
     headline,
+    seen_of,
     worst,
 )
+from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.engine.model.evidence import LiveOutcome
+from smart_redriver.engine.model.permit import allow
 
 NOW = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=27)
@@ -57,10 +61,23 @@ SENTENCES = [
         "Next canary at 02:41, or at once when a live message succeeds.",
     ),
     (
-        replace(DOWN, belief_down=None, tried=0, next_canary_at=None, backlog=1),
+        replace(DOWN, belief_down=None, tried=0, next_canary_at=NOW, backlog=1),
         Colour.RED,
-        "Consumer likely down. 1 letter waits. "
-        "Next canary with the next pass, or at once when a live message succeeds.",
+        "Consumer likely down. 1 letter waits. Next canary with the next pass, or, "
+        "while live messages fail, once one of them succeeds.",
+    ),
+    (
+        replace(DOWN, belief_down=None, next_canary_at=NOW, canary_at_latest=NOW + minutes(11)),
+        Colour.RED,
+        "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
+        "Next canary with the next pass, or, while live messages fail, once one of them succeeds, "
+        "until 02:41 at the latest.",
+    ),
+    (
+        replace(DOWN, belief_down=None, next_canary_at=NOW, canary_at_latest=NOW),
+        Colour.RED,
+        "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
+        "Next canary with the next pass.",
     ),
     (
         replace(DOWN, backlog=0),
@@ -204,6 +221,19 @@ def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: 
     if found.colour is Colour.GREEN:
         assert seen.state is State.CLOSED
         assert not seen.backlog or (seen.is_fresh and not seen.kinds_down)
+
+
+def test_while_live_messages_fail_the_canary_goes_when_the_headline_says() -> None:
+    """It said "with the next pass" for as long as they failed."""
+    settings = Settings()
+    opened = replace(new_circuit("orders", settings, SINCE), state=State.OPEN, cools_until=SINCE)
+    told = seen_of(opened, settings, NOW, dlq=None).canary_at_latest
+    assert told is not None
+
+    def limit_at(moment: datetime) -> int:
+        return allow(opened, settings, moment, LiveOutcome.FAILS).limit
+
+    assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, settings.canary_size)
 
 
 def test_of_queues_that_share_a_dlq_the_worst_speaks() -> None:

@@ -145,6 +145,7 @@ def _circuit(lane: Lane) -> dict[str, Any]:
         "states": list(states),
         "window": lane.circuit.window,
         "awaiting_verdict": lane.circuit.outstanding,
+        "outcome_unknown": lane.circuit.unknown,
     }
 
 

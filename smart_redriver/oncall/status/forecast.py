@@ -48,6 +48,16 @@ def _expected(seen: Seen) -> str:
     return "not known. No letter is known to have succeeded."
 
 
+def sent_since(circuits: Iterable[Circuit], since: datetime) -> int:
+    """How many letters passes sent since then, as far back as circuits remember."""
+    return sum(
+        one.size
+        for circuit in circuits
+        for one in (*circuit.judged, *circuit.pending)
+        if one.sent_at >= since
+    )
+
+
 def became_of(circuits: Iterable[Circuit], since: datetime) -> str:
     """A sentence on the letters that passes sent since then; empty where none was sent."""
     sent = back = unknown = 0
@@ -58,7 +68,7 @@ def became_of(circuits: Iterable[Circuit], since: datetime) -> str:
         for batch in circuit.pending:
             if batch.sent_at >= since:
                 sent, back = sent + batch.size, back + max(batch.seen_again, batch.heard.failed)
-                unknown += max(0, batch.size - batch.known)
+                unknown += batch.unknown
     if not sent:
         return ""
     done = max(0, sent - back - unknown)
