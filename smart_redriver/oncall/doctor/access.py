@@ -69,7 +69,10 @@ _TAKE_DEAD = (*_TAKE, "sqs:ListMessageMoveTasks")
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _WITNESS = ("cloudwatch:GetMetricData",)
 _TELL = ("events:PutEvents",)
-_NAMES = {_WITNESS: "CloudWatch", _TELL: "the event bus, on which it tells others of a recovery"}
+_NAMES: Mapping[tuple[str, ...], str] = {
+    _WITNESS: "CloudWatch",
+    _TELL: "the event bus, on which it tells others of a recovery",
+}
 _KEEP = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
@@ -128,7 +131,9 @@ def _check_telling(session: Session, role: str) -> Iterator[Finding]:
         return
     _, partition, _, region, account, *_ = session.function_configuration["FunctionArn"].split(":")
     bus = f"arn:{partition}:events:{region}:{account}:event-bus/default"
-    yield _ask(session, role, bus, _TELL, {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE})
+    yield _ask(
+        session, role, bus, _TELL, {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}
+    )
 
 
 def _ask(

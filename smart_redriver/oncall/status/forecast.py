@@ -51,10 +51,9 @@ def _expected(seen: Seen) -> str:
 def sent_since(circuits: Iterable[Circuit], since: datetime) -> int:
     """How many letters passes sent since then, as far back as circuits remember."""
     return sum(
-        one.size
+        sum(one.size for one in circuit.judged if one.sent_at >= since)
+        + sum(one.size for one in circuit.pending if one.sent_at >= since)
         for circuit in circuits
-        for one in (*circuit.judged, *circuit.pending)
-        if one.sent_at >= since
     )
 
 
