@@ -164,7 +164,7 @@ def _tell_the_incident(stack: DeployedStack, console: Console, title: str, owner
         console,
         "",
         f"It is three in the morning. {title}.",
-        *(f"  PAGE  {one}" for one in ringing),
+        *(f"  ALARM  {one}" for one in ringing),
         f"Its owner says: {owner}",
         "",
         "In another shell, here (docs/oncall.md, docs/runbook.md):",

@@ -439,23 +439,33 @@ def _silent(seen: Seen) -> Headline | None:
 def _kind_down(seen: Seen) -> Headline | None:
     if not seen.kinds_down or not seen.backlog:
         return None
-    kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
+    first, *_ = kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
     named = [
-        f"{_most(one.letters, seen)} {_wait(one.letters)} for {one.name}, down"
+        f"{_most(one.letters, seen)} {_wait(one.letters)} for {_quoted(one.name)}, down"
         f"{_since(one.since, seen.at)}"
         for one in kinds[:_MOST_NAMED]
-    ]
-    more = f", {len(kinds) - len(named)} more causes" if len(kinds) > len(named) else ""
-    first = kinds[0]
+        if one.letters
+    ] or [_not_looked_at(first, seen)]
+    unnamed = len(kinds) - len(named)
+    more = f", {unnamed} more cause{'' if unnamed == 1 else 's'}" if unnamed else ""
     canary = "A canary of it is out"
     if first.next_canary_at:
-        canary = f"Next canary of {first.name} {_canary(first.next_canary_at, seen.at)}"
+        canary = f"Next canary of {_quoted(first.name)} {_canary(first.next_canary_at, seen.at)}"
     return Headline(
         topic=Topic.KINDS,
         colour=Colour.YELLOW,
         text=f"{'Healthy; ' if seen.is_fresh else ''}{'; '.join(named)}{more}.",
         waits_for=canary,
         then="Fix what they need: `redrive causes`.",
+    )
+
+
+def _not_looked_at(kind: KindDown, seen: Seen) -> str:
+    """Letters came after a pass that found none of the kind in the DLQ: they may be of it."""
+    backlog = seen.backlog or 0
+    return (
+        f"{_letters(backlog)} {_wait(backlog)} for the next pass to look at them; "
+        f"{_quoted(kind.name)} is down{_since(kind.since, seen.at)}"
     )
 
 
@@ -544,6 +554,11 @@ def _shown(seen: Seen) -> str:
 def _most(count: int, seen: Seen) -> str:
     backlog = seen.backlog or 0
     return f"{min(count, backlog):,} of {_letters(backlog)}"
+
+
+def _quoted(name: str) -> str:
+    """A cause whose name is more than a word, told from the sentence around it."""
+    return f'"{name}"' if " " in name else name
 
 
 def _pace(per_second: float) -> str:

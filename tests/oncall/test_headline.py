@@ -115,6 +115,12 @@ SENTENCES = [
         "Healthy; 212 of 300 letters wait for PaymentDeclined, down since 01:12. "
         "Next canary of PaymentDeclined at 02:33.",
     ),
+    (
+        replace(FLOWING, kinds_down=(replace(DECLINED, letters=0, name="Late: after *"),)),
+        Colour.YELLOW,
+        'Healthy; 300 letters wait for the next pass to look at them; "Late: after *" is down since 01:12. '
+        'Next canary of "Late: after *" at 02:33.',
+    ),
     (FLOWING, Colour.GREEN, "Healthy: letters go back; 300 left."),
     (
         replace(FLOWING, rate_per_second=0.4, drained_by=NOW + minutes(50)),

@@ -48,11 +48,11 @@ def _expected(seen: Seen) -> str:
     return "not known. No letter is known to have succeeded."
 
 
-def sent_since(circuits: Iterable[Circuit], since: datetime) -> int:
-    """How many letters passes sent since then, as far back as circuits remember."""
+def gone_since(circuits: Iterable[Circuit], since: datetime) -> int:
+    """How many of the letters that passes sent since then are not known to be back, as far as circuits remember."""
     return sum(
-        sum(one.size for one in circuit.judged if one.sent_at >= since)
-        + sum(one.size for one in circuit.pending if one.sent_at >= since)
+        sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
+        + sum(one.size - one.seen_again for one in circuit.pending if one.sent_at >= since)
         for circuit in circuits
     )
 

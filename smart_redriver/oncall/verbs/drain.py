@@ -13,7 +13,7 @@ from smart_redriver.engine.model import by_hand
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session, invoke
-from smart_redriver.oncall.status.forecast import became_of, sent_since
+from smart_redriver.oncall.status.forecast import became_of, gone_since
 from smart_redriver.oncall.status.standing import (
     CircuitChange,
     change_circuit,
@@ -146,9 +146,9 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
         circuit = _in_words(states)
         facts = session.dead_letters.facts()
         circuits = _circuits(session)
-        left, sent = facts.depth, sent_since(circuits.values(), started)
+        left, gone = facts.depth, gone_since(circuits.values(), started)
         before, seen = seen, _headline(session, circuits, facts)
-        progress = _progress(session.clock() - started, first, left, sent)
+        progress = _progress(session.clock() - started, first, left, gone)
         session.terminal.say(progress if seen == before else f"{progress}. {seen}")
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
@@ -188,8 +188,8 @@ def _circuits(session: Session) -> dict[str, Circuit]:
     return {name: load_circuit(session, name) for name in session.place.sources}
 
 
-def _progress(elapsed: timedelta, first: int, left: int, sent: int) -> str:
-    arrived = max(0, left - (first - sent))
+def _progress(elapsed: timedelta, first: int, left: int, gone: int) -> str:
+    arrived = max(0, left - (first - gone))
     progress = f"{left:,} left of {first + arrived:,}"
     if arrived:
         progress += f" ({arrived:,} came, or came back, meanwhile)"
