@@ -91,6 +91,7 @@ class Seen:
     Attributes:
         mode, is_scheduled, orders: what keeps passes from acting.
         backlog: letters in the DLQ. `hidden`: those of them that wait for a moment of their own.
+        parked: letters in the parking lot, which wait for a person.
         out, out_since: letters that were redriven and of which nothing is known, and since when the oldest of them is out;
             `out_until`: when they are known at the latest.
         belief_down: P(down), from 0 to 1.
@@ -110,6 +111,7 @@ class Seen:
     orders: Orders = Orders()
     backlog: int | None = None
     hidden: int = 0
+    parked: int = 0
     out: int = 0
     out_since: datetime | None = None
     out_until: datetime | None = None
@@ -134,6 +136,13 @@ class Seen:
         at, out_since = self.succeeded_at, self.out_since
         is_late = out_since is not None and self.at > out_since + LATELY
         return at is not None and self.at <= at + LATELY and not is_late
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether letters go back these minutes: some are out, or some went and succeeded a moment ago."""
+        at = self.succeeded_at
+        has_just = at is not None and self.at <= at + OUTCOME_EXPECTED
+        return bool(self.out or self.rate_per_second or has_just)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +191,7 @@ def seen_of(
     now: datetime,
     *,
     dlq: QueueFacts | None,
+    lot: QueueFacts | None = None,
     orders: Orders | None = None,
     is_scheduled: bool = True,
 ) -> Seen:
@@ -189,21 +199,25 @@ def seen_of(
     mode = settings.mode if settings else Mode.AUTOMATIC
     hidden = dlq.in_flight + dlq.delayed if dlq else 0
     backlog = dlq.depth if dlq else None
+    seen = Seen(
+        at=now,
+        mode=mode,
+        is_scheduled=is_scheduled,
+        backlog=backlog,
+        hidden=hidden,
+        parked=lot.depth if lot else 0,
+    )
     if circuit is None:
-        return Seen(at=now, mode=mode, is_scheduled=is_scheduled, backlog=backlog, hidden=hidden)
+        return seen
     tried, failed, since, succeeded_at = _tried(circuit)
     unknown = [one for one in circuit.pending if not one.known]
     rate = _rate(circuit, now)
     suspects = [one for one in circuit.held_suspects if one.until > now]
     succeeded = sum(one.heard.succeeded for one in circuit.pending)
-    return Seen(
-        at=now,
+    return replace(
+        seen,
         state=circuit.state,
-        mode=mode,
-        is_scheduled=is_scheduled,
         orders=circuit.orders if orders is None else orders,
-        backlog=backlog,
-        hidden=hidden,
         out=circuit.unknown,
         out_since=min((one.sent_at for one in unknown), default=None),
         out_until=max((one.due_at for one in circuit.pending), default=None),
@@ -351,6 +365,14 @@ def _nothing_waits(seen: Seen) -> Headline | None:
             text="No letter waits. The consumer has not been seen to work since it was down: "
             "the next letter goes as a canary.",
         )
+    if seen.parked:
+        return Headline(
+            topic=Topic.NOTHING_WAITS,
+            colour=Colour.NONE,
+            text=f"The DLQ is empty; {seen.parked:,} parked {'letter waits' if seen.parked == 1 else 'letters wait'} "
+            "for a person.",
+            then="`redrive parked` groups them, `redrive causes` says why they failed.",
+        )
     return Headline(
         topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text="No letter waits: the DLQ is empty."
     )
@@ -484,7 +506,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
 
 
 def _flowing(seen: Seen) -> Headline | None:
-    if not seen.is_fresh:
+    if not seen.is_fresh or not seen.is_moving:
         return None
     by = f", drained by {_clock(seen.drained_by, seen.at)}" if seen.drained_by else ""
     if seen.rate_per_second and seen.live_per_second is not None:

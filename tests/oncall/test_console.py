@@ -69,8 +69,8 @@ def test_queues_are_shown_as_status_has_them(desk: Desk, page: Browsing) -> None
     assert {name: shown[name] for name in told_by_command} == told_by_command
     assert facts["Circuit"] == {"name": "Circuit", "text": "CLOSED", "tone": None}
     assert (facts["Now"]["text"], facts["Now"]["tone"]) == (
-        "No letter waits: the DLQ is empty.",
-        "good",
+        "The DLQ is empty; 2 parked letters wait for a person.",
+        None,
     )
     assert facts["Parking lot"]["text"].startswith("2 messages")
 

@@ -55,6 +55,11 @@ DECLINED = KindDown(
 SENTENCES = [
     (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
     (
+        Seen(at=NOW, backlog=0, parked=1),
+        Colour.NONE,
+        "The DLQ is empty; 1 parked letter waits for a person.",
+    ),
+    (
         DOWN,
         Colour.RED,
         "Consumer likely down (97%): 0 of 14 letters succeeded since 02:03. 16 letters wait. "
@@ -134,6 +139,11 @@ SENTENCES = [
     ),
     (WAITING, Colour.NONE, "16 letters wait. The next pass looks at them."),
     (
+        replace(WAITING, succeeded_at=NOW - minutes(9)),
+        Colour.NONE,
+        "16 letters wait. The next pass looks at them.",
+    ),
+    (
         replace(WAITING, hidden=16),
         Colour.YELLOW,
         "All 16 letters of the DLQ are hidden until their time.",
@@ -203,6 +213,7 @@ counts = st.integers(0, 50)
         is_scheduled=st.booleans(),
         backlog=st.none() | counts,
         hidden=counts,
+        parked=counts,
         out=counts,
         out_since=moments,
         out_until=moments,
@@ -226,6 +237,7 @@ def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: 
     assert ".." not in found.sentence(NOW)
     if found.colour is Colour.GREEN:
         assert seen.state is State.CLOSED
+        assert seen.backlog or not seen.parked
         assert not seen.backlog or (seen.is_fresh and not seen.kinds_down)
 
 

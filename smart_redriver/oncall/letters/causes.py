@@ -103,7 +103,7 @@ class CauseGroup:
             return f"parked {since_when(self.parked_since, now)}"
         if self.waits_with_all is not None:
             return f"waiting with all others: {self.waits_with_all.topic.value}"
-        return state
+        return "the next pass looks at them" if self.is_unlisted else state
 
     def line(self, now: datetime) -> str:
         """The group in one line for whoever is on call: "212 letters, PaymentDeclined, since 03:12"."""

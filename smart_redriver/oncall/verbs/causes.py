@@ -77,7 +77,7 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     if counted is None:
         known.add_unlisted(dead=dlq.depth, parked=lot.depth)
     circuits = {name: session.store.of(name).load_circuit() for name in names}
-    headlines = headlines_of(session, circuits, dlq)
+    headlines = headlines_of(session, circuits, dlq, lot)
     known.know_circuits(circuits, headlines)
     return Page(
         queue=session.place.queue,
