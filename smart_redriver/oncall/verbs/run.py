@@ -157,7 +157,7 @@ def report_in_words(report: Mapping[str, Any]) -> str:
 
 def _circuits_in_words(report: Mapping[str, Any]) -> str:
     circuits = report.get("circuits") or ()
-    return ", ".join(map(_circuit_in_words, circuits)) or "circuit not known"
+    return "; ".join(map(_circuit_in_words, circuits)) or "circuit not known"
 
 
 def _circuit_in_words(circuit: Mapping[str, Any]) -> str:
