@@ -252,6 +252,12 @@ def test_the_timeline_has_the_share_that_succeeded_and_the_spans_of_the_circuits
     ]
 
 
+def test_before_the_first_pass_the_timeline_has_neither(page: Browsing) -> None:
+    shown = page.get(f"/api/queues/{SOURCE}/timeline")
+
+    assert (shown["shares"], shown["states"]) == ({"deliveries": []}, [])
+
+
 def test_a_share_ends_where_nothing_was_counted_for_long(desk: Desk, page: Browsing) -> None:
     page.done(SOURCE, "run")
     desk.world.clock.advance(1800)

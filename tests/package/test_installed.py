@@ -147,7 +147,7 @@ def test_without_its_extra_the_construct_says_in_a_sentence_what_to_install(
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: smart_redriver.cdk needs constructs: "
+        "ModuleNotFoundError: smart_redriver.cdk needs aws_cdk: "
         "install smart-redriver[cdk], the package with this extra."
     )
 

@@ -158,8 +158,8 @@ def _spans(passes: Sequence[EndedPass], start: datetime, now: datetime) -> list[
             if state and (not spans or spans[-1]["state"] != state):
                 at = one.at if spans else start
                 spans.append({"state": state, "since": int(at.timestamp())})
-    ends = [span["since"] for span in spans[1:]] + [int(now.timestamp())]
-    return [span | {"until": end} for span, end in zip(spans, ends, strict=True)]
+    ends = [*(span["since"] for span in spans[1:]), int(now.timestamp())]
+    return [span | {"until": end} for span, end in zip(spans, ends, strict=False)]
 
 
 def _period(hours: int) -> timedelta:
