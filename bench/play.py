@@ -24,6 +24,9 @@ from simulator.world import World
 
 Figures = dict[str, Any]
 
+#: What a run is called, beside its figures.
+_OF_A_RUN = ("scenario", "title", "policy", "seed")
+
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_WINDOW = timedelta(minutes=5)
 
@@ -34,10 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if asked.lists:
         _list()
         return 0
-    with _place(asked) as scenario:
-        runs = [_run(asked, scenario, seed) for seed in asked.seeds]
-    if not asked.json:
-        _show(asked.scenario, runs)
+    runs = _runs(asked)
+    if asked.beside:
+        _compare(asked, [runs, _runs(asked.beside)])
+    elif not asked.json:
+        _show(asked.scenario, _columns(runs))
     elif len(runs) == 1:
         print(json.dumps(runs[0]))
     else:
@@ -47,6 +51,29 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         )
     return 0
+
+
+def _runs(asked: Asked) -> list[Figures]:
+    with _place(asked) as scenario:
+        return [_run(asked, scenario, seed) for seed in asked.seeds]
+
+
+def _compare(asked: Asked, played: Sequence[Sequence[Figures]]) -> None:
+    """Each policy's figures beside the other's; their means, of several seeds."""
+    columns = {
+        runs[0]["policy"]: _figures_alone(runs[0] if len(runs) == 1 else {**runs[0], **mean(runs)})
+        for runs in played
+    }
+    if not asked.json:
+        _show(asked.scenario, columns)
+        return
+    first = asked.scenario
+    told = {"scenario": first.name, "title": first.title, "seeds": list(asked.seeds)}
+    print(json.dumps(told | {"compared": columns}))
+
+
+def _figures_alone(run: Figures) -> Figures:
+    return {name: value for name, value in run.items() if name not in _OF_A_RUN}
 
 
 @contextmanager
@@ -142,19 +169,21 @@ def _breaches(asked: Asked, run: Measures) -> list[str] | None:
     return list(breaches_of_run(asked.scenario.limits, run)) if asked.is_as_designed else None
 
 
-def _show(scenario: Scenario, runs: Sequence[Figures]) -> None:
+def _columns(runs: Sequence[Figures]) -> dict[str, Figures]:
+    columns: dict[str, Figures] = {f"seed {run['seed']}": run for run in runs}
+    return columns if len(runs) == 1 else columns | {"mean": mean(runs)}
+
+
+def _show(scenario: Scenario, columns: Mapping[str, Figures]) -> None:
     table = Table(title=f"{scenario.name}. {scenario.title}", title_justify="left")
     table.add_column("figure")
-    for run in runs:
-        table.add_column(f"seed {run['seed']}", justify="right")
-    columns: list[Mapping[str, Any]] = list(runs)
-    if len(runs) > 1:
-        table.add_column("mean", justify="right")
-        columns.append(mean(runs))
-    for name in runs[0]:
+    for heading in columns:
+        table.add_column(heading, justify="right")
+    for name in next(iter(columns.values())):
         if name not in ("scenario", "title", "seed"):
             table.add_row(
-                name.replace("_", " "), *(_cell(column.get(name, "")) for column in columns)
+                name.replace("_", " "),
+                *(_cell(column.get(name, "")) for column in columns.values()),
             )
     Console().print(table)
 

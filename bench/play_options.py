@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 from bench.option_types import flapping, number, whole
@@ -50,7 +50,10 @@ Every setting of the re-driver is an option by its name: --schedule-minutes 1.""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be played. `is_as_designed`: the scenario as it stands in the design, by our policy."""
+    """What is to be played. `is_as_designed`: the scenario as it stands in the design, by our policy.
+
+    `beside`: the same world under another policy, to compare with.
+    """
 
     scenario: Scenario
     policy_name: str
@@ -60,6 +63,7 @@ class Asked:
     lists: bool
     is_as_designed: bool
     origin: str = "sqs"
+    beside: Asked | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -71,16 +75,30 @@ def parse(argv: Sequence[str]) -> Asked:
     """Read the options. Raises SystemExit(2), with a sentence on stderr, for what can't be."""
     parser = _make_parser()
     options = parser.parse_args(argv)
+    _refuse_dry(parser, options)
+    given = {
+        name: value for name in Settings.names() if (value := getattr(options, name)) is not None
+    }
+    asked = _asked(parser, options, given)
+    if options.compare is None:
+        return asked
+    if options.policy != OURS:
+        parser.error(f"--compare: what is compared is ours; leave out --policy {options.policy}.")
+    options.policy = options.compare
+    of_the_source = {name: value for name, value in given.items() if name in OF_THE_SOURCE}
+    return replace(asked, beside=_asked(parser, options, of_the_source))
+
+
+def _asked(
+    parser: argparse.ArgumentParser, options: argparse.Namespace, given: dict[str, str]
+) -> Asked:
+    """The world of these options under their policy, with these settings."""
     _refuse_targets(parser, options)
     _refuse_unheard(parser, options)
     if options.fifo and options.policy in WITHOUT_GROUPS:
         parser.error(
             f"--fifo: {options.policy} sends without a message group; a FIFO queue wants one."
         )
-    _refuse_dry(parser, options)
-    given = {
-        name: value for name in Settings.names() if (value := getattr(options, name)) is not None
-    }
     try:
         scenario = named(options.scenario) if options.scenario else OWN
         settings = _settings(scenario, given, options.policy)
@@ -170,7 +188,8 @@ def _make_parser() -> argparse.ArgumentParser:
     add("--seed", type=whole(0, 2**31), default=0, help="decides everything left to chance")
     add("--seeds", type=whole(1, 1000), default=1, help="so many of them, with means")
     add("--json", action="store_true", help="one JSON object instead of a table")
-    add("--policy", choices=(OURS, *RIVALS), default=OURS)
+    add("--policy", choices=(OURS, *RIVALS), default=OURS, help="who redrives (ours)")
+    add("--compare", choices=RIVALS, help="the same world under this policy, beside ours")
     _add_world(parser.add_argument_group("the world"))
     settings = parser.add_argument_group("settings of the re-driver")
     for setting in fields(Settings):

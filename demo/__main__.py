@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from threading import Event
 
 from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
 from emulator import cdk
 from emulator.driving import LocalAwsError
@@ -22,7 +25,7 @@ from emulator.process import REAL, SLOW, LocalAws
 
 from . import postgres
 from .incidents import INCIDENTS, Practice, context_of, mend, pages
-from .stack import DeployedStack, deploy
+from .stack import DeployedStack, deploy, deployment_of
 from .story import DEPLOYED_WITH, Stage, Story
 from .summary import add_up
 from .view import PlainView, open_view, print_summary
@@ -80,9 +83,11 @@ def _on_local_aws(
 
 
 def _deploy(aws: LocalAws, console: Console, context: Mapping[str, str]) -> DeployedStack:
-    with _timed(console, "cdk bootstrap, on a local AWS"):
+    log = cdk.log_of(aws.work_dir, "bootstrap")
+    with _timed(console, "cdk bootstrap, on a local AWS", log):
         cdk.bootstrap(aws)
-    with _timed(console, "cdk deploy, with a consumer that can be made to fail"):
+    log = cdk.log_of(deployment_of(aws), "deploy")
+    with _timed(console, "cdk deploy, with a consumer that can be made to fail", log):
         return deploy(aws, **context)
 
 
@@ -107,8 +112,10 @@ def _practise(aws: LocalAws, name: str, console: Console) -> bool:
     with open_view(console) as view:
         stage = Stage(stack, view.show)
         practice = Practice(incident, stage)
-        if not practice.reach():
-            return False
+        is_reached = practice.reach()
+    if not is_reached:
+        _say(console, "", practice.why_not_reached())
+        return False
     _tell_the_incident(stack, console, incident.title, incident.owner)
     stage.chapter = "You are on call"
     stage.watch, stage.pass_minute = PlainView(console).show, lambda: _wait_a_minute(aws)
@@ -148,12 +155,33 @@ def _mend(console: Console) -> int:
     return 0
 
 
+class _Underway:
+    """What is being done, for how long, and the last line of its log: on a terminal it moves."""
+
+    def __init__(self, what: str, log: Path) -> None:
+        self.what, self._log, self._started = what, log, time.monotonic()
+
+    @property
+    def lasts(self) -> str:
+        return f"{time.monotonic() - self._started:.0f} s"
+
+    def __rich__(self) -> Text:
+        text = self._log.read_text(errors="replace") if self._log.exists() else ""
+        last = text.strip().rpartition("\n")[2]
+        return Text(f"{self.what} ... {self.lasts}\n  {last}", no_wrap=True, overflow="ellipsis")
+
+
 @contextmanager
-def _timed(console: Console, what: str) -> Iterator[None]:
-    started = time.monotonic()
-    console.print(f"{what} ...", end=" ", highlight=False)
-    yield
-    console.print(f"{time.monotonic() - started:.0f} s", highlight=False)
+def _timed(console: Console, what: str, log: Path) -> Iterator[None]:
+    underway = _Underway(what, log)
+    if console.is_terminal:
+        with Live(underway, console=console, transient=True):
+            yield
+        console.print(f"{what} ...", end=" ", highlight=False)
+    else:
+        console.print(f"{what} ...", end=" ", highlight=False)
+        yield
+    console.print(underway.lasts, highlight=False)
 
 
 def _tell_the_incident(stack: DeployedStack, console: Console, title: str, owner: str) -> None:
@@ -162,7 +190,7 @@ def _tell_the_incident(stack: DeployedStack, console: Console, title: str, owner
         console,
         "",
         f"It is three in the morning. {title}.",
-        *(f"  PAGE  {one}" for one in ringing),
+        *(f"  ALARM  {one}" for one in ringing),
         f"Its owner says: {owner}",
         "",
         "In another shell, here (docs/oncall.md, docs/runbook.md):",

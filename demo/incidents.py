@@ -118,6 +118,16 @@ class Practice:
         self._of_incident = set(stage.played.sent)
         return reached
 
+    def why_not_reached(self) -> str:
+        """How things stand instead, and what to do."""
+        seen = self._stage.played.snapshots[-1]
+        return (
+            f'The incident did not come within {_PATIENCE_MINUTES} of its minutes: "{self._incident.title}". Instead: '
+            f"circuit {seen.circuit.state} ({seen.circuit.reason}), {seen.depths.dead_letters} letters in the DLQ, "
+            f"{seen.depths.parked} parked, {seen.depths.source} messages in the source queue. Start it again, on a "
+            "busy machine when it is less busy, or take another incident."
+        )
+
     def go_on(self) -> Iterator[Snapshot]:
         """Minute by minute, with live orders, until it is solved or nobody looks any more."""
         for seen in self._stage.minutes(1_000_000, _ORDERS_A_MINUTE):

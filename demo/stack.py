@@ -199,7 +199,12 @@ def deploy(aws: LocalAws, **context: str) -> DeployedStack:
 
     The account must have been bootstrapped (`emulator.cdk.bootstrap`).
     """
-    return DeployedStack(aws, cdk.deploy(aws, APP_DIR, context, aws.work_dir / "deployment"))
+    return DeployedStack(aws, cdk.deploy(aws, APP_DIR, context, deployment_of(aws)))
+
+
+def deployment_of(aws: LocalAws) -> Path:
+    """Where cloud assembly, outputs and log of the deployment are."""
+    return aws.work_dir / "deployment"
 
 
 def control_item(

@@ -145,12 +145,12 @@ def tell(event: Event) -> str | None:
 
 def tell_held(cause: str) -> str:
     """That letters of one cause wait together."""
-    return f"letters that fail of {cause} wait for a canary of theirs"
+    return f'letters that fail of "{cause}" wait for a canary of theirs'
 
 
 def tell_flows(cause: str) -> str:
     """That they do no more."""
-    return f"letters that failed of {cause} wait no longer"
+    return f'letters that failed of "{cause}" wait no longer'
 
 
 def print_summary(console: Console, summary: Summary) -> None:

@@ -54,9 +54,14 @@ def destroy(aws: LocalAws, outdir: Path) -> None:
     _cdk(aws, outdir, outdir, "destroy", "--all", "--force", f"--app={outdir / 'cdk.out'}")
 
 
+def log_of(outdir: Path, verb: str) -> Path:
+    """What the command prints, while it runs and after."""
+    return outdir / f"cdk-{verb}.log"
+
+
 def _cdk(aws: LocalAws, cwd: Path, outdir: Path, verb: str, *options: str) -> None:
     outdir.mkdir(parents=True, exist_ok=True)
-    log_file = outdir / f"cdk-{verb}.log"
+    log_file = log_of(outdir, verb)
     variables = aws.environment() | {
         "CDK_HOME": str(aws.work_dir / "cdk-home"),  # its caches are no concern of the user's
         "CDK_DISABLE_CLI_TELEMETRY": "1",

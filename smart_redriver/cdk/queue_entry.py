@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.origin_config import OriginConfig, misplaced, read_origin_config, unfit_keys
 from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN
+from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.kinds import misspelt
 from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.config.recovery import elsewhere
@@ -171,7 +172,8 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            self._add("origin", given, " or ".join(f'"{one.value}"' for one in Origin))
+            listed = (one.value for one in Origin if BACKENDS[one].entry)
+            self._add("origin", given, " or ".join(f'"{one}"' for one in listed))
             return None
         if origin is Origin.SQS:
             for key in _OF_TARGETS:

@@ -17,7 +17,7 @@ from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.engine.model.permit import cools_until
+from smart_redriver.engine.model.permit import cools_until, spares_until
 
 #: Outcomes are known so long after a letter was sent where all is well.
 OUTCOME_EXPECTED = timedelta(minutes=5)
@@ -91,12 +91,13 @@ class Seen:
     Attributes:
         mode, is_scheduled, orders: what keeps passes from acting.
         backlog: letters in the DLQ. `hidden`: those of them that wait for a moment of their own.
+        parked: letters in the parking lot, which wait for a person.
         out, out_since: letters that were redriven and of which nothing is known, and since when the oldest of them is out;
             `out_until`: when they are known at the latest.
         belief_down: P(down), from 0 to 1.
         succeeded, tried, since: what became of the letters that were tried last, since the last success.
         succeeded_at: when a batch was sent that succeeded, the last time.
-        next_canary_at: while OPEN. `kinds_down`: kinds that wait for a canary of their own.
+        next_canary_at: while OPEN; `canary_at_latest`: where live messages fail all the while. `kinds_down`: kinds that wait for a canary of their own.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
         rate_per_second, live_per_second: of letters that go back, and of producers' messages beside them.
         drained_by: when the backlog is gone at this rate.
@@ -110,6 +111,7 @@ class Seen:
     orders: Orders = Orders()
     backlog: int | None = None
     hidden: int = 0
+    parked: int = 0
     out: int = 0
     out_since: datetime | None = None
     out_until: datetime | None = None
@@ -120,6 +122,7 @@ class Seen:
     since: datetime | None = None
     succeeded_at: datetime | None = None
     next_canary_at: datetime | None = None
+    canary_at_latest: datetime | None = None
     kinds_down: tuple[KindDown, ...] = ()
     suspects: int = 0
     suspects_until: datetime | None = None
@@ -133,6 +136,13 @@ class Seen:
         at, out_since = self.succeeded_at, self.out_since
         is_late = out_since is not None and self.at > out_since + LATELY
         return at is not None and self.at <= at + LATELY and not is_late
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether letters go back these minutes: some are out, or some went and succeeded a moment ago."""
+        at = self.succeeded_at
+        has_just = at is not None and self.at <= at + OUTCOME_EXPECTED
+        return bool(self.out or self.rate_per_second or has_just)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +191,7 @@ def seen_of(
     now: datetime,
     *,
     dlq: QueueFacts | None,
+    lot: QueueFacts | None = None,
     orders: Orders | None = None,
     is_scheduled: bool = True,
 ) -> Seen:
@@ -188,22 +199,26 @@ def seen_of(
     mode = settings.mode if settings else Mode.AUTOMATIC
     hidden = dlq.in_flight + dlq.delayed if dlq else 0
     backlog = dlq.depth if dlq else None
+    seen = Seen(
+        at=now,
+        mode=mode,
+        is_scheduled=is_scheduled,
+        backlog=backlog,
+        hidden=hidden,
+        parked=lot.depth if lot else 0,
+    )
     if circuit is None:
-        return Seen(at=now, mode=mode, is_scheduled=is_scheduled, backlog=backlog, hidden=hidden)
+        return seen
     tried, failed, since, succeeded_at = _tried(circuit)
     unknown = [one for one in circuit.pending if not one.known]
     rate = _rate(circuit, now)
     suspects = [one for one in circuit.held_suspects if one.until > now]
     succeeded = sum(one.heard.succeeded for one in circuit.pending)
-    return Seen(
-        at=now,
+    return replace(
+        seen,
         state=circuit.state,
-        mode=mode,
-        is_scheduled=is_scheduled,
         orders=circuit.orders if orders is None else orders,
-        backlog=backlog,
-        hidden=hidden,
-        out=sum(max(0, one.size - one.known) for one in circuit.pending),
+        out=circuit.unknown,
         out_since=min((one.sent_at for one in unknown), default=None),
         out_until=max((one.due_at for one in circuit.pending), default=None),
         succeeded=succeeded,
@@ -212,6 +227,7 @@ def seen_of(
         since=since,
         succeeded_at=succeeded_at,
         next_canary_at=_next_canary_at(circuit, settings),
+        canary_at_latest=_canary_at_latest(circuit, settings),
         kinds_down=tuple(_kinds(circuit)),
         suspects=sum(one.letters for one in suspects),
         suspects_until=max((one.until for one in suspects), default=None),
@@ -225,6 +241,13 @@ def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | N
     if circuit.state is not State.OPEN:
         return None
     return cools_until(circuit, settings) if settings else circuit.cools_until
+
+
+def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime | None:
+    """When an OPEN circuit tries a canary although live messages fail."""
+    if circuit.state is not State.OPEN or settings is None:
+        return None
+    return max(cools_until(circuit, settings), spares_until(circuit, settings))
 
 
 def _tried(circuit: Circuit) -> tuple[int, int, datetime | None, datetime | None]:
@@ -342,6 +365,14 @@ def _nothing_waits(seen: Seen) -> Headline | None:
             text="No letter waits. The consumer has not been seen to work since it was down: "
             "the next letter goes as a canary.",
         )
+    if seen.parked:
+        return Headline(
+            topic=Topic.NOTHING_WAITS,
+            colour=Colour.NONE,
+            text=f"The DLQ is empty; {seen.parked:,} parked {'letter waits' if seen.parked == 1 else 'letters wait'} "
+            "for a person.",
+            then="`redrive parked` groups them, `redrive causes` says why they failed.",
+        )
     return Headline(
         topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text="No letter waits: the DLQ is empty."
     )
@@ -354,10 +385,20 @@ def _down(seen: Seen) -> Headline | None:
         topic=Topic.DOWN,
         colour=Colour.RED,
         text=f"Consumer likely down{_belief(seen)}{_shown(seen)}. {_waiting(seen)}",
-        waits_for=f"Next canary {_canary(seen.next_canary_at, seen.at)}, "
-        "or at once when a live message succeeds",
-        until=None,
+        waits_for=_next_canary(seen),
         then="Fix the consumer; letters then go back by themselves. Fixed already: `redrive close`.",
+    )
+
+
+def _next_canary(seen: Seen) -> str:
+    """When the next one goes. After the cool-down live messages that fail keep it back, for a while."""
+    if seen.next_canary_at and seen.next_canary_at > seen.at:
+        return f"Next canary at {_clock(seen.next_canary_at, seen.at)}, or at once when a live message succeeds"
+    if seen.canary_at_latest and seen.canary_at_latest <= seen.at:
+        return "Next canary with the next pass"
+    return (
+        "Next canary with the next pass, or, while live messages fail, once one of them succeeds"
+        f"{_latest(seen.canary_at_latest, seen.at)}"
     )
 
 
@@ -420,23 +461,33 @@ def _silent(seen: Seen) -> Headline | None:
 def _kind_down(seen: Seen) -> Headline | None:
     if not seen.kinds_down or not seen.backlog:
         return None
-    kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
+    first, *_ = kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
     named = [
-        f"{_most(one.letters, seen)} {_wait(one.letters)} for {one.name}, down"
+        f"{_most(one.letters, seen)} {_wait(one.letters)} for {_quoted(one.name)}, down"
         f"{_since(one.since, seen.at)}"
         for one in kinds[:_MOST_NAMED]
-    ]
-    more = f", {len(kinds) - len(named)} more causes" if len(kinds) > len(named) else ""
-    first = kinds[0]
+        if one.letters
+    ] or [_not_looked_at(first, seen)]
+    unnamed = len(kinds) - len(named)
+    more = f", {unnamed} more cause{'' if unnamed == 1 else 's'}" if unnamed else ""
     canary = "A canary of it is out"
     if first.next_canary_at:
-        canary = f"Next canary of {first.name} {_canary(first.next_canary_at, seen.at)}"
+        canary = f"Next canary of {_quoted(first.name)} {_canary(first.next_canary_at, seen.at)}"
     return Headline(
         topic=Topic.KINDS,
         colour=Colour.YELLOW,
         text=f"{'Healthy; ' if seen.is_fresh else ''}{'; '.join(named)}{more}.",
         waits_for=canary,
         then="Fix what they need: `redrive causes`.",
+    )
+
+
+def _not_looked_at(kind: KindDown, seen: Seen) -> str:
+    """Letters came after a pass that found none of the kind in the DLQ: they may be of it."""
+    backlog = seen.backlog or 0
+    return (
+        f"{_letters(backlog)} {_wait(backlog)} for the next pass to look at them; "
+        f"{_quoted(kind.name)} is down{_since(kind.since, seen.at)}"
     )
 
 
@@ -455,7 +506,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
 
 
 def _flowing(seen: Seen) -> Headline | None:
-    if not seen.is_fresh:
+    if not seen.is_fresh or not seen.is_moving:
         return None
     by = f", drained by {_clock(seen.drained_by, seen.at)}" if seen.drained_by else ""
     if seen.rate_per_second and seen.live_per_second is not None:
@@ -525,6 +576,11 @@ def _shown(seen: Seen) -> str:
 def _most(count: int, seen: Seen) -> str:
     backlog = seen.backlog or 0
     return f"{min(count, backlog):,} of {_letters(backlog)}"
+
+
+def _quoted(name: str) -> str:
+    """A cause whose name is more than a word, told from the sentence around it."""
+    return f'"{name}"' if " " in name else name
 
 
 def _pace(per_second: float) -> str:

@@ -13,7 +13,7 @@ from html import escape
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.letters.causes import NO_CAUSE, CauseGroup, by_cause
+from smart_redriver.oncall.letters.causes import CauseGroup, by_cause
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.status.gathering import NOT_ASKED, glance
 from smart_redriver.oncall.status.page import facts_of
@@ -98,7 +98,7 @@ def _causes(session: Session, now: Snapshot) -> Iterator[str]:
 
 
 def _row(session: Session, group: CauseGroup, now: Snapshot) -> Sequence[str]:
-    cause = group.cause or NO_CAUSE
+    cause = group.name
     if len(now.sources) > 1 and group.queue:
         cause += f" ({session.terminal.spare(group.queue)})"
     counts = (f"{count:,}" for count in (group.in_dlq, group.parked))

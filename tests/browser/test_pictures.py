@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from simulator.consumers import Consumer, Downstream, Reports, down_between
 from simulator.world import SOURCE, hours, minutes
 from smart_redriver.oncall.console.shelf import Notepad
 from tests.browser.served import served
-from tests.oncall.desk import Desk
+from tests.oncall.desk import Desk, PassesInTheLog
 from tests.oncall.fakes import STACK
 from tests.oncall.reported import declined, report
 
@@ -32,21 +32,6 @@ _PLACE = ROOT / "docs" / "images"
 _NOTICEABLE = 48
 #: Of all pixels.
 _MOST_DIFFERENT = 0.002
-
-
-class _Logged:
-    """The re-driver's passes, with a line in the function's log for each."""
-
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self.every: timedelta = timedelta(minutes=1)
-
-    def tick(self) -> None:
-        redriver = self._desk.redriver
-        before = len(redriver.reports)
-        redriver.tick()
-        for told in redriver.reports[before:]:
-            self._desk.clients["logs"].note(told.to_json())
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +46,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         said = {"error_class": "TypeError", "first_line": "price is null"}
         report(desk, *(declined(one, **said) for one in broken))
         desk.park()
-        policy = _Logged(desk)
+        policy = PassesInTheLog(desk)
         desk.world.run(policy, until=minutes(25))
         desk.world.dead_letters(160, poison=12)
         desk.world.run(policy, until=minutes(40))
@@ -86,7 +71,7 @@ def _go(page: Page, name: str) -> None:
 
 def _queue(page: Page) -> None:
     page.get_by_role("link", name=SOURCE, exact=True).click()
-    expect(page.get_by_label("Figures")).to_be_visible()
+    expect(page.get_by_label("Figures", exact=True)).to_be_visible()
     expect(page.get_by_role("region", name="Top causes")).to_be_visible()
     expect(page.get_by_role("region", name="Events")).to_be_visible()
 
@@ -125,7 +110,12 @@ def test_one_queue(browser: Browser, address: str) -> None:
     page = _tab(browser, address, 1440, 1150)
 
     _queue(page)
+    share = page.get_by_role("img", name=re.compile(r"Share that succeeded.*circuit: CLOSED"))
+    expect(share).to_be_visible()
+    box = share.bounding_box()
 
+    assert box is not None
+    assert box["width"] > 1300  # the other charts share a row
     _take(page, "queue")
 
 

@@ -65,7 +65,7 @@ def edit_all(on_call: OnCall) -> None:
 SOLVED: dict[str, tuple[str, Callable[[OnCall], None]]] = {
     "payments": ("wait for", mend),
     "outage": ("Consumer likely down", close_and_drain),
-    "poison": ("No letter waits", edit_all),
+    "poison": ("wait for a person", edit_all),
     "overload": ("", mend),
 }
 

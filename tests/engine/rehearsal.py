@@ -57,6 +57,10 @@ class Rehearsed:
         return {name: (said[name], did[name]) for name in both if said[name] != did[name]}
 
 
+#: What is out, which a control that stays makes one less.
+AFTER_SENDING = ("awaiting_verdict", "outcome_unknown")
+
+
 def compared(report: Report) -> dict[str, Any]:
     """What two reports have to agree in.
 
@@ -76,7 +80,7 @@ def compared(report: Report) -> dict[str, Any]:
         held.pop("NO_PERMIT", None)
         values["redriven"] += held.pop("CONTROL", 0)
         values["circuits"] = [
-            {name: value for name, value in circuit.items() if name != "awaiting_verdict"}
+            {name: value for name, value in circuit.items() if name not in AFTER_SENDING}
             for circuit in report.circuits
         ]
     return values

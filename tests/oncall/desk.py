@@ -258,3 +258,18 @@ class Desk:
     def history(self) -> list[str]:
         """What the audit trail says was done."""
         return [line["what"] for line in self("history", "--json").json["changes"]]
+
+
+class PassesInTheLog:
+    """The re-driver's passes, with a line in the function's log for each."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.every: timedelta = timedelta(minutes=1)
+
+    def tick(self) -> None:
+        redriver = self._desk.redriver
+        before = len(redriver.reports)
+        redriver.tick()
+        for told in redriver.reports[before:]:
+            self._desk.clients["logs"].note(told.to_json())

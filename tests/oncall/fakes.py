@@ -255,18 +255,25 @@ class FakeScheduler:
         return {"Schedules": [{"Target": {"Arn": "another"}, "State": "ENABLED"}, *schedules]}
 
 
+_OF_A_RECOVERY = {"events:source": ["smart-redriver"], "events:detail-type": ["Recovery"]}
+
+
 @dataclass
 class FakeIam:
-    """IAM's simulator, for a role that may do all but what is denied."""
+    """IAM's simulator, for a role that may do all but what is denied; events it may send of a recovery alone."""
 
     denied: set[str] = field(default_factory=set)
 
-    def simulate_principal_policy(self, *, ActionNames: list[str], **_: Any) -> dict[str, Any]:
+    def simulate_principal_policy(
+        self, *, ActionNames: list[str], ContextEntries: Sequence[dict[str, Any]] = (), **_: Any
+    ) -> dict[str, Any]:
+        given = {one["ContextKeyName"]: one["ContextKeyValues"] for one in ContextEntries}
+        denied = self.denied | (set() if given == _OF_A_RECOVERY else {"events:PutEvents"})
         return {
             "EvaluationResults": [
                 {
                     "EvalActionName": one,
-                    "EvalDecision": "implicitDeny" if one in self.denied else "allowed",
+                    "EvalDecision": "implicitDeny" if one in denied else "allowed",
                 }
                 for one in ActionNames
             ]

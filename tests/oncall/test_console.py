@@ -16,7 +16,8 @@ from botocore.exceptions import ClientError
 from openapi_spec_validator import validate
 
 from fakes.faults import Wire
-from simulator.world import DLQ, PARKING_LOT, SOURCE
+from simulator.consumers import Consumer, Reports, down_between
+from simulator.world import DLQ, PARKING_LOT, SOURCE, hours, minutes
 from smart_redriver.engine.model.lease import Lease
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.console.app import names
@@ -30,7 +31,7 @@ from smart_redriver.oncall.verbs.declarations import ORDERS
 from smart_redriver.oncall.verbs.options import Kind, Option, Side
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from tests.oncall.browsing import HOST, Browsing, told
-from tests.oncall.desk import Desk
+from tests.oncall.desk import Desk, PassesInTheLog
 from tests.oncall.reported import BILLING, DECLINED, declined, failed, report
 
 
@@ -69,8 +70,8 @@ def test_queues_are_shown_as_status_has_them(desk: Desk, page: Browsing) -> None
     assert {name: shown[name] for name in told_by_command} == told_by_command
     assert facts["Circuit"] == {"name": "Circuit", "text": "CLOSED", "tone": None}
     assert (facts["Now"]["text"], facts["Now"]["tone"]) == (
-        "No letter waits: the DLQ is empty.",
-        "good",
+        "The DLQ is empty; 2 parked letters wait for a person.",
+        None,
     )
     assert facts["Parking lot"]["text"].startswith("2 messages")
 
@@ -217,6 +218,54 @@ def test_the_timeline_has_passes_verdicts_changes_and_courses(desk: Desk, page: 
     assert [one["redriven"] for one in shown["passes"]] == [1]
     assert set(shown["courses"]) == {"dead_letters", "parked", "delivered", "deleted"}
     assert shown["unknown"] == {}
+
+
+def test_the_timeline_has_the_share_that_succeeded_and_the_spans_of_the_circuits_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Down for half an hour: the share falls to nothing, the circuit opens, and both come back."""
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(consumer=Consumer(health=down_between(minutes(10), minutes(40)), reports=Reports()))
+    policy = PassesInTheLog(desk)
+    for minute in range(90):
+        for number in range(3):
+            desk.world.send(f"live {minute} {number}", to=SOURCE)
+        desk.world.run(policy, until=minutes(minute + 1))
+    page = Browsing(desk.session(Wire(), Notepad()))
+
+    shown = page.get(f"/api/queues/{SOURCE}/timeline")
+
+    def at(minute: int) -> float:
+        return (desk.world.started + minutes(minute)).timestamp()
+
+    def between(name: str, first: int, last: int) -> list[float | None]:
+        return [share for when, share in shown["shares"][name] if at(first) <= when < at(last)]
+
+    states = [one["state"] for one in shown["states"]]
+    page.console.tasks.close()
+    assert between("deliveries", 3, 10) == [1.0] * 7
+    assert set(between("deliveries", 16, 40)) == {0.0}
+    assert between("deliveries", 80, 85) == [1.0] * 5
+    assert between("reported letters", 0, 10) == []
+    assert (states[0], states[-1], "OPEN" in states) == ("CLOSED", "CLOSED", True)
+    assert shown["states"][0]["since"] == int((desk.world.clock.now() - hours(3)).timestamp())
+    assert [one["until"] for one in shown["states"][:-1]] == [
+        one["since"] for one in shown["states"][1:]
+    ]
+
+
+def test_before_the_first_pass_the_timeline_has_neither(page: Browsing) -> None:
+    shown = page.get(f"/api/queues/{SOURCE}/timeline")
+
+    assert (shown["shares"], shown["states"]) == ({"deliveries": []}, [])
+
+
+def test_a_share_ends_where_nothing_was_counted_for_long(desk: Desk, page: Browsing) -> None:
+    page.done(SOURCE, "run")
+    desk.world.clock.advance(1800)
+    shares = page.get(f"/api/queues/{SOURCE}/timeline")["shares"]
+
+    assert shares == {"deliveries": []}
 
 
 def test_the_doctor_and_the_history_are_the_commands(desk: Desk, page: Browsing) -> None:

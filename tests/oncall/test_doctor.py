@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,15 @@ def let_a_lambda_consume(queue: str, state: str = "Enabled") -> Callable[[Desk],
 
 def pause(desk: Desk) -> None:
     desk("pause", "--reason", "migration", "--yes")
+
+
+def share_downstream(desk: Desk) -> None:
+    desk.redriver.settings = replace(desk.redriver.settings, downstream="payments")
+
+
+def forbid_telling(desk: Desk) -> None:
+    share_downstream(desk)
+    desk.clients["iam"].denied.add("events:PutEvents")
 
 
 FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
@@ -140,6 +150,11 @@ FAULTS: dict[str, tuple[Callable[[Desk], Any], str, str]] = {
         "The function may not call cloudwatch:GetMetricData on CloudWatch.",
         "Deploy the stack anew",
     ),
+    "a role that may not tell others of a recovery": (
+        forbid_telling,
+        "may not call events:PutEvents on the event bus, on which it tells others of a recovery",
+        "Deploy the stack anew",
+    ),
     "a role that lost a permission": (
         lambda desk: desk.clients["iam"].denied.add("sqs:DeleteMessage"),
         "The function may not call sqs:DeleteMessage on orders-dlq.",
@@ -199,6 +214,15 @@ def test_what_can_not_be_checked_is_told_and_the_rest_is_checked(
 
     assert what in ran.out
     assert "ok     The schedule is on." in ran.out
+
+
+def test_whether_the_function_may_tell_others_is_asked_as_its_policy_grants_it(well: Desk) -> None:
+    """The grant is of recovery events alone: IAM's simulator has to be told that it is one."""
+    assert "tells others" not in well("doctor", "--all").out
+
+    share_downstream(well)
+
+    assert "The function may do what it needs with the event bus" in well("doctor", "--all").out
 
 
 def test_the_key_of_an_encrypted_queue_is_looked_at(well: Desk) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.headline import (
     Colour,
     Headline,
@@ -15,9 +15,13 @@ from smart_redriver.engine.headline import (
     Seen,
     Topic,
     headline,
+    seen_of,
     worst,
 )
+from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.engine.model.evidence import LiveOutcome
+from smart_redriver.engine.model.permit import allow
 
 NOW = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=27)
@@ -51,16 +55,34 @@ DECLINED = KindDown(
 SENTENCES = [
     (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
     (
+        Seen(at=NOW, backlog=0, parked=1),
+        Colour.NONE,
+        "The DLQ is empty; 1 parked letter waits for a person.",
+    ),
+    (
         DOWN,
         Colour.RED,
         "Consumer likely down (97%): 0 of 14 letters succeeded since 02:03. 16 letters wait. "
         "Next canary at 02:41, or at once when a live message succeeds.",
     ),
     (
-        replace(DOWN, belief_down=None, tried=0, next_canary_at=None, backlog=1),
+        replace(DOWN, belief_down=None, tried=0, next_canary_at=NOW, backlog=1),
         Colour.RED,
-        "Consumer likely down. 1 letter waits. "
-        "Next canary with the next pass, or at once when a live message succeeds.",
+        "Consumer likely down. 1 letter waits. Next canary with the next pass, or, "
+        "while live messages fail, once one of them succeeds.",
+    ),
+    (
+        replace(DOWN, belief_down=None, next_canary_at=NOW, canary_at_latest=NOW + minutes(11)),
+        Colour.RED,
+        "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
+        "Next canary with the next pass, or, while live messages fail, once one of them succeeds, "
+        "until 02:41 at the latest.",
+    ),
+    (
+        replace(DOWN, belief_down=None, next_canary_at=NOW, canary_at_latest=NOW),
+        Colour.RED,
+        "Consumer likely down: 0 of 14 letters succeeded since 02:03. 16 letters wait. "
+        "Next canary with the next pass.",
     ),
     (
         replace(DOWN, backlog=0),
@@ -98,6 +120,12 @@ SENTENCES = [
         "Healthy; 212 of 300 letters wait for PaymentDeclined, down since 01:12. "
         "Next canary of PaymentDeclined at 02:33.",
     ),
+    (
+        replace(FLOWING, kinds_down=(replace(DECLINED, letters=0, name="Late: after *"),)),
+        Colour.YELLOW,
+        'Healthy; 300 letters wait for the next pass to look at them; "Late: after *" is down since 01:12. '
+        'Next canary of "Late: after *" at 02:33.',
+    ),
     (FLOWING, Colour.GREEN, "Healthy: letters go back; 300 left."),
     (
         replace(FLOWING, rate_per_second=0.4, drained_by=NOW + minutes(50)),
@@ -110,6 +138,11 @@ SENTENCES = [
         "Consumer bears about 18 a second, 12 a second of them live: 6 a second for letters, drained by 04:20.",
     ),
     (WAITING, Colour.NONE, "16 letters wait. The next pass looks at them."),
+    (
+        replace(WAITING, succeeded_at=NOW - minutes(9)),
+        Colour.NONE,
+        "16 letters wait. The next pass looks at them.",
+    ),
     (
         replace(WAITING, hidden=16),
         Colour.YELLOW,
@@ -180,6 +213,7 @@ counts = st.integers(0, 50)
         is_scheduled=st.booleans(),
         backlog=st.none() | counts,
         hidden=counts,
+        parked=counts,
         out=counts,
         out_since=moments,
         out_until=moments,
@@ -203,7 +237,21 @@ def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: 
     assert ".." not in found.sentence(NOW)
     if found.colour is Colour.GREEN:
         assert seen.state is State.CLOSED
+        assert seen.backlog or not seen.parked
         assert not seen.backlog or (seen.is_fresh and not seen.kinds_down)
+
+
+def test_while_live_messages_fail_the_canary_goes_when_the_headline_says() -> None:
+    """It said "with the next pass" for as long as they failed."""
+    settings = Settings()
+    opened = replace(new_circuit("orders", settings, SINCE), state=State.OPEN, cools_until=SINCE)
+    told = seen_of(opened, settings, NOW, dlq=None).canary_at_latest
+    assert told is not None
+
+    def limit_at(moment: datetime) -> int:
+        return allow(opened, settings, moment, LiveOutcome.FAILS).limit
+
+    assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, settings.canary_size)
 
 
 def test_of_queues_that_share_a_dlq_the_worst_speaks() -> None:

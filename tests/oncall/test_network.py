@@ -4,7 +4,7 @@ or by a way out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -118,6 +118,21 @@ def test_a_service_without_an_endpoint_is_not_reached(
     assert "there is none" in told[service]
 
 
+def test_a_queue_that_shares_a_downstream_needs_the_endpoint_by_which_it_tells_others(
+    desk: Desk, vpc: FakeEc2
+) -> None:
+    def told() -> str:
+        return " ".join(desk("doctor", "--all").out.split())
+
+    assert "events" not in told()
+
+    desk.redriver.settings = replace(desk.redriver.settings, downstream="payments")
+    assert f"The function does not reach events from {VPC}" in told()
+
+    vpc.endpoints.append(interface("events"))
+    assert f"The function reaches events through an endpoint of {VPC}" in told()
+
+
 def test_an_endpoint_without_private_dns_is_of_no_use(desk: Desk, vpc: FakeEc2) -> None:
     vpc.endpoints[0]["PrivateDnsEnabled"] = False
 
@@ -200,9 +215,7 @@ def test_the_endpoints_of_the_docs_are_those_that_are_checked() -> None:
     docs = (ROOT / "docs" / "security.md").read_text()
 
     # The doctor of worker queues asks for the last one.
-    checked = {*SERVICES, *ENDPOINTS.values(), "secretsmanager"}
-    # Without this one nothing fails: other queues are not told of a recovery.
-    spared = {"events"}
-    named = {one for one in checked | spared if f"| `com.amazonaws.REGION.{one}` |" in docs}
-    assert named == checked | spared
-    assert docs.count("| `com.amazonaws.REGION.") == len(checked | spared)
+    checked = {*SERVICES, *ENDPOINTS.values(), "events", "secretsmanager"}
+    named = {one for one in checked if f"| `com.amazonaws.REGION.{one}` |" in docs}
+    assert named == checked
+    assert docs.count("| `com.amazonaws.REGION.") == len(checked)

@@ -43,6 +43,7 @@ EMPTY = QueueFacts(
 )
 FULL = replace(EMPTY, visible=40)
 
+SPARED = timedelta(seconds=SETTINGS.max_cool_down_seconds)
 IDLE, BUSY = timedelta(minutes=SETTINGS.schedule_minutes), timedelta(minutes=1)
 
 
@@ -63,7 +64,7 @@ IDLE, BUSY = timedelta(minutes=SETTINGS.schedule_minutes), timedelta(minutes=1)
             Orders(),
             FULL,
             f"redrive up to {SETTINGS.initial_window} letters "
-            f"(window {SETTINGS.initial_window}, 0 awaiting a verdict) with the next pass",
+            f"(window {SETTINGS.initial_window}) with the next pass",
             None,
         ),
         (
@@ -72,6 +73,20 @@ IDLE, BUSY = timedelta(minutes=SETTINGS.schedule_minutes), timedelta(minutes=1)
             None,
             "a canary, once live messages succeed or the cool-down is over",
             cools_until(OPEN, SETTINGS),
+        ),
+        (
+            replace(OPEN, cools_until=NOW),
+            Orders(),
+            FULL,
+            "a canary with the next pass or, while live messages fail, once one of them succeeds",
+            None,
+        ),
+        (
+            replace(OPEN, cools_until=NOW, changed_at=NOW - SPARED),
+            Orders(),
+            FULL,
+            "a canary with the next pass",
+            None,
         ),
         (OPEN, FOREVER, FULL, "paused until `redrive resume`", None),
         (OPEN, FOR_A_WHILE, FULL, "paused; goes on by itself", FOR_A_WHILE.paused_until),

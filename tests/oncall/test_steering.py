@@ -109,6 +109,16 @@ def test_a_drain_runs_passes_until_the_dlq_is_empty(desk: Desk) -> None:
     assert desk.bodies(DLQ) == []
 
 
+def test_a_drain_says_how_many_letters_came_meanwhile(desk: Desk) -> None:
+    """It said "74 left of 70"."""
+    desk.dead_letters(*(f"letter {n}" for n in range(20)))
+    more = nth("Invoke", 0, meanwhile(lambda: desk.dead_letters("x", "y", "z")))
+
+    ran = desk("drain", "--window", "5", "--for", "1m", "--yes", script=more)
+
+    assert "18 left of 23 (3 came, or came back, meanwhile)" in ran.out
+
+
 def test_a_drain_stops_when_the_circuit_opens(desk: Desk) -> None:
     desk.dead_letters(*(f"letter {n}" for n in range(60)))
     desk("drain", "--for", "1h", "--yes", "--no-follow")
@@ -145,9 +155,10 @@ def test_a_run_prints_the_report_of_its_pass(desk: Desk) -> None:
 
     assert ran.code == 0
     assert (
-        "DONE (window 5, 0 awaiting a verdict): circuit of orders CLOSED; "
+        "DONE (window 5): circuit of orders CLOSED, 2 letters await a verdict; "
         "2 examined, 2 redriven; 2 letters were in the DLQ."
     ) in ran.out
+    assert "2 letters await a verdict" in desk("status").out
     assert desk.bodies(SOURCE) == ["a", "b"]
 
 

@@ -51,36 +51,6 @@ def on_screen(desk: Desk, *arguments: str) -> str:
 # Width.
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("status",),
-        ("parked",),
-        ("parked", "--list"),
-        ("letters",),
-        ("letters", "--held"),
-        ("run", "--dry-run"),
-    ],
-    ids=" ".join,
-)
-@pytest.mark.usefixtures("narrow")
-def test_every_table_fits_sixty_columns(desk: Desk, arguments: tuple[str, ...]) -> None:
-    error = {"ErrorType": {"DataType": "String", "StringValue": "KeyError: " + "price " * 15}}
-    desk.park("a", "b", MessageAttributes=error)
-    desk.dead_letters("c", '{"one": 1, "two": 2}')
-    held = replace(
-        desk.suspect("46f7cf52-5282-489c-b847-88ec82863a59"),
-        not_before=desk.world.clock.now().replace(year=2027),
-    )
-    desk.store.write_ledger([held], [], desk.world.clock.now())
-
-    shown = COLOUR.sub("", on_screen(desk, *arguments))
-
-    rows = [line for line in shown.splitlines() if not line.endswith((".", ":", ")"))]
-    assert rows
-    assert [line for line in rows if len(line) > 60] == []
-
-
 def test_a_table_that_fits_is_a_table_and_else_each_row_has_lines_of_its_own() -> None:
     rows = [("an-id", "MAX_ATTEMPTS", "12"), ("b", "EXPIRING", "3")]
 

@@ -140,6 +140,18 @@ def test_without_extras_the_command_says_in_a_sentence_what_to_install(
     ]
 
 
+def test_without_its_extra_the_construct_says_in_a_sentence_what_to_install(
+    alone: Environment, tmp_path: Path
+) -> None:
+    done = alone.run("python", "-c", "from smart_redriver.cdk import SmartRedriver", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: smart_redriver.cdk needs aws_cdk: "
+        "install smart-redriver[cdk], the package with this extra."
+    )
+
+
 def test_the_package_alone_brings_the_settings_and_pulls_in_nothing(
     alone: Environment, tmp_path: Path
 ) -> None:

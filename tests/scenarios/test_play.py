@@ -82,6 +82,40 @@ def test_every_rival_plays(capsys, policy: str) -> None:
     assert (figures["policy"], figures["lost"], figures["at_large"]) == (policy, 0, 0)
 
 
+def test_a_rival_is_compared_in_the_same_world(capsys) -> None:
+    world = ("--letters", "20", "--down-hours", "1", "--seed", "5")
+
+    compared = played(capsys, *world, "--max-attempts", "3", "--compare", "native-move")
+
+    alone = [
+        played(capsys, *world, *more)
+        for more in (("--max-attempts", "3"), ("--policy", "native-move"))
+    ]
+    assert list(compared["compared"]) == ["ours", "native-move"]
+    for figures, run in zip(compared["compared"].values(), alone, strict=True):
+        assert figures == {name: run[name] for name in figures}
+    assert compared["compared"]["ours"]["wasted"] < compared["compared"]["native-move"]["wasted"]
+
+
+def test_of_several_seeds_the_means_are_compared(capsys) -> None:
+    assert play.main(["--letters", "5", "--seeds", "2", "--compare", "no-breaker"]) == 0
+
+    header = capsys.readouterr().out.splitlines()[2]
+    assert [one for one in header.replace("┃", " ").split() if one] == [
+        "figure",
+        "ours",
+        "no-breaker",
+    ]
+
+
+def test_what_is_compared_is_ours(capsys) -> None:
+    with pytest.raises(SystemExit) as refused:
+        parse(["--policy", "no-breaker", "--compare", "native-move"])
+
+    assert refused.value.code == 2
+    assert "leave out --policy no-breaker" in capsys.readouterr().err
+
+
 def test_without_json_a_person_reads_a_table(capsys) -> None:
     assert play.main(["--letters", "5"]) == 0
 

@@ -113,7 +113,14 @@ class Batch:
     @property
     def known(self) -> int:
         """Letters of it of which it is known what became of them."""
-        return max(self.seen_again, self.heard.ended)
+        heard = self.heard
+        back = max(self.seen_again, heard.failed + heard.suspects_failed)
+        return min(self.size, back + heard.succeeded + heard.parked)
+
+    @property
+    def unknown(self) -> int:
+        """Letters of it of which nothing is known."""
+        return self.size - self.known
 
     @property
     def tried_by(self) -> datetime:

@@ -143,6 +143,11 @@ class Circuit:
         return sum(batch.size for batch in self.pending)
 
     @property
+    def unknown(self) -> int:
+        """Those of them of which nothing is known."""
+        return sum(batch.unknown for batch in self.pending)
+
+    @property
     def last_tried_at(self) -> datetime:
         """When the last batch was sent that has been judged; what came later, nobody has judged by yet."""
         return max(

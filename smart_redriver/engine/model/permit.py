@@ -103,6 +103,11 @@ def cools_until(circuit: Circuit, settings: Settings) -> datetime:
     return drawn or circuit.changed_at + cool_down(circuit.consecutive_opens, settings, 1.0)
 
 
+def spares_until(circuit: Circuit, settings: Settings) -> datetime:
+    """Until when an OPEN circuit that has cooled down tries no canary while live messages fail."""
+    return circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
+
+
 def has_cooled_down(circuit: Circuit, settings: Settings, now: datetime) -> bool:
     """Whether an OPEN circuit may try a canary."""
     return now >= cools_until(circuit, settings)
@@ -179,8 +184,7 @@ def _allow_open(
         ends = cools_until(circuit, settings)
         return Permit(limit=0, reason=f"OPEN, cooling down until {ends:%Y-%m-%dT%H:%M:%SZ}")
     # Live messages can fail for reasons of their own: they spare canaries, they do not forbid them.
-    spared_until = circuit.changed_at + timedelta(seconds=settings.max_cool_down_seconds)
-    if live is LiveOutcome.FAILS and now < spared_until:
+    if live is LiveOutcome.FAILS and now < spares_until(circuit, settings):
         return Permit(limit=0, reason="OPEN, live messages still fail")
     return canary
 
@@ -196,16 +200,17 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     window = min(circuit.window, settings.max_window)
     if not is_likely_up(circuit, now):
         window = max(settings.canary_size, window // LATE_SHARE)
-    reason = f"window {window}, {circuit.outstanding} awaiting a verdict"
+    reason = f"window {window}"
     probe = Permit(limit=settings.canary_size, reason=reason, is_probe=True)
-    free = Permit(limit=max(0, window - circuit.outstanding), reason=reason)
+    limit = max(0, window - circuit.outstanding)
+    free = Permit(limit=limit, reason=reason if limit else f"{reason}, all of it out")
     is_fresh = circuit.probed_at is not None and now - circuit.probed_at <= FRESH
     has_only_probes_out = all(one.is_probe for one in circuit.pending)
     if circuit.is_shaken and is_fresh and has_only_probes_out:
         # Where verdicts are slower than probes, some are always out: they must not keep from going what they were sent for.
         return replace(free, limit=free.limit or window)
     if circuit.pending and _is_in_doubt(circuit, settings, now):
-        return replace(probe, reason=f"{reason}, nothing known of them: a probe")
+        return replace(probe, reason=f"{reason}, nothing known of what is out: a probe")
     if not circuit.is_shaken:
         return free
     if circuit.pending:

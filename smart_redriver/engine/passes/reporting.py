@@ -73,12 +73,13 @@ def report_of(
 
 
 def _headline(state: PassState, now: datetime) -> str:
-    orders, dlq = state.lanes[0].circuit.orders, state.dlq
+    orders, dlq, lot = state.lanes[0].circuit.orders, state.dlq, state.parking_lot
     if not state.is_dry:  # counted before anything left it
         dlq = replace(dlq, visible=max(0, dlq.visible - state.effects.removed))
+        lot = replace(lot, visible=lot.visible + state.effects.parked.total())
     told = {
         lane.source.name: headline(
-            seen_of(lane.circuit, state.settings, now, dlq=dlq, orders=orders)
+            seen_of(lane.circuit, state.settings, now, dlq=dlq, lot=lot, orders=orders)
         )
         for lane in state.lanes
     }
@@ -145,6 +146,7 @@ def _circuit(lane: Lane) -> dict[str, Any]:
         "states": list(states),
         "window": lane.circuit.window,
         "awaiting_verdict": lane.circuit.outstanding,
+        "outcome_unknown": lane.circuit.unknown,
     }
 
 

@@ -83,7 +83,9 @@ def status(session: Session) -> dict[str, Any]:
 def headline(session: Session) -> dict[str, Any]:
     """What is seen of a queue, by two kinds of reads. Raises CallFailed and Refused."""
     circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
-    told = headlines_of(session, circuits, session.dead_letters.facts())
+    told = headlines_of(
+        session, circuits, session.dead_letters.facts(), session.parking_lot.facts()
+    )
     return worst(told).to_json(session.clock())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from smart_redriver.engine.reports.outcomes import Result
 from smart_redriver.oncall.audit.trail import Change, changes_of, short_name, trail_of
 from smart_redriver.oncall.deployment.asking import Answer, Asking
 from smart_redriver.oncall.deployment.metrics import Course, courses
@@ -21,6 +22,11 @@ _HOURS = 3
 _POINTS = 180
 #: What is said while letters are out for less time than an outcome takes: it comes and goes with each batch.
 _AT_FIRST = "outcome is not due yet"
+#: Each share is of the last minutes: of one alone it jumps, as what is deleted in it was received before.
+_SMOOTHED_OVER = timedelta(minutes=5)
+#: Of a day there is a figure each eight minutes.
+_HOLDS = timedelta(minutes=10)
+_DECIDED = ("SUCCESS", "FAILURE")
 _FIGURES = re.compile(r"[\d:,.%-]+")
 _TONES = {
     "OPEN": "bad",
@@ -31,7 +37,13 @@ _TONES = {
 }
 
 
-def _to_json(found: Mapping[str, Course]) -> dict[str, list[list[float]]]:
+#: As a `Course`; None: from then on there is no figure.
+_Broken = list[tuple[datetime, float | None]]
+
+
+def _to_json(
+    found: Mapping[str, Sequence[tuple[datetime, float | None]]],
+) -> dict[str, list[list[float | None]]]:
     return {
         name: [[int(at.timestamp()), value] for at, value in points]
         for name, points in found.items()
@@ -63,6 +75,8 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
         "events": sorted(events, key=lambda one: one["at"], reverse=True),
         "passes": [_pass(one) for one in passes],
         "courses": _to_json(answers["courses"].value or {}),
+        "shares": _to_json(_shares(answers["courses"].value or {}, passes, now)),
+        "states": _spans(passes, start, now),
         "unknown": {what: one.fault for what, one in answers.items() if one.fault},
     }
 
@@ -76,6 +90,76 @@ def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
         name: [[int(at.timestamp()), value] for at, value in found.get(name, ())]
         for name in ("dead_letters", "parked")
     }
+
+
+def _shares(
+    found: Mapping[str, Course], passes: Sequence[EndedPass], now: datetime
+) -> dict[str, _Broken]:
+    """The share that succeeded, from 0 to 1, by what it is a share of.
+
+    A queue's deliveries say most of the consumer: live messages are among them. Where none are counted, verdicts do.
+    """
+    told = [
+        (one.at.replace(second=0, microsecond=0), one.report)
+        for one in passes
+        if not is_dry(one.report)
+    ]
+    if "delivered" in found:
+        deleted = dict(found["deleted"])
+        counted = [(at, deleted.get(at, 0), received) for at, received in found["delivered"]]
+        all_in_all = {"deliveries": _share(counted, now)}
+    else:
+        verdicts = [
+            (at, [one["verdict"] for one in report.get("verdicts") or ()]) for at, report in told
+        ]
+        judged = [
+            (at, fell.count("SUCCESS"), sum(map(fell.count, _DECIDED))) for at, fell in verdicts
+        ]
+        all_in_all = {"judged batches": _share(judged, now)}
+    heard = [(at, report.get("heard") or {}) for at, report in told]
+    reported = [
+        (at, one.get(Result.SUCCEEDED.value, 0), sum(one.get(each.value, 0) for each in Result))
+        for at, one in heard
+    ]
+    has_reports = any(outcomes for _, _, outcomes in reported)
+    return all_in_all | ({"reported letters": _share(reported, now)} if has_reports else {})
+
+
+def _share(counted: Sequence[tuple[datetime, float, float]], now: datetime) -> _Broken:
+    """Of (moment, good, all): the share of the good in all of the last minutes; None from when on there was nothing."""
+    course: _Broken = []
+    seen = [(at, good, everything) for at, good, everything in counted if everything]
+    first, good, everything = 0, 0.0, 0.0
+    for at, more_good, more in seen:
+        _end(course, at)
+        good, everything = good + more_good, everything + more
+        while seen[first][0] <= at - _SMOOTHED_OVER:
+            good, everything = good - seen[first][1], everything - seen[first][2]
+            first += 1
+        # What is deleted was received a while before, perhaps in the minutes that are left out.
+        course.append((at, min(1.0, good / everything)))
+    _end(course, now)
+    return course
+
+
+def _end(course: _Broken, now: datetime) -> None:
+    """End the course where its last figure is too old to hold still."""
+    if course and now - course[-1][0] > _HOLDS:
+        course.append((course[-1][0] + _HOLDS, None))
+
+
+def _spans(passes: Sequence[EndedPass], start: datetime, now: datetime) -> list[dict[str, Any]]:
+    """The states that the first source queue's circuit was in, as passes found and left it: the oldest first."""
+    spans: list[dict[str, Any]] = []
+    for one in passes:
+        circuit = (one.report.get("circuits") or [{}])[0]
+        # What differs from how the last pass left it, a person has changed since. A dry run changes nothing.
+        for state in (circuit.get("before"), None if is_dry(one.report) else circuit.get("after")):
+            if state and (not spans or spans[-1]["state"] != state):
+                at = one.at if spans else start
+                spans.append({"state": state, "since": int(at.timestamp())})
+    ends = [*(span["since"] for span in spans[1:]), int(now.timestamp())]
+    return [span | {"until": end} for span, end in zip(spans, ends, strict=False)]
 
 
 def _period(hours: int) -> timedelta:

@@ -7,10 +7,12 @@ queues and keys that belong to other accounts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.config.recovery import DETAIL_TYPE, SOURCE
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.targets.target_source import arn_beside
@@ -66,6 +68,11 @@ _TAKE = (
 _TAKE_DEAD = (*_TAKE, "sqs:ListMessageMoveTasks")
 _HEAR = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _WITNESS = ("cloudwatch:GetMetricData",)
+_TELL = ("events:PutEvents",)
+_NAMES: Mapping[tuple[str, ...], str] = {
+    _WITNESS: "CloudWatch",
+    _TELL: "the event bus, on which it tells others of a recovery",
+}
 _KEEP = (
     "dynamodb:GetItem",
     "dynamodb:PutItem",
@@ -95,6 +102,7 @@ def check_access(session: Session) -> Iterator[Finding]:
     role = session.function_configuration["Role"]
     for arn, actions in needs:
         yield _ask(session, role, arn, actions)
+    yield from _check_telling(session, role)
     keys = {str(one.get("KmsMasterKeyId") or "") for one in (*sources, dlq, lot, *outcomes)} - {""}
     if table_key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
         keys.add(table_key)
@@ -112,15 +120,39 @@ def check_calls(
     role = session.function_configuration["Role"]
     for arn, actions in ((table["TableArn"], _KEEP), *needs):
         yield _ask(session, role, arn, actions)
+    yield from _check_telling(session, role)
     if key := table.get("SSEDescription", {}).get("KMSMasterKeyArn"):
         yield check_key(session, key)
 
 
-def _ask(session: Session, role: str, arn: str, actions: tuple[str, ...]) -> Finding:
-    name = "CloudWatch" if arn == _ALL_METRICS else queue_name(arn).rpartition("/")[2]
+def _check_telling(session: Session, role: str) -> Iterator[Finding]:
+    """Ask for the call that tells others of a recovery, where somebody shares the queue's downstream."""
+    if not session.settings.downstream:
+        return
+    _, partition, _, region, account, *_ = session.function_configuration["FunctionArn"].split(":")
+    bus = f"arn:{partition}:events:{region}:{account}:event-bus/default"
+    yield _ask(
+        session, role, bus, _TELL, {"events:source": SOURCE, "events:detail-type": DETAIL_TYPE}
+    )
+
+
+def _ask(
+    session: Session,
+    role: str,
+    arn: str,
+    actions: tuple[str, ...],
+    context: Mapping[str, str] = MappingProxyType({}),
+) -> Finding:
+    name = _NAMES.get(actions) or queue_name(arn).rpartition("/")[2]
     try:
         answer: dict[str, Any] = session.aws.client("iam").simulate_principal_policy(
-            PolicySourceArn=role, ActionNames=list(dict.fromkeys(actions)), ResourceArns=[arn]
+            PolicySourceArn=role,
+            ActionNames=list(dict.fromkeys(actions)),
+            ResourceArns=[arn],
+            ContextEntries=[
+                {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
+                for key, value in context.items()
+            ],
         )
     except CallFailed as failed:
         return unknown(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import TargetKind
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import endpoints_of
@@ -54,7 +55,7 @@ def _check_endpoints(
             f"No subnet of the function has a way out of {vpc}, which web targets outside of it need.",
             "Give its subnets a NAT gateway, unless every web target is inside of the network.",
         )
-    for service in services_of(deployment):
+    for service in services_of(deployment, session.settings):
         yield judge_endpoint(
             service,
             vpc,
@@ -64,11 +65,12 @@ def _check_endpoints(
         )
 
 
-def services_of(deployment: Deployment) -> tuple[str, ...]:
+def services_of(deployment: Deployment, settings: Settings) -> tuple[str, ...]:
     """What a pass calls, by the last words of the endpoints' names."""
+    told = ("events",) if settings.downstream else ()
     if deployment.location is None:
-        return (*SERVICES, *endpoints_of(deployment))
-    return ("dynamodb", *deployment.location.services)
+        return (*SERVICES, *endpoints_of(deployment), *told)
+    return ("dynamodb", *deployment.location.services, *told)
 
 
 def tables_of(tables: Sequence[Resource], subnets: Iterable[str]) -> list[Resource]:

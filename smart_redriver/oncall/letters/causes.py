@@ -17,6 +17,7 @@ from smart_redriver.oncall.terminal.words import letters, stamp
 
 #: How a group of letters is called whose consumer reported no cause.
 NO_CAUSE = "no cause reported"
+NOT_LOOKED_AT = "which no pass has looked at yet"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +64,16 @@ class CauseGroup:
         """All of them."""
         return self.in_dlq + self.parked
 
+    @property
+    def is_unlisted(self) -> bool:
+        """Whether the ledger knows none of them, as where no pass has looked at them."""
+        return self.letters > 0 and self.unlisted == self.letters
+
+    @property
+    def name(self) -> str:
+        """What they failed of, or why that is not known."""
+        return self.cause or (NOT_LOOKED_AT if self.is_unlisted else NO_CAUSE)
+
     def add(self, entry: Entry) -> None:
         """Count one more."""
         if entry.status is Status.PARKED:
@@ -92,14 +103,12 @@ class CauseGroup:
             return f"parked {since_when(self.parked_since, now)}"
         if self.waits_with_all is not None:
             return f"waiting with all others: {self.waits_with_all.topic.value}"
-        return state
+        return "the next pass looks at them" if self.is_unlisted else state
 
     def line(self, now: datetime) -> str:
         """The group in one line for whoever is on call: "212 letters, PaymentDeclined, since 03:12"."""
         since = since_when(self.since, now) if self.since else ""
-        return ", ".join(
-            part for part in (letters(self.letters), self.cause or NO_CAUSE, since) if part
-        )
+        return ", ".join(part for part in (letters(self.letters), self.name, since) if part)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
         """The group as `--json` shows it."""

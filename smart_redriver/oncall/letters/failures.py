@@ -85,7 +85,6 @@ def failure_facts(told: Told, now: datetime) -> dict[str, str]:
         "Request": consumer.request_id or "",
         "Log group": consumer.log_group or "",
         "Log stream": consumer.log_stream or "",
-        "Log": log_command(consumer) or "",
     }
 
 

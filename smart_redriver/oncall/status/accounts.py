@@ -68,7 +68,7 @@ class Glance:
         orders = first.orders if first else Orders()
         mode = Mode(self.mode) if self.mode in set(Mode) else Mode.AUTOMATIC
         seen = {
-            name: seen_of(one, None, self.at, dlq=self.dlq, orders=orders)
+            name: seen_of(one, None, self.at, dlq=self.dlq, lot=self.parking_lot, orders=orders)
             for name, one in self.circuits.items()
         }
         told = {name: headline(replace(one, mode=mode)) for name, one in seen.items()}

@@ -223,7 +223,8 @@ def _sources(
         step, at = "", None
         if settings and circuit:
             step, at = next_step(settings, circuit, orders, dlq, now) if runs else (_OFF, None)
-        seen = seen_of(circuit, settings, now, dlq=dlq, orders=orders, is_scheduled=runs)
+        lot: QueueFacts | None = answers["parking lot"].value
+        seen = seen_of(circuit, settings, now, dlq=dlq, lot=lot, orders=orders, is_scheduled=runs)
         found.append(
             SourceNow(
                 name=name,

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.headline import Seen, Topic, headline
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.engine.model.permit import allow, cools_until
+from smart_redriver.engine.model.permit import allow, cools_until, has_cooled_down, spares_until
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS
 from smart_redriver.oncall.status.causes import since_when
 from smart_redriver.oncall.terminal.words import ago, letters
@@ -40,8 +40,13 @@ def next_step(
     if dlq is not None and not dlq.depth:
         return "nothing: the DLQ is empty", None
     if circuit.state is State.OPEN:
-        step = "a canary, once live messages succeed or the cool-down is over"
-        return step, cools_until(circuit, settings)
+        if not has_cooled_down(circuit, settings, now):
+            step = "a canary, once live messages succeed or the cool-down is over"
+            return step, cools_until(circuit, settings)
+        if now >= spares_until(circuit, settings):
+            return "a canary with the next pass", None
+        step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
+        return step, None
     permit = allow(circuit, settings, now)
     return f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass", None
 
@@ -59,13 +64,6 @@ def looks_every(
         for circuit in circuits
     )
     return min(idle, timedelta(seconds=BUSY_SECONDS)) if is_busy else idle
-
-
-def fate_unknown(batch: Batch) -> int:
-    """Letters of a batch that are neither back nor reported as done, or as failed."""
-    heard = batch.heard
-    back = max(batch.seen_again, heard.failed + heard.suspects_failed)
-    return max(0, batch.size - back - heard.succeeded - heard.parked)
 
 
 def is_known(judged: Judged) -> bool:
@@ -122,6 +120,15 @@ def _expected(seen: Seen) -> str:
     return "not known. No letter is known to have succeeded."
 
 
+def gone_since(circuits: Iterable[Circuit], since: datetime) -> int:
+    """How many of the letters that passes sent since then are not known to be back, as far as circuits remember."""
+    return sum(
+        sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
+        + sum(one.size - one.seen_again for one in circuit.pending if one.sent_at >= since)
+        for circuit in circuits
+    )
+
+
 def became_of(circuits: Iterable[Circuit], since: datetime) -> str:
     """A sentence on the letters that passes sent since then; empty where none was sent."""
     sent = back = unknown = 0
@@ -132,7 +139,7 @@ def became_of(circuits: Iterable[Circuit], since: datetime) -> str:
         for batch in circuit.pending:
             if batch.sent_at >= since:
                 sent, back = sent + batch.size, back + max(batch.seen_again, batch.heard.failed)
-                unknown += max(0, batch.size - batch.known)
+                unknown += batch.unknown
     if not sent:
         return ""
     done = max(0, sent - back - unknown)

@@ -16,11 +16,11 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import short_name
 from smart_redriver.oncall.deployment.targets import KINDS
 from smart_redriver.oncall.status.causes import causes_in_words
-from smart_redriver.oncall.status.outlook import fate_unknown, is_known, last_canary
+from smart_redriver.oncall.status.outlook import is_known, last_canary
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
 from smart_redriver.oncall.terminal.terminal import Tone
-from smart_redriver.oncall.terminal.words import ago, letters, span, stamp
+from smart_redriver.oncall.terminal.words import ago, await_a_verdict, letters, span, stamp
 
 _MEANING = {
     State.CLOSED: "",
@@ -110,9 +110,8 @@ def _circuit(circuit: Circuit, source: SourceNow, now: Snapshot) -> Iterator[Fac
 
 def _out(circuit: Circuit) -> str:
     """Letters of which nothing is known. How many more may go is in the next step."""
-    unknown = sum(map(fate_unknown, circuit.pending))
-    told = f"{letters(unknown)} {'awaits' if unknown == 1 else 'await'} a verdict"
-    if settled := circuit.outstanding - unknown:
+    told = await_a_verdict(circuit.unknown)
+    if settled := circuit.outstanding - circuit.unknown:
         told += f"; for {settled:,} others the outcome is known"
     if failing := circuit.left_failing:
         told += f"; {letters(failing)} of failed batches are still with the consumer"

@@ -15,7 +15,7 @@ from smart_redriver.engine.model.circuit import Circuit, Orders
 from smart_redriver.oncall.audit.trail import Change
 from smart_redriver.oncall.status.alarms import Alarm
 from smart_redriver.oncall.status.causes import cause_to_json
-from smart_redriver.oncall.status.outlook import fate_unknown, is_known, last_canary
+from smart_redriver.oncall.status.outlook import is_known, last_canary
 from smart_redriver.oncall.status.passes import ENABLED, EndedPass, is_dry
 from smart_redriver.oncall.terminal.words import stamp
 
@@ -56,7 +56,7 @@ class SourceNow:
                     {
                         "batch": one.id,
                         "letters": one.size,
-                        "fate_unknown": fate_unknown(one),
+                        "fate_unknown": one.unknown,
                         "due_at": stamp(one.due_at),
                     }
                     for one in circuit.pending

@@ -32,23 +32,31 @@ def load_circuit(session: Session, queue: str) -> Circuit:
 
 
 def seen_by_source(
-    session: Session, circuits: Mapping[str, Circuit | None], dlq: QueueFacts | None
+    session: Session,
+    circuits: Mapping[str, Circuit | None],
+    dlq: QueueFacts | None,
+    lot: QueueFacts | None = None,
 ) -> dict[str, Seen]:
-    """The state of each source queue, as its headline sees it. Raises CallFailed and Refused."""
+    """The state of each source queue, as its headline sees it; without the `lot`, parked letters do not count.
+    Raises CallFailed and Refused.
+    """
     first = circuits.get(session.place.queue)
     orders = first.orders if first else Orders()
     now = session.clock()
     return {
-        name: seen_of(one, session.settings, now, dlq=dlq, orders=orders)
+        name: seen_of(one, session.settings, now, dlq=dlq, lot=lot, orders=orders)
         for name, one in circuits.items()
     }
 
 
 def headlines_of(
-    session: Session, circuits: Mapping[str, Circuit | None], dlq: QueueFacts | None
+    session: Session,
+    circuits: Mapping[str, Circuit | None],
+    dlq: QueueFacts | None,
+    lot: QueueFacts | None = None,
 ) -> dict[str, Headline]:
     """The headline of each source queue. Raises CallFailed and Refused."""
-    seen = seen_by_source(session, circuits, dlq)
+    seen = seen_by_source(session, circuits, dlq, lot)
     return {name: headline(one) for name, one in seen.items()}
 
 

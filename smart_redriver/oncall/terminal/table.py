@@ -1,14 +1,20 @@
 """Plain columns, as wide as what is in them: readable in a terminal, a ticket and a chat, and quick to start.
 
-Where they are wider than the terminal, each row becomes a few lines of its own.
+Where they are wider than the terminal, each row becomes a few lines of its own; sentences fold between words.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 _WIDEST = 60
 _INDENT = "    "
+#: What a line begins with, and those that it is folded into: its indentation, and the name of a fact.
+_LEAD = re.compile(r" +(?:[A-Z][\w ]*: +)?|[A-Z][\w ]*: {2,}")
+_MOST_LEAD = 20
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def table(
@@ -31,6 +37,45 @@ def table(
     if columns is not None and max(map(len, lines)) > columns:
         lines = [line for row in cut[1:] for line in _folded(titles, row, columns)]
     return "\n".join(lines)
+
+
+def folded(text: str, columns: int) -> str:
+    """The text with each line that is wider than that folded between words; a word that is wider stays whole."""
+    return "\n".join(part for line in text.split("\n") for part in _fold(line, columns))
+
+
+def _fold(line: str, columns: int) -> Iterator[str]:
+    if _width(line) <= columns:
+        yield line
+        return
+    found = _LEAD.match(line)
+    lead = found[0] if found and len(found[0]) <= _MOST_LEAD else ""
+    first, *words = line[len(lead) :].split(" ")
+    part = lead + first
+    for word in words:
+        if _width(part) + 1 + _width(word) <= columns:
+            part += f" {word}"
+        else:
+            yield part
+            part = " " * len(lead) + word
+    yield part
+
+
+def _width(text: str) -> int:
+    return len(_COLOUR.sub("", text))
+
+
+def folded_command(command: str, columns: int | None, indent: str = "") -> str:
+    """A command for a shell on as many lines as it needs, each of them continued: what is copied can be run."""
+    line = indent
+    lines: list[str] = []
+    for word in map(shlex.quote, shlex.split(command)):
+        if columns is None or line == indent or len(f"{line} {word} \\") <= columns:
+            line += word if line == indent else f" {word}"
+        else:
+            lines.append(f"{line} \\")
+            line = f"{indent}  {word}"
+    return "\n".join([*lines, line])
 
 
 def _folded(titles: Sequence[str], row: Sequence[str], columns: int) -> Iterator[str]:

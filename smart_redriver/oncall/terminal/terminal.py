@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from smart_redriver.oncall.terminal.exits import Refused
-from smart_redriver.oncall.terminal.table import table
+from smart_redriver.oncall.terminal.table import folded, table
 from smart_redriver.oncall.terminal.words import shortened
 
 
@@ -56,6 +56,10 @@ Advance = Callable[[int], None]
 NARROWEST = 60
 
 
+def _columns() -> int:
+    return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
 class Tone(str, Enum):
     """How a text is meant, by the colour that it has on a terminal."""
 
@@ -72,6 +76,12 @@ def is_other(answer: str, expected: str, other: str | None) -> bool:
     if typed != expected.lower():
         raise Refused("Nothing was changed.")
     return False
+
+
+class Verbatim(str):
+    """What others wrote, or a shell is to read: its lines are shown as they are, however wide the terminal is."""
+
+    __slots__ = ()
 
 
 @dataclass(kw_only=True)
@@ -101,7 +111,7 @@ class Terminal:
         """How wide the terminal is; None where the output goes somewhere else, and needs no fitting."""
         if not self.out.isatty():
             return None
-        return max(NARROWEST, shutil.get_terminal_size().columns)
+        return _columns()
 
     @property
     def rows(self) -> int | None:
@@ -129,15 +139,24 @@ class Terminal:
     def say(self, text: str = "") -> None:
         """Tell people what `result` tells programs."""
         if not self.is_json:
-            print(self.spare(text), file=self.out)
+            self._print(text, self.out)
 
     def plan(self, text: str) -> None:
         """Tell people what is about to happen."""
-        print(self.spare(text), file=self.err if self.is_json else self.out)
+        self._print(text, self.err if self.is_json else self.out)
 
     def warn(self, text: str) -> None:
         """Tell people what went wrong or was skipped."""
-        print(self.spare(text), file=self.err)
+        self._print(text, self.err)
+
+    def _print(self, text: str, to: TextIO) -> None:
+        print(self._fitted(text, to), file=to)
+
+    def _fitted(self, text: str, to: TextIO) -> str:
+        spared = self.spare(text)
+        return (
+            folded(spared, _columns()) if to.isatty() and not isinstance(text, Verbatim) else spared
+        )
 
     def result(self, value: Any) -> None:
         """The result, for programs; nothing in text mode, where `say` has told it."""
@@ -154,7 +173,7 @@ class Terminal:
         if not self.answers.isatty() and self.answers is sys.stdin:
             raise Refused(f"{question} There is no terminal to answer on: add --yes to go ahead.")
         more = f", {other} to try one first" if other else ""
-        self.err.write(f"{self.spare(question)} Type {expected} to go on{more}: ")
+        self.err.write(self._fitted(f"{question} Type {expected} to go on{more}: ", self.err))
         self.err.flush()
         return is_other(self.answers.readline(), expected, other)
 

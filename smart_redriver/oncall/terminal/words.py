@@ -45,6 +45,11 @@ def letters(count: int) -> str:
     return f"{count:,} letter" if count == 1 else f"{count:,} letters"
 
 
+def await_a_verdict(count: int) -> str:
+    """How many letters are out of which nothing is known."""
+    return f"{letters(count)} {'awaits' if count == 1 else 'await'} a verdict"
+
+
 def listed(names: Sequence[str]) -> str:
     """Names as one says them: "a, b and c"."""
     *first, last = names

@@ -77,7 +77,7 @@ def page_of(session: Session, stuck: Iterable[Entry]) -> Page:
     if counted is None:
         known.add_unlisted(dead=dlq.depth, parked=lot.depth)
     circuits = {name: session.store.of(name).load_circuit() for name in names}
-    headlines = headlines_of(session, circuits, dlq)
+    headlines = headlines_of(session, circuits, dlq, lot)
     known.know_circuits(circuits, headlines)
     return Page(
         queue=session.place.queue,
@@ -131,7 +131,12 @@ def _group_lines(group: CauseGroup, page: Page) -> Iterator[str]:
         said = first_line(group.example)
         told = group.example.original_id + (f": {said}" if said else "")
         yield f"  such as {printable(told)}"
-    if group.cause is None and page.is_of_ledger and page.mode is not Mode.DRY_RUN:
+    if (
+        group.cause is None
+        and not group.is_unlisted
+        and page.is_of_ledger
+        and page.mode is not Mode.DRY_RUN
+    ):
         yield f"  {_HINT}"
 
 

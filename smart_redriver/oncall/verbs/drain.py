@@ -13,7 +13,7 @@ from smart_redriver.engine.model import by_hand
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session, invoke
-from smart_redriver.oncall.status.outlook import became_of
+from smart_redriver.oncall.status.outlook import became_of, gone_since
 from smart_redriver.oncall.status.standing import (
     CircuitChange,
     change_circuit,
@@ -145,9 +145,10 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
         was_flowing = was_flowing or is_flowing
         circuit = _in_words(states)
         facts = session.dead_letters.facts()
-        left, before = facts.depth, seen
-        seen = _headline(session, facts)
-        progress = _progress(session.clock() - started, first, left)
+        circuits = _circuits(session)
+        left, gone = facts.depth, gone_since(circuits.values(), started)
+        before, seen = seen, _headline(session, circuits, facts)
+        progress = _progress(session.clock() - started, first, left, gone)
         session.terminal.say(progress if seen == before else f"{progress}. {seen}")
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
@@ -177,9 +178,9 @@ def _in_words(states: Mapping[str, str]) -> str:
     return next(iter(states.values()), "not known")
 
 
-def _headline(session: Session, dlq: QueueFacts) -> str:
+def _headline(session: Session, circuits: Mapping[str, Circuit], dlq: QueueFacts) -> str:
     """What is seen of the consumer now. Raises CallFailed and Refused."""
-    seen = worst(headlines_of(session, _circuits(session), dlq))
+    seen = worst(headlines_of(session, circuits, dlq))
     return printable(seen.sentence(session.clock()))
 
 
@@ -187,9 +188,12 @@ def _circuits(session: Session) -> dict[str, Circuit]:
     return {name: load_circuit(session, name) for name in session.place.sources}
 
 
-def _progress(elapsed: timedelta, first: int, left: int) -> str:
-    progress = f"{left:,} left of {first:,}"
-    drained = first - left
+def _progress(elapsed: timedelta, first: int, left: int, gone: int) -> str:
+    arrived = max(0, left - (first - gone))
+    progress = f"{left:,} left of {first + arrived:,}"
+    if arrived:
+        progress += f" ({arrived:,} came, or came back, meanwhile)"
+    drained = first + arrived - left
     if drained > 0 and elapsed:
         rate = drained / elapsed.total_seconds()
         progress += f", {rate:.1f} a second" if rate >= 1 else f", {60 * rate:.1f} a minute"

@@ -37,7 +37,7 @@ from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import printable_line
-from smart_redriver.oncall.terminal.terminal import Tone
+from smart_redriver.oncall.terminal.terminal import Tone, Verbatim
 from smart_redriver.oncall.terminal.words import letters, listed
 
 _CHANGED = "somebody else has edited it meanwhile; edit it again, from what it is now"
@@ -74,7 +74,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     to = _destination(session, after)
     for line in difference(before.letter, after.letter):
         tone = {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1])
-        session.terminal.plan(session.terminal.paint(printable_line(line), tone))
+        session.terminal.plan(Verbatim(session.terminal.paint(printable_line(line), tone)))
     if check and (fault := check(after.letter)):
         raise Refused(f"The edited letter is {fault}. Nothing was changed.")
     tell_order(session, from_dlq=request.from_dlq)
@@ -236,13 +236,13 @@ class Trial:
     def lines(self) -> Iterator[str]:
         """As lines of a plan."""
         for before, after in self.samples:
-            yield f"  such as {before.original_id}:"
+            yield printable_line(f"  such as {before.original_id}:")
             for line in difference(before, after):
-                yield f"    {line}"
+                yield Verbatim(f"    {printable_line(line)}")
         if self.left_over:
             yield f"Left-over copies of letters sent before, which are removed: {len(self.left_over):,}."
         for why, count in self.staying.most_common():
-            yield f"Left unchanged: {letters(count)}, {why}."
+            yield printable_line(f"Left unchanged: {letters(count)}, {why}.")
         if self.overtaking:
             yield f"Overtake earlier letters of their message group, which stay: {letters(self.overtaking)}."
         if self.is_cut:
@@ -325,7 +325,7 @@ def _tell_plan(session: Session, request: RewriteRequest, trial: Trial) -> None:
         f"{listed(session.place.sources)}, and remove the originals, which are kept in {request.file}:"
     )
     for line in trial.lines():
-        say(printable_line(line))
+        say(line)
     if not request.choice.filter.is_empty:
         say(f"Only those {request.choice.filter.in_words()}.")
     say("Each keeps its trail and starts without strikes.")

@@ -16,6 +16,7 @@ from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Misused
+from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 
@@ -110,7 +111,7 @@ def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool)
         if with_body:
             for case in some:
                 say(f"--- {case.original_id}")
-                say(shown_body(case.letter))
+                say(Verbatim(shown_body(case.letter)))
 
 
 def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:

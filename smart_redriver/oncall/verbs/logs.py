@@ -12,7 +12,8 @@ from typing import Any
 from smart_redriver.oncall.deployment.logs import LogLine, Query, read_log
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.terminal.exits import Exit, Misused
-from smart_redriver.oncall.terminal.table import printable, printable_line
+from smart_redriver.oncall.terminal.table import folded_command, printable, printable_line
+from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import parse_moment, stamp
 
 #: What Lambda and Powertools put into every line; it says nothing of the event.
@@ -79,14 +80,15 @@ def logs(
         session.terminal.say(f"It logged {what} since {stamp(query.start)}.")
     if found.left_off:
         session.terminal.warn("There is more: --limit N or a later --since shows other parts.")
-    session.terminal.say(f"The query was: {query.command()}")
+    session.terminal.say("The query was:")
+    session.terminal.say(Verbatim(folded_command(query.command(), session.terminal.columns, "  ")))
     return Exit.DONE
 
 
 def _told(line: LogLine, fields: Mapping[str, Any] | None) -> str:
     if fields is None:
-        return "\n".join(
-            f"{stamp(line.at)}  {printable_line(one)}" for one in line.text.splitlines()
+        return Verbatim(
+            "\n".join(f"{stamp(line.at)}  {printable_line(one)}" for one in line.text.splitlines())
         )
     shown = " ".join(
         f"{name}={_value(value)}"

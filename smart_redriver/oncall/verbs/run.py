@@ -30,7 +30,7 @@ from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
-from smart_redriver.oncall.terminal.words import letters
+from smart_redriver.oncall.terminal.words import await_a_verdict, letters
 
 LONGEST_DRY_RUN = timedelta(seconds=60)
 _BAD = frozenset({Outcome.FAILED.value, Outcome.REFUSED.value})
@@ -157,8 +157,13 @@ def report_in_words(report: Mapping[str, Any]) -> str:
 
 def _circuits_in_words(report: Mapping[str, Any]) -> str:
     circuits = report.get("circuits") or ()
-    changes = [f"circuit of {one['queue']} {' to '.join(one['states'])}" for one in circuits]
-    return ", ".join(changes) or "circuit not known"
+    return "; ".join(map(_circuit_in_words, circuits)) or "circuit not known"
+
+
+def _circuit_in_words(circuit: Mapping[str, Any]) -> str:
+    told = f"circuit of {circuit['queue']} {' to '.join(circuit['states'])}"
+    unknown = circuit.get("outcome_unknown")  # a pass of an older version does not say
+    return f"{told}, {await_a_verdict(unknown)}" if unknown else told
 
 
 def _tell_more(session: Session, report: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from smart_redriver.oncall.letters.failures import (
     failure_facts,
     failure_to_json,
     last_failure,
+    log_command,
     query_of,
     read_consumer_log,
     traceback_lines,
@@ -38,7 +39,8 @@ from smart_redriver.oncall.letters.presentation import (
 )
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.table import printable, printable_line
+from smart_redriver.oncall.terminal.table import folded_command, printable, printable_line
+from smart_redriver.oncall.terminal.terminal import Verbatim
 from smart_redriver.oncall.terminal.words import ago, stamp
 
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
@@ -267,7 +269,7 @@ def _tell(
     if failure is not None and failure.outcome.traceback:
         say("  Traceback:")
         for line in _end_of(list(traceback_lines(failure)), rows):
-            say(f"    {line}")
+            say(Verbatim(f"    {line}"))
 
 
 def _beginning_of(lines: list[str], rows: int | None) -> list[str]:
@@ -297,9 +299,10 @@ def _tell_content(session: Session, letter: Letter, rows: int | None) -> None:
     if trace is not None:
         say("  Stack trace:")
         for line in trace.splitlines():
-            say(f"    {printable_line(line)}")
+            say(Verbatim(f"    {printable_line(line)}"))
     say(f"  Body ({letter.size:,} bytes with attributes):")
-    say("\n".join(_beginning_of(shown_body(letter).splitlines(), rows)) or "(nothing)")
+    body = "\n".join(_beginning_of(shown_body(letter).splitlines(), rows))
+    say(Verbatim(body or "(nothing)"))
 
 
 def _tell_failure(session: Session, failure: Told) -> None:
@@ -307,6 +310,10 @@ def _tell_failure(session: Session, failure: Told) -> None:
     for name, fact in failure_facts(failure, session.clock()).items():
         if fact:
             say(f"  {name + ':':<12} {printable(fact)}")
+    if command := log_command(failure.outcome.consumer):
+        lead = f"  {'Log:':<12} "
+        lines = folded_command(command, session.terminal.columns, " " * len(lead))
+        say(Verbatim(lead + lines[len(lead) :]))
 
 
 def _log_of(
@@ -353,9 +360,10 @@ def _tell_log(session: Session, log: ConsumerLog | None) -> None:
         say("  What its consumer logged" + (", the end of it:" if log.found.left_off else ":"))
         for line in log.found.lines:
             for part in line.text.splitlines():
-                say(f"    {stamp(line.at)}  {printable_line(part)}")
+                say(Verbatim(f"    {stamp(line.at)}  {printable_line(part)}"))
         say("  The query was:")
-    say(f"    {printable(log.query.command())}")
+    command = printable(log.query.command())
+    say(Verbatim(folded_command(command, session.terminal.columns, "    ")))
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:

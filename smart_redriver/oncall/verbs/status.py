@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from smart_redriver.oncall.status.gathering import take_snapshots
 from smart_redriver.oncall.status.page import facts_of
 from smart_redriver.oncall.status.snapshot import Snapshot
 from smart_redriver.oncall.terminal.exits import Exit
-from smart_redriver.oncall.terminal.table import printable
+from smart_redriver.oncall.terminal.table import folded, printable
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.terminal.words import stamp
 
@@ -135,7 +134,7 @@ def _wrapped(terminal: Terminal, text: str) -> list[str]:
     spared = terminal.spare(text)
     if terminal.columns is None:
         return [spared]
-    return textwrap.wrap(spared, terminal.columns - _WIDTH - 1) or [""]
+    return folded(spared, terminal.columns - _WIDTH - 1).split("\n")
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:

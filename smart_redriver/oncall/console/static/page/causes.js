@@ -8,7 +8,7 @@ const STATES = { held: "careful", waiting: "careful", flowing: "good", parked: "
 
 function Row({ queue, group, at, isReadOnly, onOrder }) {
   const cause = group.cause ?? undefined;
-  const name = group.cause ?? "no cause reported";
+  const name = group.cause ?? (group.not_in_ledger === group.letters ? "which no pass has looked at yet" : "no cause reported");
   const order = (verb, given, number) =>
     onOrder({ queue, verb, given: { cause, ...given }, about: `${letters(number)} of cause ${name}, as of a moment ago.` });
   return html`<tr>

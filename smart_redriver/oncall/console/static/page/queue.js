@@ -11,6 +11,9 @@ import { ago, clock, count, pace } from "./words.js";
 const KINDS = { circuit: "Circuit", verdict: "Verdict", change: "By hand", pass: "Pass", fault: "Fault", seen: "Seen" };
 const STEERING = ["pause", "resume", "open", "close", "drain", "run"];
 
+// Behind the share that succeeded: what the circuit made of it.
+const GROUNDS = { CLOSED: "--good-ground", HALF_OPEN: "--careful-ground", OPEN: "--bad-ground" };
+
 function Facts({ facts, queue }) {
   const grouped = [];
   for (const one of facts) {
@@ -49,7 +52,17 @@ function Charts({ value }) {
     for (const one of passes) sums.set(one.at - (one.at % 60), (sums.get(one.at - (one.at % 60)) ?? 0) + one[name]);
     return [...sums];
   };
+  const shares = Object.entries(value.shares);
   return html`<${Chart}
+      ...${within}
+      isWide
+      title="Share that succeeded, and the circuit"
+      most=${1}
+      said=${(share) => `${Math.round(100 * share)} %`}
+      courses=${shares.map(([name, points], place) => ({ name: `of ${name}`, points, color: ["--first", "--second"][place] }))}
+      bands=${value.states.map(({ state, since, until }) => ({ name: state, since, until, color: GROUNDS[state] }))}
+    />
+    <${Chart}
       ...${within}
       title="Letters"
       courses=${[
