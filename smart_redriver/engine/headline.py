@@ -18,6 +18,7 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.permit import cools_until, spares_until
+from smart_redriver.engine.model.rate import PATIENCE
 
 #: Outcomes are known so long after a letter was sent where all is well.
 OUTCOME_EXPECTED = timedelta(minutes=5)
@@ -55,6 +56,7 @@ class Topic(str, Enum):
     CANARY = "a canary is out"
     FAILING = "consumer may be down"
     SILENT = "no outcome known"
+    CROWDED = "consumer has enough"
     KINDS = "a cause is down"
     SUSPECTS = "letters that failed"
     NOT_KNOWN = "not known"
@@ -70,6 +72,7 @@ _KEEPS_ALL = frozenset(
         Topic.CANARY,
         Topic.FAILING,
         Topic.SILENT,
+        Topic.CROWDED,
     }
 )
 
@@ -99,6 +102,7 @@ class Seen:
         succeeded_at: when a batch was sent that succeeded, the last time.
         next_canary_at: while OPEN; `canary_at_latest`: where live messages fail all the while. `kinds_down`: kinds that wait for a canary of their own.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
+        crowded_since: since when the consumer has more than it bears, so that nothing goes.
         rate_per_second, live_per_second: of letters that go back, and of producers' messages beside them.
         drained_by: when the backlog is gone at this rate.
 
@@ -126,6 +130,7 @@ class Seen:
     kinds_down: tuple[KindDown, ...] = ()
     suspects: int = 0
     suspects_until: datetime | None = None
+    crowded_since: datetime | None = None
     rate_per_second: float | None = None
     live_per_second: float | None = None
     drained_by: datetime | None = None
@@ -231,7 +236,9 @@ def seen_of(
         kinds_down=tuple(_kinds(circuit)),
         suspects=sum(one.letters for one in suspects),
         suspects_until=max((one.until for one in suspects), default=None),
+        crowded_since=circuit.rate.congested_since if circuit.rate else None,
         rate_per_second=rate,
+        live_per_second=circuit.rate.live if circuit.rate else None,
         drained_by=now + timedelta(seconds=backlog / rate) if rate and backlog else None,
     )
 
@@ -458,6 +465,20 @@ def _silent(seen: Seen) -> Headline | None:
     )
 
 
+def _crowded(seen: Seen) -> Headline | None:
+    since = seen.crowded_since
+    if since is None or not seen.backlog or seen.state is not State.CLOSED:
+        return None
+    beside = f" beside {_pace(seen.live_per_second)} live" if seen.live_per_second else ""
+    return Headline(
+        topic=Topic.CROWDED,
+        colour=Colour.YELLOW,
+        text=f"Consumer has as much as it bears{beside}{_since(since, seen.at)}. {_waiting(seen)}",
+        waits_for="Letters go on once its queue holds no more than usual",
+        until=since + PATIENCE,
+    )
+
+
 def _kind_down(seen: Seen) -> Headline | None:
     if not seen.kinds_down or not seen.backlog:
         return None
@@ -546,6 +567,7 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
     _down,
     _canary_is_out,
     _failing,
+    _crowded,
     _silent,
     _kind_down,
     _suspects_wait,

@@ -12,6 +12,7 @@ from typing import Any
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.headline import Seen, Topic, headline
+from smart_redriver.engine.model.rate import PATIENCE
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.standing import seen_by_source
@@ -27,6 +28,7 @@ _WITH_ALL = {
     Topic.CANARY: "what becomes of the canary that is out",
     Topic.FAILING: "one of the letters that are tried to succeed",
     Topic.SILENT: "what becomes of the letters that are out",
+    Topic.CROWDED: "the consumer's queue to hold no more than usual",
 }
 
 
@@ -110,5 +112,6 @@ def _with_all(seen: Seen) -> Wait | None:
         Topic.DOWN: seen.next_canary_at,
         Topic.CANARY: seen.out_until,
         Topic.SILENT: seen.out_until,
+        Topic.CROWDED: seen.crowded_since and seen.crowded_since + PATIENCE,
     }
     return Wait(_WITH_ALL[told.topic], until.get(told.topic))

@@ -1,0 +1,207 @@
+"""How many letters a second the consumer is given: felt for, from what its queue holds. Pure.
+
+By Little's law (https://doi.org/10.1287/opre.9.3.383), the messages that a queue holds, waiting or in flight, divided by
+those that arrive a second are the seconds that one spends in it. A consumer that is given more than it bears shows it
+there within a minute, long before anything dies: messages wait, or their failed tries hide them.
+
+    clear, and the rate was used ─► half as much again a look, a tenth beyond what was too much once
+    congested ─► nothing goes until that is over ─► a share of what was borne before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import sqrt
+from statistics import median
+
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+
+#: Producers' messages a second: so few are not worth a slower redrive.
+HARDLY_LIVE = 1.0
+
+#: Letters a second at first, where live traffic has shown nothing; and the share of it that may come on top.
+FIRST = 1.0
+SHARE_OF_LIVE = 0.1
+
+#: It never falls below.
+LEAST = 0.05
+
+#: What the rate may grow by in a look, and in ten seconds where looks are closer: the counts are about as old.
+GROWTH = 1.5
+GROWTH_IN_TEN_SECONDS = 1.25
+
+#: What is too much shows after so long: what was borne is the rate before.
+SHOWS_WITHIN = timedelta(seconds=30)
+
+#: What it grows by beyond the rate that was borne before the last congestion, and the share of it to go on with.
+CREEP = 1.1
+SHARE_OF_BORNE = 0.7
+
+#: A message waits, or is in flight, for twice as long as usual and so many seconds more: the consumer has too much. So
+#: many messages more are chance, or counts that are wrong.
+SURPLUS_WAIT = 3.0
+SURPLUS_IN_FLIGHT = 1.0
+SURPLUS_MESSAGES = 5
+
+#: What was borne before a congestion is forgotten after this: consumers are scaled.
+REMEMBERED = timedelta(hours=2)
+
+#: A queue that stays full for so long although nothing goes there is not full of our letters.
+PATIENCE = timedelta(minutes=10)
+
+#: Producers' messages of so many minutes say how many come a second.
+LIVE_MINUTES = 5
+
+#: Letters are dealt out so far ahead: what has been sent can't be called back.
+AHEAD = timedelta(minutes=1)
+AHEAD_OF_REPORTS = timedelta(seconds=15)
+
+#: So long after the last letter was dealt out, what the queue holds is not ours.
+CLEARED = timedelta(minutes=5)
+
+#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate.
+TELLING = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Letters a second that go to one source queue.
+
+    Attributes:
+        looked_at: when the queue was looked at last.
+        before, marked, marked_at: the rate of half a minute ago or longer, and since when there is another.
+        borne, borne_at: the most that was borne before the last congestion, and when that was.
+        congested_since: nothing goes since then.
+        usual_wait, usual_in_flight: seconds that a message waits and is in flight while few of ours are there.
+        live: producers' messages a second.
+        without_ours: messages that the queue held when nothing of ours was there.
+
+    """
+
+    per_second: float
+    looked_at: datetime
+    before: float = 0.0
+    marked: float = 0.0
+    marked_at: datetime | None = None
+    borne: float | None = None
+    borne_at: datetime | None = None
+    congested_since: datetime | None = None
+    usual_wait: float = 0.0
+    usual_in_flight: float = 0.0
+    live: float = 0.0
+    without_ours: int = 0
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether the consumer has more than it bears."""
+        return self.congested_since is not None
+
+
+def first_rate(live: float, now: datetime) -> Rate:
+    """The rate to begin with, beside so many live messages a second."""
+    return Rate(per_second=max(FIRST, SHARE_OF_LIVE * live), looked_at=now, live=live)
+
+
+def felt(
+    rate: Rate | None,
+    facts: QueueFacts,
+    now: datetime,
+    *,
+    live: Sequence[int],
+    used: timedelta,
+    is_closed: bool,
+) -> Rate | None:
+    """The rate after a look at the source queue.
+
+    Args:
+        facts: its counts.
+        live: producers' messages in each of the last minutes; empty where they are not known.
+        used: how long letters went there at the rate, of the time since the last look.
+        is_closed: the circuit lets letters flow.
+
+    Returns None where hardly a message is there that could suffer: then verdicts are enough.
+
+    """
+    if live and max(live) <= 60 * HARDLY_LIVE:
+        return None
+    per_second = median(live) / 60 if live else None
+    if rate is None:
+        if per_second is None:
+            return None
+        # Nothing of ours is there yet.
+        held = facts.visible + facts.in_flight
+        return replace(first_rate(per_second, now), without_ours=held)
+    if now - rate.looked_at < timedelta(seconds=1):
+        return rate
+    elapsed = now - rate.looked_at
+    rate = replace(rate, looked_at=now, live=rate.live if per_second is None else per_second)
+    if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
+        rate = replace(rate, borne=None, borne_at=None)
+    begins = first_rate(rate.live, now).per_second
+    ours = rate.per_second if used >= TELLING else 0.0
+    arrives = rate.live + ours
+    chance = SURPLUS_MESSAGES + 2 * rate.without_ours
+    waits = facts.visible > chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
+    fails = facts.in_flight > chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
+    if waits or fails:
+        held = facts.visible + facts.in_flight
+        return _congested(rate, now, begins, held=held, is_used=bool(ours) and is_closed)
+    if rate.is_congested or not is_closed:
+        return _gone_on(rate)
+    if not ours and used <= -CLEARED:
+        rate = replace(
+            rate, without_ours=(rate.without_ours + facts.visible + facts.in_flight) // 2
+        )
+    if rate.per_second <= begins and arrives:
+        rate = replace(
+            rate,
+            usual_wait=(rate.usual_wait + facts.visible / arrives) / 2,
+            usual_in_flight=(rate.usual_in_flight + facts.in_flight / arrives) / 2,
+        )
+    return _grown(rate, elapsed, now) if ours else rate
+
+
+def _gone_on(rate: Rate) -> Rate:
+    """The rate to go on with after a congestion, or an outage: a share of what was borne."""
+    goes_on = rate.per_second
+    if rate.borne is not None:
+        goes_on = max(LEAST, SHARE_OF_BORNE * rate.borne)
+    return replace(
+        rate,
+        per_second=min(rate.per_second, goes_on),
+        before=0.0,
+        marked=0.0,
+        marked_at=None,
+        congested_since=None,
+    )
+
+
+def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
+    growth = min(GROWTH, GROWTH_IN_TEN_SECONDS ** (elapsed / timedelta(seconds=10)))
+    most = rate.per_second * growth
+    if rate.borne is not None and most > rate.borne:
+        creep = CREEP ** min(1.0, elapsed / AHEAD)
+        most = max(rate.borne, rate.per_second * min(growth, creep))
+    if rate.marked_at is None or now >= rate.marked_at + SHOWS_WITHIN:
+        rate = replace(rate, before=rate.marked, marked=rate.per_second, marked_at=now)
+    return replace(rate, per_second=most)
+
+
+def _congested(rate: Rate, now: datetime, begins: float, *, held: int, is_used: bool) -> Rate:
+    if rate.congested_since is None:
+        if is_used:
+            # Between what was borne and what was too much; less than what went where it did not grow since the last time.
+            borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
+            rate = replace(rate, borne=borne, borne_at=now)
+        return replace(rate, congested_since=now)
+    if now < rate.congested_since + PATIENCE:
+        return rate
+    # Nothing went since, and it is still there: it is not ours.
+    return replace(
+        rate,
+        congested_since=None,
+        per_second=min(begins, rate.per_second),
+        without_ours=held,
+    )
