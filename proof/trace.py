@@ -5,6 +5,9 @@
         │ └──letter.bounced, letter.held──► in the DLQ
         └──letter.discarded──► gone: sent on before, a copy that came back, or a letter that is done
 
+A letter of a FIFO queue is kept at its place, and may go again, or be parked, from there. A copy of it that comes
+back after that is discarded as sent on, though the log never had the copy go.
+
 A log does not tell the consumer's steps, so these may come at any time. A fault is what it may not say, however the
 world went: a message that goes although the log had it go before is the repeat that the ledger prevents.
 """
@@ -43,6 +46,7 @@ class TraceCheck:
         self._is_disturbed = is_disturbed
         self._pass: list[tuple[str, Fields]] = []
         self._went: dict[str, str] = {}
+        self._letters_sent: set[str] = set()
         self._redrives: dict[str, int] = {}
 
     def feed(self, event: str, fields: Fields) -> None:
@@ -78,12 +82,11 @@ class TraceCheck:
     def _letter(self, event: str, fields: Fields, *, is_fifo: bool) -> None:
         message, letter = str(fields["message_id"]), str(fields["original_id"])
         before, reason = self._went.get(message), str(fields.get("reason", ""))
-        stays = (
-            is_fifo and before == "letter.redriven"
-        )  # it is kept at its place, and goes again from there
+        stays = is_fifo and before == "letter.redriven"
         if event in _LEAVES and before is not None and not stays:
             self._fault(f"{event} of {message}, which went before ({before})")
-        if event == "letter.discarded" and before is None and reason not in _DISCARDED_UNSENT:
+        was_sent = before is not None or (is_fifo and letter in self._letters_sent)
+        if event == "letter.discarded" and not was_sent and reason not in _DISCARDED_UNSENT:
             self._fault(f"{message} is discarded ({reason}), and the log never had it go")
         redrives = int(fields.get("redrive_count", 0))
         if redrives < self._redrives.get(letter, 0):
@@ -91,6 +94,7 @@ class TraceCheck:
         self._redrives[letter] = redrives
         if event in _LEAVES:
             self._went[message] = event
+            self._letters_sent.add(letter)
 
     def _fault(self, text: str) -> None:
         if not self._is_disturbed:
