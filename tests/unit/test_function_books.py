@@ -224,6 +224,16 @@ def test_an_event_that_is_tried_again_later_is_still_there() -> None:
     assert (seen.succeeded, seen.failed, seen.is_still_there) == (0, 0, True)
 
 
+def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
+    past = Past()
+    past.count(RECEIVED, 6, times=3)
+    past.is_invoked_otherwise(6, errors=1)
+
+    last = books_of(past).minutes[-1]
+
+    assert (last.visible, last.delayed) == (2, 1)
+
+
 @pytest.mark.parametrize("since", [6, 30, 100])
 def test_a_function_that_is_invoked_otherwise_has_no_books(since: int) -> None:
     past = Past()

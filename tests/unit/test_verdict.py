@@ -226,6 +226,13 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=replace(beside(SILENT), failed_tries=12), batch=NOT_DUE),
         WAITS,
     ),
+    "one try of others that came to nothing is no sign of how they fare": (
+        Case(
+            evidence=replace(beside(SILENT), failed_tries=13, others_failed_tries=1),
+            batch=NOT_DUE,
+        ),
+        WAITS,
+    ),
     "they fare no better": (
         Case(
             evidence=replace(beside(SILENT), failed_tries=14, others_failed_tries=2),
