@@ -193,8 +193,16 @@ def _draw(path: Path, figures: Mapping[str, Mapping[str, float]]) -> None:
             color=colour,
         )
     usual = figures[f"{_USUAL.max_attempts}:{_USUAL.last_chance_seconds}"]
-    ring = {"marker": "o", "s": 120, "facecolors": "none", "edgecolors": "black"}
-    axes.scatter([usual["park_minutes"]], [usual["expected"]], label="defaults", **ring)
+    axes.plot(
+        [usual["park_minutes"]],
+        [usual["expected"]],
+        marker="o",
+        markersize=12,
+        fillstyle="none",
+        linestyle="none",
+        color="black",
+        label="defaults",
+    )
     axes.axhline(ALLOWED, color="black", linestyle="--", linewidth=1)
     axes.set(yscale="log", ylim=(_LEAST_DRAWN, 1), xlim=(0, None))
     axes.set(xlabel="median minutes to park a pill", ylabel="good letters parked, share")

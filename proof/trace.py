@@ -5,8 +5,8 @@
         │ └──letter.bounced, letter.held──► in the DLQ
         └──letter.discarded──► gone: sent on before, a copy that came back, or a letter that is done
 
-A letter of a FIFO queue is kept at its place, and may go again, or be parked, from there. A copy of it that comes
-back after that is discarded as sent on, though the log never had the copy go.
+A letter of a FIFO queue, or of a DLQ topic in Kafka, is kept at its place, and may go again, or be parked, from there.
+A copy of it that comes back after that is discarded as sent on, though the log never had the copy go.
 
 A log does not tell the consumer's steps, so these may come at any time. A fault is what it may not say, however the
 world went: a message that goes although the log had it go before is the repeat that the ledger prevents.
@@ -44,6 +44,7 @@ class TraceCheck:
     def __init__(self, *, is_disturbed: bool = False) -> None:
         self.faults: list[str] = []
         self._is_disturbed = is_disturbed
+        self._is_topic = False
         self._pass: list[tuple[str, Fields]] = []
         self._went: dict[str, str] = {}
         self._letters_sent: set[str] = set()
@@ -53,6 +54,8 @@ class TraceCheck:
         """Take in one event. A pass is checked when its report comes."""
         if event == "call.failed" and fields.get("call") in _WRITES:
             self._is_disturbed = True
+        if event == "process.started":
+            self._is_topic = True
         if event.startswith("letter."):
             self._pass.append((event, fields))
         elif event == "pass.finished":
@@ -68,8 +71,9 @@ class TraceCheck:
         if report.get("mode") == "dry_run":
             return
         self._adds_up(report, Counter(event for event, _ in told))
+        keeps = self._is_topic or str(report.get("queue", "")).endswith(".fifo")
         for event, fields in told:
-            self._letter(event, fields, is_fifo=str(report.get("queue", "")).endswith(".fifo"))
+            self._letter(event, fields, keeps=keeps)
 
     def _adds_up(self, report: Fields, told: Counter[str]) -> None:
         for what, events in _COUNTED.items():
@@ -79,13 +83,13 @@ class TraceCheck:
                     f"a report says {reported} {what}, and the log tells of {dict(told)}"
                 )
 
-    def _letter(self, event: str, fields: Fields, *, is_fifo: bool) -> None:
+    def _letter(self, event: str, fields: Fields, *, keeps: bool) -> None:
         message, letter = str(fields["message_id"]), str(fields["original_id"])
         before, reason = self._went.get(message), str(fields.get("reason", ""))
-        stays = is_fifo and before == "letter.redriven"
+        stays = keeps and before == "letter.redriven"
         if event in _LEAVES and before is not None and not stays:
             self._fault(f"{event} of {message}, which went before ({before})")
-        was_sent = before is not None or (is_fifo and letter in self._letters_sent)
+        was_sent = before is not None or (keeps and letter in self._letters_sent)
         if event == "letter.discarded" and not was_sent and reason not in _DISCARDED_UNSENT:
             self._fault(f"{message} is discarded ({reason}), and the log never had it go")
         redrives = int(fields.get("redrive_count", 0))

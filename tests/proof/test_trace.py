@@ -52,6 +52,7 @@ PARKED_SINCE = (
         (a_letter("redriven"), a_report(outcome="LEASE_HELD"), a_report(redriven=1)),
         (*REDRIVEN, ("call.failed", {"call": "BatchWriteItem"}), *REDRIVEN),
         tuple((name, fields | {"queue": "orders.fifo"}) for name, fields in REPEATED),
+        (("process.started", {}), *REPEATED),
         (*PARKED_SINCE, a_report(queue="orders.fifo")),
     ],
 )
@@ -163,5 +164,7 @@ def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([str(log)]) == 1
     assert "4 events, 1 that the protocol does not allow" in capsys.readouterr().out
     assert main(["--disturbed", str(log)]) == 0
+    log.write_text(log.read_text().replace('"message"', '"event"'))
+    assert main([str(log)]) == 1
     with pytest.raises(SystemExit):
         main([])

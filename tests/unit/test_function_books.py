@@ -257,6 +257,21 @@ def test_a_function_whose_events_come_and_go_all_the_time_has_books() -> None:
     assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.SUCCEEDS
 
 
+def test_successes_of_others_are_no_letters_that_were_dropped_after_them() -> None:
+    """In the last minute whose events all had time to fail; events that came since make up for them in the sum."""
+    past = Past()
+    for _ in range(3):
+        past.fails(14)
+    past.is_invoked_otherwise(13, times=3)
+    past.count(RECEIVED, 12, times=3)
+    past.succeeds(5)
+
+    books = books_of(past)
+
+    assert books.minutes[-1].at == ago(minutes=13)
+    assert evidence(past, 3, 14).succeeded == 0
+
+
 def test_after_throttles_what_succeeds_waits_to_be_told() -> None:
     past = Past()
     past.count(THROTTLES, 15)

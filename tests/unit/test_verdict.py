@@ -128,6 +128,14 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         ),
         WAITS,
     ),
+    "likewise, and it was to show that the consumer is well again": (
+        Case(
+            evidence=shown(failed=1, suspects_failed=6),
+            batch=of_suspects(6, size=8),
+            is_canary=True,
+        ),
+        FAILURE,
+    ),
     "more than hardly any, and all failed": (
         Case(evidence=shown(failed=2, suspects_failed=5), batch=of_suspects(5, size=7)),
         FAILURE,
