@@ -14,7 +14,7 @@ world went: a message that goes although the log had it go before is the repeat 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -45,34 +45,38 @@ class TraceCheck:
         self.faults: list[str] = []
         self._is_disturbed = is_disturbed
         self._is_topic = False
-        self._pass: list[tuple[str, Fields]] = []
+        self._told: dict[str, Counter[str]] = defaultdict(Counter)
+        self._pending: list[tuple[str, str, Fields]] = []
         self._went: dict[str, str] = {}
         self._letters_sent: set[str] = set()
         self._redrives: dict[str, int] = {}
 
-    def feed(self, event: str, fields: Fields) -> None:
-        """Take in one event. A pass is checked when its report comes."""
+    def feed(self, event: str, fields: Fields, *, by: str) -> None:
+        """Take in one event of a pass or invocation, which has an id. What it tells is checked when a report comes."""
         if event == "call.failed" and fields.get("call") in _WRITES:
             self._is_disturbed = True
         if event == "process.started":
             self._is_topic = True
         if event.startswith("letter."):
-            self._pass.append((event, fields))
+            self._told[by][event] += 1
+            self._pending.append((by, event, fields))
         elif event == "pass.finished":
-            self._finished(fields)
+            self._finished(fields, by)
 
-    def _finished(self, report: Fields) -> None:
-        if (
-            report.get("outcome") == "LEASE_HELD"
-        ):  # it may end while the one that has the lease is at work
-            self._adds_up(report, Counter())
-            return
-        told, self._pass = self._pass, []
+    def died(self, by: str) -> None:
+        """A pass ended without a report: what it did last may be told nowhere, so that repeats are allowed now."""
+        self._is_disturbed = True
+        self._told.pop(by, None)
+
+    def _finished(self, report: Fields, by: str) -> None:
+        self._adds_up(report, self._told.pop(by, Counter()))
         if report.get("mode") == "dry_run":
+            self._pending = [one for one in self._pending if one[0] != by]
             return
-        self._adds_up(report, Counter(event for event, _ in told))
         keeps = self._is_topic or str(report.get("queue", "")).endswith(".fifo")
-        for event, fields in told:
+        # Passes that are still at work have told of theirs, too, in the order in which it happened.
+        pending, self._pending = self._pending, []
+        for _, event, fields in pending:
             self._letter(event, fields, keeps=keeps)
 
     def _adds_up(self, report: Fields, told: Counter[str]) -> None:
@@ -109,7 +113,7 @@ def check(events: Iterable[tuple[str, Fields]], *, is_disturbed: bool = False) -
     """What a log says that the protocol does not allow."""
     trace = TraceCheck(is_disturbed=is_disturbed)
     for event, fields in events:
-        trace.feed(event, fields)
+        trace.feed(event, fields, by=str(fields.get("function_request_id", "")))
     return trace.faults
 
 

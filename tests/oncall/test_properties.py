@@ -230,7 +230,7 @@ class Incident(RuleBasedStateMachine):
         self.every_letter_is_somewhere()
         self.only_faults_repeat_letters()
         self.letters_stay_as_they_were()
-        assert self.repeats_allowed or self.desk.redriver.trace.faults == []
+        assert self.desk.redriver.trace.faults == []
         self.folder.cleanup()
 
     # How.

@@ -49,7 +49,11 @@ PARKED_SINCE = (
         (a_letter("bounced"), a_report(bounced=1), a_letter("bounced"), a_report(bounced=1)),
         (a_letter("discarded", reason="RETURNED_COPY"), a_report()),
         (a_letter("redriven"), a_report(redriven=1, mode="dry_run"), *REDRIVEN),
-        (a_letter("redriven"), a_report(outcome="LEASE_HELD"), a_report(redriven=1)),
+        (
+            a_letter("redriven", function_request_id="1"),
+            a_report(outcome="LEASE_HELD", function_request_id="2"),
+            a_report(redriven=1, function_request_id="1"),
+        ),
         (*REDRIVEN, ("call.failed", {"call": "BatchWriteItem"}), *REDRIVEN),
         tuple((name, fields | {"queue": "orders.fifo"}) for name, fields in REPEATED),
         (("process.started", {}), *REPEATED),
