@@ -1,7 +1,7 @@
 """A function's books: successes of its events and of nobody else, told when they are sure."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from smart_redriver.engine.model.evidence import (
     gather_evidence,
     live_outcome,
 )
+from smart_redriver.engine.model.function_books import FunctionMinute, books_of_function
 from smart_redriver.engine.targets.functions import LATENESS, FunctionBooks
 from tests.unit.examples import NOW, a_batch, ago
 from tests.unit.sqs_client import denial
@@ -232,6 +233,14 @@ def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
     last = books_of(past).minutes[-1]
 
     assert (last.visible, last.delayed) == (2, 1)
+
+
+def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
+    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
+
+    books = books_of_function([replace(nothing, received=1), *[nothing] * 3], minutes_to_fail=2)
+
+    assert [one.held for one in books.minutes] == [1, 0]
 
 
 @pytest.mark.parametrize("since", [6, 30, 100])
