@@ -214,6 +214,8 @@ def test_until_when_they_are_hidden_is_remembered() -> None:
     assert decided([HIDDEN, *FEW]).suspects_until == NOW + timedelta(seconds=60)
     assert decided([HIDDEN, *FEW], later).suspects_until == NOW + timedelta(minutes=10)
     assert decided(FEW).suspects_until is None
+    unblemished = a_return(strikes=0, last_redrive=ago(seconds=TERMS.time_to_fail.total_seconds()))
+    assert decided([unblemished, *FEW]).suspects_until is None
 
 
 def test_where_sqs_delays_suspects_they_are_on_their_way_and_nobody_waits_for_them() -> None:
