@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
+
+from matplotlib.figure import Figure
 
 from bench.request import Request
 from bench.results import Results, Table
@@ -35,6 +38,10 @@ _GOOD, _PILLS = 60, 20
 _LIVE_PER_MINUTE = 6
 _ATTEMPTS, _LAST_CHANCES = (1, 2, 3, 4, 5, 8), (0, 3_600, 21_600)
 _SEEDS = 3
+_USUAL = Settings()
+#: What is less is drawn as this: none of a million was parked.
+_LEAST_DRAWN = 1e-14
+_COLOURS = ("#c8553d", "#9aa5b1", "#1f3a5f")
 #: Wald's test has what it takes after so many failures in a row: each says log(1 / CHANCE).
 WALD = math.ceil(math.log(ALLOWED) / math.log(CHANCE))
 
@@ -42,7 +49,11 @@ NOTE = f"""\
 A pill's tries and times are the real pass's, in worlds of {_GOOD} good letters, {_PILLS} pills and {_LIVE_PER_MINUTE} live messages a minute, one try to a
 delivery, without reports. Each of the {LETTERS:,} good letters gets as many tries as one of the pills, drawn at random, and fails each with a
 chance of {CHANCE:g}. The bounds are Clopper and Pearson's, at {CONFIDENCE:.0%}. Wald's test, which is the quickest that there can be at {ALLOWED:g}, parks at a
-pill's failure {WALD}, if it may: the column says when the pass has sent it so often. It knows no outage, which a last chance is for."""
+pill's failure {WALD}, if it may: the column says when the pass has sent it so often. It knows no outage, which a last chance is for.
+
+What is judged is the engine as it is, by its settings; Wald's test is a measure beside it, and not built in. Its defaults are
+{_USUAL.max_attempts} strikes and a last chance after {_USUAL.last_chance_seconds / 3_600:g} h, the plot's ring. At most {ALLOWED:g} is asked of it, the dashed line. The bounds are those of
+the letters that are drawn: how a pill is tried is of few worlds of one kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +85,11 @@ def bench(request: Request) -> None:
     """Play, draw, show, leave."""
     results = Results(name="error-rate", title="Good letters that are parked as poison")
     seeds = 1 if request.is_quick else _SEEDS
-    usual = Settings()
-    few = [(usual.max_attempts, usual.last_chance_seconds)]
+    few = [(_USUAL.max_attempts, _USUAL.last_chance_seconds)]
     every = few if request.is_quick else [(n, last) for last in _LAST_CHANCES for n in _ATTEMPTS]
     rows = []
     for attempts, last_chance in every:
-        settings = replace(usual, max_attempts=attempts, last_chance_seconds=last_chance)
+        settings = replace(_USUAL, max_attempts=attempts, last_chance_seconds=last_chance)
         pills = [pill for seed in range(seeds) for pill in pills_of(settings, seed)]
         figures = _figures(pills)
         results.figures[f"{attempts}:{last_chance}"] = figures
@@ -89,6 +99,10 @@ def bench(request: Request) -> None:
     times = ("median time to park a pill", f"to its try {WALD}")
     table = Table(title=title, headings=(*headings, *times), rows=rows, note=NOTE)
     results.show(request, table)
+    if request.out:
+        request.out.mkdir(parents=True, exist_ok=True)
+        results.plots.append("error-rate.png")
+        _draw(request.out / results.plots[-1], results.figures)
     results.leave(request)
 
 
@@ -161,6 +175,39 @@ def _figures(pills: Sequence[Pill]) -> dict[str, float]:
         "park_minutes": median(one.parked / minutes(1) for one in pills),
         "wald_minutes": median(at / minutes(1) for at in wald) if wald else math.nan,
     }
+
+
+def _draw(path: Path, figures: Mapping[str, Mapping[str, float]]) -> None:
+    """The share that is parked, with its bounds, over the time that it takes to park a pill: a curve for each last chance."""
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    for last_chance, colour in zip(_LAST_CHANCES, _COLOURS, strict=True):
+        of = [figures[f"{attempts}:{last_chance}"] for attempts in _ATTEMPTS]
+        times, shares = [one["park_minutes"] for one in of], [one["expected"] for one in of]
+        label = f"last chance {last_chance / 3_600:g} h"
+        axes.plot(times, shares, marker="o", markersize=4, color=colour, label=label)
+        axes.vlines(
+            times,
+            [max(one["low"], _LEAST_DRAWN) for one in of],
+            [one["high"] for one in of],
+            color=colour,
+        )
+    usual = figures[f"{_USUAL.max_attempts}:{_USUAL.last_chance_seconds}"]
+    axes.plot(
+        [usual["park_minutes"]],
+        [usual["expected"]],
+        marker="o",
+        markersize=12,
+        fillstyle="none",
+        linestyle="none",
+        color="black",
+        label="defaults",
+    )
+    axes.axhline(ALLOWED, color="black", linestyle="--", linewidth=1)
+    axes.set(yscale="log", ylim=(_LEAST_DRAWN, 1), xlim=(0, None))
+    axes.set(xlabel="median minutes to park a pill", ylabel="good letters parked, share")
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=110)
 
 
 def _cells(figures: dict[str, float]) -> list[str]:

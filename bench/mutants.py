@@ -33,6 +33,7 @@ _COPIED = (
     "proof",
     "bench",
     "lambdas",
+    "docs",
     "pyproject.toml",
 )
 

@@ -1,7 +1,7 @@
 """Replays logs of runs against the protocol: `python -m bench.trace_check [--disturbed] LOG ...`.
 
 A log is the events of one function as it writes them to CloudWatch Logs, oldest first: a JSON object a line, with its name as `message`.
-What `aws logs tail` puts before it, and lines that are none, are passed over.
+`redrive run --forever` writes the name as `event`. What `aws logs tail` puts before it, and lines that are none, are passed over.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ def main(arguments: Sequence[str]) -> int:
     is_good = True
     for path in options.logs:
         events = list(_events(path.read_text()))
-        told = ((str(one["message"]), one) for one in events)
-        faults = check(told, is_disturbed=options.disturbed)
+        faults = check(events, is_disturbed=options.disturbed)
         is_good &= not faults
         print(f"{path}: {len(events):,} events, {len(faults)} that the protocol does not allow")
         print("".join(f"  {fault}\n" for fault in faults), end="")
     return 0 if is_good else 1
 
 
-def _events(text: str) -> Iterator[dict[str, Any]]:
+def _events(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in text.splitlines():
         _, brace, rest = line.partition("{")
         try:
             fields = json.loads(brace + rest)
         except ValueError:
             continue
-        if isinstance(fields, dict) and "message" in fields:
-            yield fields
+        if isinstance(fields, dict) and (name := fields.get("message", fields.get("event"))):
+            yield str(name), fields
 
 
 if __name__ == "__main__":

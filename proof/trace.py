@@ -5,13 +5,16 @@
         │ └──letter.bounced, letter.held──► in the DLQ
         └──letter.discarded──► gone: sent on before, a copy that came back, or a letter that is done
 
+A letter of a FIFO queue, or of a DLQ topic in Kafka, is kept at its place, and may go again, or be parked, from there.
+A copy of it that comes back after that is discarded as sent on, though the log never had the copy go.
+
 A log does not tell the consumer's steps, so these may come at any time. A fault is what it may not say, however the
 world went: a message that goes although the log had it go before is the repeat that the ledger prevents.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -41,31 +44,40 @@ class TraceCheck:
     def __init__(self, *, is_disturbed: bool = False) -> None:
         self.faults: list[str] = []
         self._is_disturbed = is_disturbed
-        self._pass: list[tuple[str, Fields]] = []
+        self._is_topic = False
+        self._told: dict[str, Counter[str]] = defaultdict(Counter)
+        self._pending: list[tuple[str, str, Fields]] = []
         self._went: dict[str, str] = {}
+        self._letters_sent: set[str] = set()
         self._redrives: dict[str, int] = {}
 
-    def feed(self, event: str, fields: Fields) -> None:
-        """Take in one event. A pass is checked when its report comes."""
+    def feed(self, event: str, fields: Fields, *, by: str) -> None:
+        """Take in one event of a pass or invocation, which has an id. What it tells is checked when a report comes."""
         if event == "call.failed" and fields.get("call") in _WRITES:
             self._is_disturbed = True
+        if event == "process.started":
+            self._is_topic = True
         if event.startswith("letter."):
-            self._pass.append((event, fields))
+            self._told[by][event] += 1
+            self._pending.append((by, event, fields))
         elif event == "pass.finished":
-            self._finished(fields)
+            self._finished(fields, by)
 
-    def _finished(self, report: Fields) -> None:
-        if (
-            report.get("outcome") == "LEASE_HELD"
-        ):  # it may end while the one that has the lease is at work
-            self._adds_up(report, Counter())
-            return
-        told, self._pass = self._pass, []
+    def died(self, by: str) -> None:
+        """A pass ended without a report: what it did last may be told nowhere, so that repeats are allowed now."""
+        self._is_disturbed = True
+        self._told.pop(by, None)
+
+    def _finished(self, report: Fields, by: str) -> None:
+        self._adds_up(report, self._told.pop(by, Counter()))
         if report.get("mode") == "dry_run":
+            self._pending = [one for one in self._pending if one[0] != by]
             return
-        self._adds_up(report, Counter(event for event, _ in told))
-        for event, fields in told:
-            self._letter(event, fields, is_fifo=str(report.get("queue", "")).endswith(".fifo"))
+        keeps = self._is_topic or str(report.get("queue", "")).endswith(".fifo")
+        # Passes that are still at work have told of theirs, too, in the order in which it happened.
+        pending, self._pending = self._pending, []
+        for _, event, fields in pending:
+            self._letter(event, fields, keeps=keeps)
 
     def _adds_up(self, report: Fields, told: Counter[str]) -> None:
         for what, events in _COUNTED.items():
@@ -75,15 +87,14 @@ class TraceCheck:
                     f"a report says {reported} {what}, and the log tells of {dict(told)}"
                 )
 
-    def _letter(self, event: str, fields: Fields, *, is_fifo: bool) -> None:
+    def _letter(self, event: str, fields: Fields, *, keeps: bool) -> None:
         message, letter = str(fields["message_id"]), str(fields["original_id"])
         before, reason = self._went.get(message), str(fields.get("reason", ""))
-        stays = (
-            is_fifo and before == "letter.redriven"
-        )  # it is kept at its place, and goes again from there
+        stays = keeps and before == "letter.redriven"
         if event in _LEAVES and before is not None and not stays:
             self._fault(f"{event} of {message}, which went before ({before})")
-        if event == "letter.discarded" and before is None and reason not in _DISCARDED_UNSENT:
+        was_sent = before is not None or (keeps and letter in self._letters_sent)
+        if event == "letter.discarded" and not was_sent and reason not in _DISCARDED_UNSENT:
             self._fault(f"{message} is discarded ({reason}), and the log never had it go")
         redrives = int(fields.get("redrive_count", 0))
         if redrives < self._redrives.get(letter, 0):
@@ -91,6 +102,7 @@ class TraceCheck:
         self._redrives[letter] = redrives
         if event in _LEAVES:
             self._went[message] = event
+            self._letters_sent.add(letter)
 
     def _fault(self, text: str) -> None:
         if not self._is_disturbed:
@@ -101,7 +113,7 @@ def check(events: Iterable[tuple[str, Fields]], *, is_disturbed: bool = False) -
     """What a log says that the protocol does not allow."""
     trace = TraceCheck(is_disturbed=is_disturbed)
     for event, fields in events:
-        trace.feed(event, fields)
+        trace.feed(event, fields, by=str(fields.get("function_request_id", "")))
     return trace.faults
 
 

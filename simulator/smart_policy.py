@@ -109,7 +109,11 @@ class SmartPolicy:
         """One pass over these clients, which may inject faults before they call the world's."""
         tools = self.tools(sqs, dynamodb, cloudwatch=cloudwatch, owner=owner)
         now = tools.clock
-        report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
+        try:
+            report = run_pass(tools, settings or self.settings, deadline=now() + PASS_TIME)
+        except BaseException:
+            self.trace.died(tools.owner)
+            raise
         self._rhythm.looked(report, now())
         self.reports.append(report)
         self.times.append(self._world.elapsed)
@@ -126,16 +130,21 @@ class SmartPolicy:
         owner: str | None = None,
     ) -> Tools:
         """What a pass works with, over these clients where they are given."""
-        world = self._world
+        world, owner = self._world, owner or f"pass-{len(self.reports)}"
+
+        def journal(event: str, /, **fields: Any) -> None:
+            self.trace.feed(event, fields, by=owner)
+            self._note(event, **fields)
+
         return make_tools(
             world.connection(sqs or world.sqs, cloudwatch or world.cloudwatch),
             self._deployment,
             dynamodb=dynamodb or world.dynamodb,
-            journal=self._note,
+            journal=journal,
             clock=world.clock.now,
             pause=_no_pause,
             rng=self._rng,
-            owner=owner or f"pass-{len(self.reports)}",
+            owner=owner,
             workers=self.workers,
         )
 
@@ -160,7 +169,6 @@ class SmartPolicy:
 
     def _note(self, event: str, /, **fields: Any) -> None:
         self.events[event] += 1
-        self.trace.feed(event, fields)
         if event == "letter.redriven":
             self.redriven_by_id[fields["original_id"]] += 1
 

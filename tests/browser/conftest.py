@@ -26,9 +26,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """In the end the log of its passes has to be one of the protocol."""
     monkeypatch.chdir(tmp_path)  # where letters are kept
-    return Desk()
+    desk = Desk()
+    yield desk
+    assert desk.redriver.trace.faults == []
 
 
 @dataclass(kw_only=True)

@@ -12,15 +12,15 @@ from demo.stack import DeployedStack, deploy
 from demo.story import DEPLOYED_WITH, Played, Story
 from demo.summary import Summary, add_up
 from emulator import cdk
-from emulator.process import LocalAws
 from tests.e2e.by_hand import ByHand
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
 
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[DeployedStack]:
     """As the demo deploys it."""
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         yield deploy(aws, **DEPLOYED_WITH)
 
@@ -39,7 +39,7 @@ def summary(stack: DeployedStack, played: Played) -> Summary:
 @pytest.fixture(scope="session")
 def unattended() -> Iterator[DeployedStack]:
     """With all alarms, without a consumer, and no schedule invokes the function."""
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         stack = deploy(aws, schedule_minutes="1440", alarms="all")
         stack.stop_schedule()
@@ -57,7 +57,7 @@ def by_hand(unattended: DeployedStack) -> ByHand:
 @pytest.fixture(scope="module")
 def on_call() -> Iterator[OnCall]:
     """A stack whose consumer works and reports, and which parks a letter at its first strike: one for each file."""
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         yield OnCall(
             deploy(

@@ -20,9 +20,9 @@ from demo.event_log import Event
 from demo.orders import Order
 from demo.stack import DeployedStack, deploy
 from emulator import cdk
-from emulator.process import LocalAws
 from smart_redriver.engine.report import Outcome
 from tests.e2e.bad_wire import BadWire, Rule
+from tests.e2e.checked_aws import checked_aws
 
 SEED = 20
 #: Good ones, every ten minutes.
@@ -107,7 +107,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
     work_dir = tmp_path_factory.mktemp("bad-wire")
     with (
         BadWire(work_dir, seed=SEED) as wire,
-        LocalAws(lambda_endpoint_url=wire.endpoint_url) as aws,
+        checked_aws(lambda_endpoint_url=wire.endpoint_url) as aws,
     ):
         wire.lead_to(aws.endpoint_url)
         cdk.bootstrap(aws)

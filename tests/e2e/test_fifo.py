@@ -13,7 +13,7 @@ import pytest
 from demo.orders import Order
 from demo.stack import DeployedStack, Depths, deploy
 from emulator import cdk
-from emulator.process import LocalAws
+from tests.e2e.checked_aws import checked_aws
 
 _MINUTE = 60.0
 #: Virtual minutes within which the DLQ is drained and the pill parked.
@@ -38,7 +38,7 @@ class Drained:
 
 @pytest.fixture(scope="module")
 def drained() -> Iterator[Drained]:
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         stack = deploy(
             aws,

@@ -14,7 +14,7 @@ from demo.stack import DeployedStack, deploy
 from demo.story import Stage
 from emulator import cdk
 from emulator.environments import ROOT
-from emulator.process import LocalAws
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
 
 #: Virtual minutes within which what was done has helped.
@@ -35,7 +35,7 @@ def deployed() -> Iterator[Deployed]:
         def of(context: Mapping[str, str]) -> DeployedStack:
             key = tuple(sorted(context.items()))
             if key not in stacks:
-                aws = running.enter_context(LocalAws())
+                aws = running.enter_context(checked_aws())
                 cdk.bootstrap(aws)
                 stacks[key] = deploy(aws, **context)
             return stacks[key]

@@ -13,6 +13,7 @@ from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
 from smart_redriver.oncall.deployment.places import read_outputs
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
 from tests.e2e.queue_pairs import make_pairs
 
@@ -44,7 +45,7 @@ def toml(fields: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Shop]:
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         make_pairs(aws, *QUEUES)
         listed = aws.work_dir / "queues.toml"

@@ -12,6 +12,7 @@ from demo.stack import APP_DIR
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.queue_pairs import make_pairs
 
 
@@ -58,7 +59,7 @@ def entry(queue: str, **more: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         make_pairs(aws, "orders", "mails")
         yield Account(aws)
@@ -109,7 +110,7 @@ def test_a_queue_is_renamed_and_moved_to_another_stack_and_back(account: Account
 
 
 def test_a_first_deployment_that_fails_leaves_nothing_and_its_retry_works() -> None:
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         make_pairs(aws, "orders")
         account = Account(aws)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from demo.stack import Depths
-from emulator.process import LocalAws
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.oncall_command import OnCall
 from tests.e2e.origins.endpoint import POISON, Endpoint
 from tests.e2e.origins.letters import EACH, HOOKS
@@ -32,7 +32,7 @@ def world() -> Iterator[World]:
     """After the outage, drained. With IAM enforced, so that each re-driver may call its targets,
     and may do nothing else.
     """
-    with Endpoint() as endpoint, LocalAws(enforce_iam=True) as aws:
+    with Endpoint() as endpoint, checked_aws(enforce_iam=True) as aws:
         world = World(aws, endpoint)
         world.fail()
         world.recover()

@@ -17,6 +17,7 @@ import pytest
 from emulator.environments import ROOT
 from emulator.process import LocalAws
 from smart_redriver import __version__
+from tests.e2e.checked_aws import checked_aws
 
 STACK, BUCKET, NAME = "orders-redriver", "code-of-the-release", f"smart-redriver-{__version__}"
 #: Seconds that one command may take on a busy machine.
@@ -104,7 +105,7 @@ class Deployed:
 
 @pytest.fixture(scope="module")
 def deployed(dist: Path) -> Iterator[Deployed]:
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         yield Deployed(aws, dist)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.process import LocalAws
 from smart_redriver.postgres.migration import ROLE
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.worker_queue.world import BAD, DBNAME, ORDERS, World
 from tests.postgres.certificates import Authority
 from tests.postgres.conftest import prepare
@@ -30,7 +30,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     ours = Authority("ours")
     authorities = ours.file(tmp_path_factory.mktemp("authorities"))
     certificate = ours.sign(HOST)
-    with running_tls(authorities, certificate) as server, LocalAws(enforce_iam=True) as aws:
+    with running_tls(authorities, certificate) as server, checked_aws(enforce_iam=True) as aws:
         prepare(server)
         with server.connect(DBNAME) as owner:
             world = World(aws, server, owner)

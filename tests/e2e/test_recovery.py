@@ -8,13 +8,13 @@ import pytest
 from demo.stack import DeployedStack, deploy
 from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
-from emulator.process import LocalAws
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.by_hand import force
 from smart_redriver.engine.model.circuit import State
 from tests.e2e.by_hand import DRESSED, ByHand
+from tests.e2e.checked_aws import checked_aws
 
 ALARM = "consumer-errors"
 
@@ -22,7 +22,7 @@ ALARM = "consumer-errors"
 @pytest.fixture(scope="module")
 def deployed() -> Iterator[DeployedStack]:
     """Nothing but what it hears invokes the function."""
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         arn = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{ALARM}"
         stack = deploy(aws, recovery_alarms=arn, downstream="payments")

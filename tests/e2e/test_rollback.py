@@ -25,6 +25,7 @@ from demo.orders import Order
 from demo.stack import APP_DIR, DeployedStack
 from emulator import cdk
 from emulator.process import LocalAws
+from tests.e2e.checked_aws import checked_aws
 
 #: The first edition.
 FIRST_EDITION = "841e543"
@@ -104,7 +105,7 @@ class Voyage:
 def voyage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Voyage]:
     """An outage under this edition, the first edition while it lasts and when it is over, and this one again."""
     first = checked_out(tmp_path_factory.mktemp("first"))
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         voyage = Voyage(aws)
         voyage.deploy("this", APP_DIR)

@@ -16,6 +16,7 @@ from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from emulator.process import LocalAws
 from smart_redriver.oncall.deployment.places import read_outputs
+from tests.e2e.checked_aws import checked_aws
 from tests.e2e.queue_pairs import make_pairs
 
 STACK = "SmartRedriver"
@@ -128,7 +129,7 @@ def _strict(aws: LocalAws) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     """Deployed, changed and destroyed, in the order of the steps' names."""
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         make_pairs(aws, "orders", "mails", "refunds")
         account = Account(aws)

@@ -297,6 +297,7 @@ class Story(RuleBasedStateMachine):
         assert not self.redriver.witness.unanswered
         self.every_letter_is_somewhere_and_only_those_of_an_unrecorded_send_are_in_two_places()
         self.letters_stay_as_they_were()
+        assert self.has_lost_table or self.redriver.trace.faults == []
 
     # How.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from bench import trace_check
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.kafka.engine.records import Partition, Position
 from tests.kafka.bench import spring
@@ -136,3 +137,5 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
     events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     assert events[0]["event"] == "process.started"
     assert events[-1]["event"] == "process.stopped"
+    assert any(one["event"] == "letter.redriven" for one in events)
+    assert trace_check.main([str(tmp_path / "out")]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,12 @@ from tests.oncall.desk import Desk
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    """A desk in a folder of its own: `edit` and `delete` keep originals where they are called."""
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk in a folder of its own: `edit` and `delete` keep originals where they are called.
+
+    In the end the log of its passes has to be one of the protocol.
+    """
     monkeypatch.chdir(tmp_path)
-    return Desk()
+    desk = Desk()
+    yield desk
+    assert desk.redriver.trace.faults == []

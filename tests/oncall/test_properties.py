@@ -1,9 +1,15 @@
-"""What holds after any story of letters, consumers, passes and people who type commands, of which some die."""
+"""What holds after any story of letters, consumers, passes and people who type commands, of which some die.
+
+A letter that is edited is from then on what the edit made of it: as that it has to be somewhere, and as
+nothing else may it be done. An undo makes it what it was.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,6 +57,8 @@ MISHAPS = st.sampled_from(
     ]
 )
 WHY = ("--reason", "an incident", "--yes")
+#: What an edit adds to a body, with a number that no other edit has.
+MARK = "+"
 MOVES = st.sampled_from(
     [
         ("replay", "--all"),
@@ -84,9 +92,13 @@ class Nobody:
 
 
 class Incident(RuleBasedStateMachine):
-    """One queue, and a person at the desk. `repeats_allowed` counts letters whose send a fault left unrecorded."""
+    """One queue, and a person at the desk. `repeats_allowed` counts letters whose send a fault left unrecorded.
+
+    `files` are all that commands have written, `deleted` those of deleted letters, which are nowhere else.
+    """
 
     files: list[Path]
+    deleted: list[Path]
 
     @initialize(fifo=st.booleans(), is_reporting=st.booleans())
     def begin(self, fifo: bool, is_reporting: bool) -> None:
@@ -94,7 +106,7 @@ class Incident(RuleBasedStateMachine):
         reports = Reports() if is_reporting else None
         self.desk = Desk(fifo=fifo, consumer=Consumer(health=lambda _: self.is_up, reports=reports))
         self.folder = TemporaryDirectory()
-        self.files = []
+        self.files, self.deleted = [], []
         self.repeats_allowed = self.bodies = 0
 
     # What happens around the person.
@@ -141,18 +153,31 @@ class Incident(RuleBasedStateMachine):
 
     @rule(is_dlq=st.booleans())
     def a_person_deletes(self, is_dlq: bool) -> None:
-        self.files.append(Path(self.folder.name, f"{len(self.files)}.jsonl"))
         delete = ("delete", "--all", *(["--from-dlq"] if is_dlq else []))
         self.stock(*delete)
-        self.typed(*delete, "--export", str(self.files[-1]))
+        self.deleted.append(self.new_file())
+        self.typed(*delete, "--export", str(self.deleted[-1]))
+
+    @rule(is_dlq=st.booleans())
+    def a_person_edits(self, is_dlq: bool) -> None:
+        self.edit(is_dlq)
+
+    @rule(is_dlq=st.booleans())
+    def a_person_takes_an_edit_back(self, is_dlq: bool) -> None:
+        """Of letters that all fail again."""
+        file = self.edit(is_dlq)
+        self.the_consumer_works(is_up=False, count=5)
+        if file.exists():
+            self.bring_back("undo", file)
+        if not self.repeats_allowed:
+            assert Counter(bodies_of(file)) <= Counter(self.desk.bodies(PARKING_LOT))
 
     @precondition(lambda self: any(one.exists() for one in self.files))
     @rule(data=st.data(), verb=st.sampled_from(["undo", "import"]))
     def a_person_brings_back(self, data: st.DataObject, verb: str) -> None:
-        file = data.draw(st.sampled_from([one for one in self.files if one.exists()]))
-        repeats = list(self.desk.redriver.witness.recorded_repeats)
-        self.typed(verb, str(file))
-        self.desk.redriver.witness.recorded_repeats = repeats  # it sends what is in no queue
+        self.bring_back(
+            verb, data.draw(st.sampled_from([one for one in self.files if one.exists()]))
+        )
 
     @rule(move=MOVES, chosen=CALLS, mishap=MISHAPS)
     def a_command_meets_a_fault(
@@ -162,12 +187,18 @@ class Incident(RuleBasedStateMachine):
         self.repeats_allowed += ONE_CALL
         self.typed(*move, script=nth(*chosen, mishap))
 
+    @rule(is_dlq=st.booleans(), chosen=CALLS, mishap=MISHAPS)
+    def an_edit_meets_a_fault(self, is_dlq: bool, chosen: tuple[str, int], mishap: Mishap) -> None:
+        self.repeats_allowed += ONE_CALL
+        self.edit(is_dlq, nth(*chosen, mishap))
+
     # What holds.
 
     @invariant()
     def every_letter_is_somewhere(self) -> None:
         """In a queue, done, or in a file that `delete` has written before."""
-        there = {*self.at_rest(), *self.desk.world.deliveries.done, *self.kept()}
+        kept = {body for file in self.deleted for body in bodies_of(file)}
+        there = {*self.at_rest(), *self.desk.world.deliveries.done, *kept}
 
         assert self.desk.world.sent - there == set()
 
@@ -199,14 +230,14 @@ class Incident(RuleBasedStateMachine):
         self.every_letter_is_somewhere()
         self.only_faults_repeat_letters()
         self.letters_stay_as_they_were()
-        assert self.repeats_allowed or self.desk.redriver.trace.faults == []
+        assert self.desk.redriver.trace.faults == []
         self.folder.cleanup()
 
     # How.
 
     def stock(self, *command: str) -> None:
         """Have letters where the command looks for them, and none in another's hand: it could do nothing else."""
-        is_in_lot = command[0] in ("replay", "delete") and "--from-dlq" not in command
+        is_in_lot = command[0] in ("replay", "delete", "edit") and "--from-dlq" not in command
         if not self.desk.messages(PARKING_LOT if is_in_lot else DLQ):
             self.letters_die(4)
             if is_in_lot:
@@ -223,6 +254,26 @@ class Incident(RuleBasedStateMachine):
             return
         assert ran.code in (Exit.DONE, Exit.REFUSED, Exit.PARTLY), ran.said
 
+    def edit(self, is_dlq: bool, script: Script = nothing) -> Path:
+        """Have a command edit all letters of a queue; the file that keeps them as they were."""
+        where = ["--from-dlq"] if is_dlq else []
+        self.stock("edit", *where)
+        file, mark = self.new_file(), f"{MARK}{len(self.files)}"
+        edit = ("edit", "--all", *where, "--with", f"sed s/$/{mark}/", "--export", str(file))
+        with self.changing(SOURCE) as made:
+            self.typed(*edit, script=script)
+        if script is nothing:
+            assert made == Counter(f"{body}{mark}" for body in bodies_of(file))
+        return file
+
+    def bring_back(self, verb: str, file: Path) -> None:
+        repeats = list(self.desk.redriver.witness.recorded_repeats)
+        kept = ("--export", str(self.new_file())) if verb == "undo" else ()
+        with self.changing(PARKING_LOT) as made:
+            self.typed(verb, str(file), *kept)
+        self.desk.redriver.witness.recorded_repeats = repeats  # it sends what is in no queue
+        assert made <= Counter(bodies_of(file))
+
     def at_rest(self, but: frozenset[str] | set[str] = frozenset()) -> list[str]:
         return [
             one.body
@@ -231,11 +282,29 @@ class Incident(RuleBasedStateMachine):
             if one.message_id not in but
         ]
 
-    def kept(self) -> set[str]:
-        lines = [
-            line for one in self.files if one.exists() for line in one.read_text().splitlines()
-        ]
-        return {json.loads(line)["body"] for line in lines}
+    def new_file(self) -> Path:
+        self.files.append(Path(self.folder.name, f"{len(self.files)}.jsonl"))
+        return self.files[-1]
+
+    @contextmanager
+    def changing(self, queue: str) -> Iterator[Counter[str]]:
+        """What a command has sent to a queue meanwhile, at its end: the letters are that now."""
+        before, made = Counter(self.desk.bodies(queue)), Counter[str]()
+        yield made
+        made.update(Counter(self.desk.bodies(queue)) - before)
+        now = {letter_of(body): body for body in made}
+        sent = self.desk.world.sent
+        sent -= {body for body in sent if letter_of(body) in now}
+        sent.update(now.values())
+
+
+def letter_of(body: str) -> str:
+    return body.partition(MARK)[0]
+
+
+def bodies_of(file: Path) -> list[str]:
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [json.loads(line)["body"] for line in lines]
 
 
 TestIncident = Incident.TestCase

@@ -13,6 +13,7 @@ import pytest
 
 from emulator import cdk
 from emulator.process import LocalAws
+from tests.e2e.checked_aws import checked_aws
 from tests.package.installed import Environment, build_wheel, install
 from tests.package.test_installed import APP
 
@@ -85,7 +86,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     (folder / "stacks" / "orders.py").write_text(SHOP)
     (folder / "app.py").write_text(APP)
     (folder / "cdk.json").write_text(json.dumps({"app": f"{in_an_app.folder}/bin/python app.py"}))
-    with LocalAws() as aws:
+    with checked_aws() as aws:
         cdk.bootstrap(aws)
         outputs = cdk.deploy(aws, folder, {}, folder / "deployment")
         yield Shop(aws, on_call, folder, outputs)

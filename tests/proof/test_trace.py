@@ -31,6 +31,13 @@ def a_report(**fields: Any) -> tuple[str, dict[str, Any]]:
 
 REDRIVEN = (a_letter("redriven"), a_report(redriven=1))
 REPEATED = (*REDRIVEN, *REDRIVEN)
+#: Its consumer reported the failure, and it was parked, before the copy came back.
+PARKED_SINCE = (
+    a_letter("redriven"),
+    a_letter("parked", redrive_count=1),
+    a_report(queue="orders.fifo", redriven=1, parked={"MAX_ATTEMPTS": 1}),
+    a_letter("discarded", "m2", redrive_count=1, reason="ALREADY_SENT"),
+)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +49,15 @@ REPEATED = (*REDRIVEN, *REDRIVEN)
         (a_letter("bounced"), a_report(bounced=1), a_letter("bounced"), a_report(bounced=1)),
         (a_letter("discarded", reason="RETURNED_COPY"), a_report()),
         (a_letter("redriven"), a_report(redriven=1, mode="dry_run"), *REDRIVEN),
-        (a_letter("redriven"), a_report(outcome="LEASE_HELD"), a_report(redriven=1)),
+        (
+            a_letter("redriven", function_request_id="1"),
+            a_report(outcome="LEASE_HELD", function_request_id="2"),
+            a_report(redriven=1, function_request_id="1"),
+        ),
         (*REDRIVEN, ("call.failed", {"call": "BatchWriteItem"}), *REDRIVEN),
         tuple((name, fields | {"queue": "orders.fifo"}) for name, fields in REPEATED),
+        (("process.started", {}), *REPEATED),
+        (*PARKED_SINCE, a_report(queue="orders.fifo")),
     ],
 )
 def test_a_log_of_the_protocol_is_accepted(events: Any) -> None:
@@ -57,6 +70,8 @@ def test_a_log_of_the_protocol_is_accepted(events: Any) -> None:
         REPEATED,
         (*REDRIVEN, a_letter("parked"), a_report(parked={"EXPIRING": 1})),
         (a_letter("discarded", reason="ALREADY_SENT"), a_report()),
+        (a_letter("discarded", "m2", reason="ALREADY_SENT"), a_report(queue="orders.fifo")),
+        (*PARKED_SINCE, a_report()),
         (
             a_letter("redriven", redrive_count=3),
             a_letter("held", "m2", redrive_count=1),
@@ -153,5 +168,7 @@ def test_the_command_checks_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([str(log)]) == 1
     assert "4 events, 1 that the protocol does not allow" in capsys.readouterr().out
     assert main(["--disturbed", str(log)]) == 0
+    log.write_text(log.read_text().replace('"message"', '"event"'))
+    assert main([str(log)]) == 1
     with pytest.raises(SystemExit):
         main([])

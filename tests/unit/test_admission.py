@@ -274,6 +274,15 @@ def test_letters_that_are_parked_if_they_fail_much_oftener_go_one_by_one(
     assert delays(admission(), nearly_convicted(3, strikes)) == expected
 
 
+@pytest.mark.parametrize(("strikes", "expected"), [(0, [0, 0, 0]), (1, [0, 20, 40])])
+def test_where_two_strikes_park_a_letter_the_first_one_is_all_that_it_takes(
+    strikes: int, expected: list[float]
+) -> None:
+    one = admission(settings=replace(UNLIMITED, max_attempts=2))
+
+    assert delays(one, nearly_convicted(3, strikes)) == expected
+
+
 def test_over_the_rounds_of_a_pass_they_go_one_by_one_too() -> None:
     one = admission()
 

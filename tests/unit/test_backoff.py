@@ -166,6 +166,15 @@ def test_a_pacer_tells_up_to_when_the_rate_is_used_up_and_not_that_letters_chose
     assert patient.until is None
 
 
+def test_letters_that_had_to_wait_for_a_later_second_use_the_rate_up_to_there() -> None:
+    pacer = Pacer(1)
+
+    slots = [pacer.slot(seconds(60), NOW) for _ in range(5)]
+
+    assert slots == [seconds(60 + number) for number in range(5)]
+    assert pacer.until == NOW + seconds(64)
+
+
 @given(st.floats(0.002, 1), st.integers(1, 90), st.integers(1, 3))
 def test_passes_that_follow_each_other_share_a_slow_rate(
     rate: float, apart: int, letters: int

@@ -254,9 +254,10 @@ def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> N
     died_after = ago(hours=1) - TIME_TO_FAIL + timedelta(seconds=1)
 
     fresh = [a_letter_of("Declined", f"fresh-{n}", first_received_at=died_after) for n in range(3)]
-    one = Pass([*letters(2), *fresh], convicted)
+    just_then = a_letter_of("Declined", "just then", first_received_at=ago(hours=1) - TIME_TO_FAIL)
+    one = Pass([*letters(2), just_then, *fresh], convicted)
 
-    assert one.parked == ["Declined-0", "Declined-1"]
+    assert one.parked == ["Declined-0", "Declined-1", "just then"]
     assert one.canaries == ["fresh-0"]
 
 

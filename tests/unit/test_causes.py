@@ -206,6 +206,8 @@ def test_a_cause_is_convicted_after_enough_canaries_the_last_of_them_late_enough
     after = one.after_failed_canary(COOL, NOW, convicts_after=timedelta(hours=6), fewest=5)
 
     assert (after.convicted_at == NOW) == is_convicted
+    begun = (NOW, 0) if is_convicted else (one.held_since, canaries + 1)
+    assert (after.held_since, after.canaries_failed) == begun
 
 
 # In a queue's circuit.

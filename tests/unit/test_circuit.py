@@ -1,9 +1,13 @@
 """What the circuit remembers of its batches, and what people ordered."""
 
+from dataclasses import replace
+
 import pytest
 
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
-from smart_redriver.engine.model.circuit import SUSPECTS_SHOW_IN, Orders
+from smart_redriver.engine.model.circuit import SUSPECTS_SHOW_IN, HeldSuspects, Orders
+from smart_redriver.engine.model.levels import remember_suspects
+from smart_redriver.engine.triage.decision import Hold, HoldReason
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
 
@@ -110,3 +114,18 @@ def test_suspects_are_about_while_one_of_the_last_batches_had_a_return_beside_su
     failed = a_judged(returned=1, verdict=Verdict.FAILURE, is_strike=False)
     assert not a_circuit(judged=(failed,)).has_suspects
     assert not a_circuit().has_suspects
+
+
+def test_suspects_that_a_pass_hides_are_counted_by_the_minute_until_which_they_are() -> None:
+    gone, there = (
+        HeldSuspects(until=NOW, letters=9),
+        HeldSuspects(until=ahead(minutes=5), letters=1),
+    )
+    holds = [
+        Hold(reason=HoldReason.BACKOFF, until=ahead(minutes=5, seconds=seconds), strikes=1)
+        for seconds in (0, 59)
+    ]
+
+    circuit = remember_suspects(a_circuit(held_suspects=(gone, there)), holds, NOW)
+
+    assert circuit.held_suspects == (replace(there, letters=3),)

@@ -14,7 +14,6 @@ from smart_redriver.engine.model.permit import Permit
 from smart_redriver.engine.triage.admission import (
     CONTROLS,
     CONTROLS_AMONG,
-    CONTROLS_PATIENCE,
     SPREAD,
     Admission,
 )
@@ -152,7 +151,7 @@ def test_a_suspect_that_was_met_in_this_pass_is_about_although_no_verdict_knows_
 def test_suspects_wait_for_an_hour_to_be_compared_and_no_longer() -> None:
     """Where producers' messages keep coming some batch is always out, and they would wait for ever."""
     patient = a_return(strikes=1, last_redrive=ago(minutes=30))
-    tired = a_return(strikes=1, last_redrive=NOW - CONTROLS_PATIENCE - TERMS.time_to_fail)
+    tired = a_return(strikes=1, last_redrive=ago(hours=1) - TERMS.time_to_fail)
 
     assert patient.message_id in controls([patient, *FEW], AWAITING)
     assert tired.message_id not in controls([tired, *FEW], AWAITING)
@@ -215,6 +214,8 @@ def test_until_when_they_are_hidden_is_remembered() -> None:
     assert decided([HIDDEN, *FEW]).suspects_until == NOW + timedelta(seconds=60)
     assert decided([HIDDEN, *FEW], later).suspects_until == NOW + timedelta(minutes=10)
     assert decided(FEW).suspects_until is None
+    unblemished = a_return(strikes=0, last_redrive=ago(seconds=TERMS.time_to_fail.total_seconds()))
+    assert decided([unblemished, *FEW]).suspects_until is None
 
 
 def test_where_sqs_delays_suspects_they_are_on_their_way_and_nobody_waits_for_them() -> None:

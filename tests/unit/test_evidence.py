@@ -137,6 +137,8 @@ def test_letters_of_another_batch_of_the_same_time_may_have_had_the_failed_tries
 
     assert known(keeper, a_judged(2)).others_failed_tries == 20 - (4 + 2) * MAX_RECEIVES
     assert known(keeper, a_judged(2, minutes=20)).others_failed_tries == 20 - 4 * MAX_RECEIVES
+    at_its_start = a_judged(2, minutes=10)  # the batch was sent in that minute
+    assert known(keeper, at_its_start).others_failed_tries == 20 - (4 + 2) * MAX_RECEIVES
 
 
 def test_letters_of_an_earlier_batch_that_may_still_be_out_may_have_had_them_too() -> None:

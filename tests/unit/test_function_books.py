@@ -1,7 +1,7 @@
 """A function's books: successes of its events and of nobody else, told when they are sure."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from smart_redriver.engine.model.evidence import (
     gather_evidence,
     live_outcome,
 )
+from smart_redriver.engine.model.function_books import FunctionMinute, books_of_function
 from smart_redriver.engine.targets.functions import LATENESS, FunctionBooks
 from tests.unit.examples import NOW, a_batch, ago
 from tests.unit.sqs_client import denial
@@ -224,6 +225,24 @@ def test_an_event_that_is_tried_again_later_is_still_there() -> None:
     assert (seen.succeeded, seen.failed, seen.is_still_there) == (0, 0, True)
 
 
+def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
+    past = Past()
+    past.count(RECEIVED, 6, times=3)
+    past.is_invoked_otherwise(6, errors=1)
+
+    last = books_of(past).minutes[-1]
+
+    assert (last.visible, last.delayed) == (2, 1)
+
+
+def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
+    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
+
+    books = books_of_function([replace(nothing, received=1), *[nothing] * 3], minutes_to_fail=2)
+
+    assert [one.held for one in books.minutes] == [1, 0]
+
+
 @pytest.mark.parametrize("since", [6, 30, 100])
 def test_a_function_that_is_invoked_otherwise_has_no_books(since: int) -> None:
     past = Past()
@@ -245,6 +264,21 @@ def test_a_function_whose_events_come_and_go_all_the_time_has_books() -> None:
 
     assert seen.live.succeeded > 15
     assert live_outcome(books_of(past), ago(hours=1)) is LiveOutcome.SUCCEEDS
+
+
+def test_successes_of_others_are_no_letters_that_were_dropped_after_them() -> None:
+    """In the last minute whose events all had time to fail; events that came since make up for them in the sum."""
+    past = Past()
+    for _ in range(3):
+        past.fails(14)
+    past.is_invoked_otherwise(13, times=3)
+    past.count(RECEIVED, 12, times=3)
+    past.succeeds(5)
+
+    books = books_of(past)
+
+    assert books.minutes[-1].at == ago(minutes=13)
+    assert evidence(past, 3, 14).succeeded == 0
 
 
 def test_after_throttles_what_succeeds_waits_to_be_told() -> None:

@@ -191,3 +191,7 @@ def test_reports_never_make_a_success_of_a_batch_that_is_back(heard: Heard) -> N
     )
 
     assert judgement.verdict is Verdict.FAILURE
+
+
+def test_every_letter_that_the_consumer_told_the_end_of_counts_as_ended() -> None:
+    assert Heard(succeeded=8, failed=4, suspects_failed=2, parked=1, tries=99).ended == 15

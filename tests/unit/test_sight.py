@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.permit import REPORTS_EXPECTED
 from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.decision import Redrive
@@ -67,6 +68,13 @@ def test_those_that_are_out_take_the_places_of_others() -> None:
 
 def test_where_the_consumer_reports_all_go() -> None:
     assert going(after(tally(3), heard_at=NOW - timedelta(hours=1)), due(*"abc")) == list("abc")
+
+
+def test_a_consumer_that_has_not_reported_for_a_day_is_not_expected_to() -> None:
+    last = NOW - REPORTS_EXPECTED
+
+    assert going(after(tally(3), heard_at=last), due(*"abc")) == list("abc")
+    assert going(after(tally(3), heard_at=last - timedelta(seconds=1)), due(*"abc")) == []
 
 
 def test_suspects_go_by_themselves_when_nothing_is_out() -> None:

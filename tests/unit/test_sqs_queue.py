@@ -124,6 +124,13 @@ def facts_of(**changes: str | None) -> Any:
     return SqsQueue(sqs, URL).facts()
 
 
+@pytest.mark.parametrize(("in_flight", "room"), [(0, 60_000), (59_999, 1), (100_000, 0)])
+def test_half_of_what_may_be_in_flight_may_be_hidden(in_flight: int, room: int) -> None:
+    facts = facts_of(ApproximateNumberOfMessagesNotVisible=str(in_flight))
+
+    assert facts.room_to_hide == room
+
+
 def test_a_queues_facts_are_read_from_its_attributes() -> None:
     facts = facts_of()
 

@@ -128,6 +128,14 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         ),
         WAITS,
     ),
+    "likewise, and it was to show that the consumer is well again": (
+        Case(
+            evidence=shown(failed=1, suspects_failed=6),
+            batch=of_suspects(6, size=8),
+            is_canary=True,
+        ),
+        FAILURE,
+    ),
     "more than hardly any, and all failed": (
         Case(evidence=shown(failed=2, suspects_failed=5), batch=of_suspects(5, size=7)),
         FAILURE,
@@ -224,6 +232,13 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "the consumer is done with nothing, but live messages are expected and may fare better": (
         Case(evidence=replace(beside(SILENT), failed_tries=12), batch=NOT_DUE),
+        WAITS,
+    ),
+    "one try of others that came to nothing is no sign of how they fare": (
+        Case(
+            evidence=replace(beside(SILENT), failed_tries=13, others_failed_tries=1),
+            batch=NOT_DUE,
+        ),
         WAITS,
     ),
     "they fare no better": (

@@ -30,11 +30,11 @@ class FunctionMinute:
     """What was counted of a function in one minute, by when an invocation began. `at` is its start."""
 
     at: datetime
-    received: int = 0
-    invocations: int = 0
-    errors: int = 0
-    dropped: int = 0
-    throttles: int = 0
+    received: int
+    invocations: int
+    errors: int
+    dropped: int
+    throttles: int
 
     @property
     def succeeded(self) -> int:

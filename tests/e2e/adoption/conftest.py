@@ -20,6 +20,7 @@ from tests.e2e.adoption.adopted import (
     deploy_shop,
     let_report,
 )
+from tests.e2e.checked_aws import checked_aws
 
 _POISON_PILLS = 2
 #: Virtual minutes. From the third failed batch on the circuit is open; an outage goes on for a good while after that.
@@ -43,7 +44,7 @@ class Town:
 
 @pytest.fixture(scope="session")
 def town() -> Iterator[Town]:
-    with LocalAws(enforce_iam=True) as aws:
+    with checked_aws(enforce_iam=True) as aws:
         cdk.bootstrap(aws)
         shop = deploy_shop(aws)
         redriver = deploy_redriver(aws, shop, last_chance_seconds="0")
