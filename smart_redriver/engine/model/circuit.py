@@ -11,6 +11,7 @@ from enum import Enum
 
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Batch, Judged, Verdict
 from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.model.tally import Tally, latest
 
 #: More flaps in a row than these say no more.
@@ -99,6 +100,7 @@ class Circuit:
         suspects_until: until when suspects are hidden for their backoff where nobody can delay them: controls wait for them.
         causes: letters that fail for one cause while others succeed.
         tallies: of a FIFO queue the last batches, counted: their letters are kept until it is known what became of them.
+        rate: letters a second that the consumer is given; None before its queue was looked at.
         reason: why the state is what it is, for people.
 
     """
@@ -134,6 +136,7 @@ class Circuit:
     orders: Orders = Orders()
     causes: tuple[CauseCircuit, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    rate: Rate | None = None
     pending: tuple[Batch, ...] = ()
     judged: tuple[Judged, ...] = field(default=(), repr=False)
 

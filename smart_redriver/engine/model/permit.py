@@ -209,6 +209,8 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     if not circuit.is_shaken:
         return free
     if circuit.pending:
+        if free.limit and not has_only_probes_out:
+            return free  # what the rate held back: together they are one batch
         return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
     if window <= settings.canary_size:
         return free
@@ -230,10 +232,15 @@ def believes_successes(circuit: Circuit, now: datetime) -> bool:
     return circuit.contradicted_at is None or now > circuit.contradicted_at + DISBELIEF
 
 
+def expects_reports(circuit: Circuit, now: datetime) -> bool:
+    """Whether the consumer reports of what is sent to it, as far as one knows."""
+    return circuit.heard_at is not None and now <= circuit.heard_at + REPORTS_EXPECTED
+
+
 def is_worth_listening(circuit: Circuit, now: datetime) -> bool:
     """Whether reports of letters that are out can be expected within seconds."""
     heard_at = circuit.heard_at
-    if not circuit.pending or heard_at is None or now > heard_at + REPORTS_EXPECTED:
+    if not circuit.pending or heard_at is None or not expects_reports(circuit, now):
         return False
     soon = now + LISTENING
     tried_at = [min(now, one.tried_by) for one in circuit.pending if one.first_try_at <= soon]

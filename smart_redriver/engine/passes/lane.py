@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from statistics import median
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -23,7 +24,14 @@ from smart_redriver.engine.model.evidence import (
     live_outcome,
 )
 from smart_redriver.engine.model.judging import Ruling
-from smart_redriver.engine.model.permit import Hint, Permit, allow, believes_successes
+from smart_redriver.engine.model.permit import (
+    Hint,
+    Permit,
+    allow,
+    believes_successes,
+    expects_reports,
+)
+from smart_redriver.engine.model.rate import AHEAD, AHEAD_OF_REPORTS, LIVE_MINUTES, Rate, felt
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
 from smart_redriver.engine.passes.hands import Destination
 from smart_redriver.engine.passes.ports import CountsSent, Source
@@ -57,6 +65,7 @@ class Lane:
     rulings: tuple[Ruling, ...] = ()
     returned: int = 0
     refusal: str | None = None
+    ahead: timedelta = AHEAD
     _gate: CauseGate | None = None
     _batch: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
@@ -137,7 +146,39 @@ class Lane:
             self._allowed_by = self.circuit, self.books, now
             live = live_outcome(self.books, self.circuit.last_tried_at)
             self._allowed = allow(self.circuit, self.settings, now, live, self.hint)
+        if self.facts is None or self._allowed.is_trial:
+            return self._allowed
+        rate = self.felt(now)
+        if rate is not None and rate.is_congested:
+            return replace(self._allowed, limit=0, reason=f"{self.source.name} has more than its consumer bears")
         return self._allowed
+
+    def felt(self, now: datetime) -> Rate | None:
+        """What the consumer bears, after a look at its queue; None where there is none to look at, or it keeps an order."""
+        facts, circuit = self.facts, self.circuit
+        if facts is None or facts.is_fifo or self.source.settles_at_once:
+            return circuit.rate
+        used = timedelta()
+        if circuit.rate is not None and circuit.paced_until is not None:
+            used = min(now, circuit.paced_until) - circuit.rate.looked_at
+        return felt(
+            circuit.rate,
+            facts,
+            now,
+            live=self._live_per_second(),
+            used=used,
+            is_closed=circuit.state is State.CLOSED,
+        )
+
+    def _live_per_second(self) -> float | None:
+        """Producers' messages a second, as the median of the last minutes that are known has it."""
+        if self.books is None or not self.books.minutes:
+            return None
+        ours: Counter[datetime] = Counter()
+        for one in (*self.circuit.pending, *self.circuit.judged):
+            ours[one.sent_at.replace(second=0, microsecond=0)] += one.size
+        sent = [max(0, one.sent - ours[one.at]) for one in self.books.minutes[-LIVE_MINUTES:]]
+        return median(sent) / PERIOD.total_seconds()
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""
@@ -223,7 +264,10 @@ class Lane:
 
     def open_gate(self, now: datetime) -> None:
         """Let through what the circuit allows from now on."""
+        self.keeper.change(replace(self.circuit, rate=self.felt(now)))
         self.permit = self.allow(now)
+        # What has been sent can't be called back: letters are dealt out until the next look, and no further.
+        self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
             self.circuit,

@@ -133,6 +133,8 @@ def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
     has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
     if depth and any(one.is_open(now) for one in circuit.tallies):
         return True
+    if depth and circuit.rate is not None and circuit.rate.is_congested:
+        return True
     return bool(circuit.pending or (depth and (circuit.state is not State.CLOSED or has_heard)))
 
 

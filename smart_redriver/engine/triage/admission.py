@@ -74,7 +74,10 @@ class Admission:
         #: Until when suspects are hidden that nobody can delay, as far as was seen.
         self.suspects_until = circuit.suspects_until
         self._sight = Sight(circuit, now)
-        self._pacer = Pacer(_rate(circuit, settings.max_rate, now), circuit.paced_until)
+        self._pacer = Pacer(_rate(circuit, settings.max_rate, now), _paced_from(circuit, now))
+        for one in circuit.pending:
+            if one.is_complete:
+                self._pacer.book(one.size, one.first_try_at, one.tried_by, now)
 
     @property
     def paced_until(self) -> datetime | None:
@@ -236,7 +239,8 @@ class Admission:
         can_delay = terms.longest_delay > timedelta()
         is_at_once = self._is_trial or not can_delay
         wanted = timedelta() if is_at_once else self._spread_out(decision, terms, roll)
-        slot = self._pacer.slot(wanted, now, terms.ahead) if self.room > 0 else None
+        ahead = min(wanted + terms.ahead, terms.longest_delay or terms.ahead)
+        slot = self._pacer.slot(wanted, now, ahead) if self.room > 0 else None
         if slot is None:
             self.room = 0
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
@@ -282,7 +286,19 @@ def _came_back_from_a_success(case: Case, circuit: Circuit) -> bool:
 
 
 def _rate(circuit: Circuit, max_rate: float, now: datetime) -> float:
-    """Letters a second: the setting, or more while a person's drain is on; 0 is without limit."""
+    """Letters a second: what the consumer bears, and at most the setting, or more while a person's drain is on.
+
+    0 is without limit.
+    """
     if max_rate and circuit.orders.drains(now):
-        return max(max_rate, circuit.orders.drain_rate or max_rate)
-    return max_rate
+        max_rate = max(max_rate, circuit.orders.drain_rate or max_rate)
+    borne = circuit.rate.per_second if circuit.rate is not None else 0.0
+    return min(max_rate or borne, borne or max_rate)
+
+
+def _paced_from(circuit: Circuit, now: datetime) -> datetime | None:
+    """The first second that is free. What goes at once and what waits for a second come to a consumer together."""
+    if circuit.rate is None:
+        return circuit.paced_until
+    # The last second of the pass before may be full.
+    return max(now, circuit.paced_until or now) + timedelta(seconds=1)

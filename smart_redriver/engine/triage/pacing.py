@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 
 from smart_redriver.engine.config.settings import Settings
@@ -43,10 +43,19 @@ class Pacer:
 
     def __init__(self, max_rate: float, starts_at: datetime | None = None) -> None:
         self._rate = max_rate
-        self._taken: Counter[int] = Counter()
+        self._taken: defaultdict[int, float] = defaultdict(float)
         self._first = math.ceil(starts_at.timestamp()) if starts_at and max_rate else 0
         #: Up to here the rate is used up: where the next pass has to start.
         self.until = starts_at
+
+    def book(self, letters: int, first: datetime, last: datetime, now: datetime) -> None:
+        """Letters of an earlier pass that are on their way until `last`: about as many in each second."""
+        seconds = (last - first).total_seconds()
+        if not self._rate or last <= now or not seconds:
+            return
+        start, end = int(now.timestamp()), math.ceil(last.timestamp())
+        for second in range(start, end):
+            self._taken[second] += letters / seconds
 
     def slot(
         self, wanted: timedelta, now: datetime, ahead: timedelta = MAX_SQS_DELAY
@@ -82,4 +91,4 @@ class Pacer:
     def _has_room(self, second: int) -> bool:
         # A rate below one a second allows a letter in some seconds only: floor((s+1)r) - floor(sr).
         allowed = math.floor((second + 1) * self._rate) - math.floor(second * self._rate)
-        return self._taken[second] < allowed
+        return self._taken.get(second, 0.0) < allowed

@@ -1,0 +1,186 @@
+"""How many letters a second the consumer is given: felt for, from what its queue holds. Pure.
+
+By Little's law (https://doi.org/10.1287/opre.9.3.383), the messages that a queue holds, waiting or in flight, divided by
+those that arrive a second are the seconds that one spends in it. A consumer that is given more than it bears shows it
+there within a minute, long before anything dies: messages wait, or their failed tries hide them.
+
+    clear, and the rate was used ─► half as much again a look, a tenth beyond what was too much once
+    congested ─► nothing goes until that is over ─► a share of what was borne before
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from math import sqrt
+
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+
+#: Letters a second at first, where live traffic has shown nothing; and the share of it that may come on top.
+FIRST = 2.0
+SHARE_OF_LIVE = 0.1
+
+#: It never falls below.
+LEAST = 0.05
+
+#: What the rate may grow by in a look, where it is more of producers' messages than of letters that would suffer, and in ten seconds where looks are closer: the counts are about as old.
+GROWTH = 2.0
+GROWTH_BESIDE_LIVE = 1.5
+GROWTH_IN_TEN_SECONDS = 1.25
+
+#: What is too much shows after so long: what was borne is the rate before.
+SHOWS_WITHIN = timedelta(seconds=30)
+
+#: What it grows by beyond the rate that was borne before the last congestion, and the share of it to go on with.
+CREEP = 1.1
+CREEP_AFTER_FALL = 1.03
+SHARE_OF_BORNE = 0.7
+
+#: A message is in the queue for twice as long as usual and so many seconds more: the consumer has too much. As many
+#: messages more are chance, or counts that are wrong.
+SURPLUS_WAIT = 10.0
+SURPLUS_SECONDS = 1.0
+SURPLUS_MESSAGES = 5
+
+#: Where more than this share of what came in the last minute fails, the consumer has fallen over.
+SHARE_OF_FALL = 0.5
+
+#: What was borne before a congestion is forgotten after this: consumers are scaled.
+REMEMBERED = timedelta(hours=2)
+
+#: A queue that stays full for so long although nothing goes there is not full of our letters.
+PATIENCE = timedelta(minutes=10)
+
+#: Producers' messages of so many minutes say how many come a second.
+LIVE_MINUTES = 5
+
+#: Letters are dealt out so far ahead: what has been sent can't be called back.
+AHEAD = timedelta(minutes=1)
+AHEAD_OF_REPORTS = timedelta(seconds=15)
+
+#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate.
+TELLING = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """Letters a second that go to one source queue.
+
+    Attributes:
+        looked_at: when the queue was looked at last.
+        before, marked, marked_at: the rate of half a minute ago or longer, and since when there is another.
+        borne, borne_at: the most that was borne before the last congestion, and when that was.
+        congested_since: nothing goes since then.
+        usual_seconds: that a message spends in the queue while few of ours are there.
+        live: producers' messages a second.
+
+    """
+
+    per_second: float
+    looked_at: datetime
+    before: float = 0.0
+    marked: float = 0.0
+    marked_at: datetime | None = None
+    borne: float | None = None
+    borne_at: datetime | None = None
+    has_fallen: bool = False
+    congested_since: datetime | None = None
+    usual_wait: float = 0.0
+    usual_seconds: float = 0.0
+    live: float = 0.0
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether the consumer has more than it bears."""
+        return self.congested_since is not None
+
+
+def first_rate(live: float, now: datetime) -> Rate:
+    """The rate to begin with, beside so many live messages a second."""
+    return Rate(per_second=max(FIRST, SHARE_OF_LIVE * live), looked_at=now, live=live)
+
+
+def felt(
+    rate: Rate | None,
+    facts: QueueFacts,
+    now: datetime,
+    *,
+    live: float | None,
+    used: timedelta,
+    is_closed: bool,
+) -> Rate:
+    """The rate after a look at the source queue.
+
+    Args:
+        facts: its counts.
+        live: producers' messages a second lately; None where that is not known.
+        used: how long letters went there at the rate, of the time since the last look.
+        is_closed: the circuit lets letters flow.
+
+    """
+    if rate is None:
+        return first_rate(live or 0.0, now)
+    if now - rate.looked_at < timedelta(seconds=1):
+        return rate
+    elapsed = now - rate.looked_at
+    rate = replace(rate, looked_at=now, live=rate.live if live is None else live)
+    if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
+        rate = replace(rate, borne=None, borne_at=None)
+    begins = first_rate(rate.live, now).per_second
+    ours = rate.per_second if used >= TELLING else 0.0
+    arrives = rate.live + ours
+    waits = facts.visible > SURPLUS_MESSAGES + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
+    fails = facts.in_flight > SURPLUS_MESSAGES + arrives * (2 * rate.usual_seconds + SURPLUS_SECONDS)
+    if waits or fails:
+        came = arrives * min(elapsed, AHEAD).total_seconds()
+        return _congested(
+            rate,
+            now,
+            begins,
+            is_used=bool(ours) and is_closed,
+            has_fallen=facts.in_flight > SHARE_OF_FALL * came,
+        )
+    if not is_closed:
+        return replace(rate, per_second=min(rate.per_second, begins), congested_since=None)
+    if rate.is_congested:
+        goes_on = SHARE_OF_BORNE * rate.borne if rate.borne else begins
+        return replace(
+            rate,
+            per_second=max(LEAST, min(rate.per_second, goes_on)),
+            before=0.0,
+            marked=0.0,
+            marked_at=None,
+            congested_since=None,
+        )
+    if rate.per_second <= begins and arrives:
+        rate = replace(
+            rate,
+            usual_wait=(rate.usual_wait + facts.visible / arrives) / 2,
+            usual_seconds=(rate.usual_seconds + facts.in_flight / arrives) / 2,
+        )
+    return _grown(rate, elapsed, now) if ours else rate
+
+
+def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
+    most_growth = GROWTH if rate.per_second >= rate.live else GROWTH_BESIDE_LIVE
+    growth = min(most_growth, GROWTH_IN_TEN_SECONDS ** (elapsed / timedelta(seconds=10)))
+    most = rate.per_second * growth
+    if rate.borne is not None and most > rate.borne:
+        creep = CREEP_AFTER_FALL if rate.has_fallen else CREEP
+        creep **= min(1.0, elapsed / AHEAD)
+        most = max(rate.borne, rate.per_second * min(growth, creep))
+    if rate.marked_at is None or now >= rate.marked_at + SHOWS_WITHIN:
+        rate = replace(rate, before=rate.marked, marked=rate.per_second, marked_at=now)
+    return replace(rate, per_second=most)
+
+
+def _congested(rate: Rate, now: datetime, begins: float, *, is_used: bool, has_fallen: bool) -> Rate:
+    if rate.congested_since is None:
+        if is_used:
+            # Between what was borne and what was too much. Where it did not grow since the last congestion, what went then was too much already.
+            borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
+            rate = replace(rate, borne=borne, borne_at=now, has_fallen=has_fallen)
+        return replace(rate, congested_since=now)
+    if now < rate.congested_since + PATIENCE:
+        return rate
+    return replace(rate, congested_since=None, per_second=min(begins, rate.per_second))
