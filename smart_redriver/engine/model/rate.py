@@ -17,7 +17,7 @@ from math import sqrt
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 
 #: Letters a second at first, where live traffic has shown nothing; and the share of it that may come on top.
-FIRST = 2.0
+FIRST = 1.0
 SHARE_OF_LIVE = 0.1
 
 #: It never falls below.
@@ -45,6 +45,9 @@ SURPLUS_MESSAGES = 5
 #: Where more than this share of what came in the last minute fails, the consumer has fallen over.
 SHARE_OF_FALL = 0.5
 
+#: A consumer that falls over at so few letters a second would have done so without them.
+HARDLY_ANY = 5.0
+
 #: What was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
 
@@ -57,6 +60,9 @@ LIVE_MINUTES = 5
 #: Letters are dealt out so far ahead: what has been sent can't be called back.
 AHEAD = timedelta(minutes=1)
 AHEAD_OF_REPORTS = timedelta(seconds=15)
+
+#: So long after the last letter was dealt out, what the queue holds is not ours.
+CLEARED = timedelta(minutes=5)
 
 #: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate.
 TELLING = timedelta(seconds=10)
@@ -73,6 +79,7 @@ class Rate:
         congested_since: nothing goes since then.
         usual_seconds: that a message spends in the queue while few of ours are there.
         live: producers' messages a second.
+        without_ours: messages that the queue held when nothing of ours was there.
 
     """
 
@@ -88,6 +95,7 @@ class Rate:
     usual_wait: float = 0.0
     usual_seconds: float = 0.0
     live: float = 0.0
+    without_ours: int = 0
 
     @property
     def is_congested(self) -> bool:
@@ -119,7 +127,9 @@ def felt(
 
     """
     if rate is None:
-        return first_rate(live or 0.0, now)
+        # Nothing of ours is there yet.
+        held = facts.visible + facts.in_flight
+        return replace(first_rate(live or 0.0, now), without_ours=held)
     if now - rate.looked_at < timedelta(seconds=1):
         return rate
     elapsed = now - rate.looked_at
@@ -129,29 +139,23 @@ def felt(
     begins = first_rate(rate.live, now).per_second
     ours = rate.per_second if used >= TELLING else 0.0
     arrives = rate.live + ours
-    waits = facts.visible > SURPLUS_MESSAGES + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
-    fails = facts.in_flight > SURPLUS_MESSAGES + arrives * (2 * rate.usual_seconds + SURPLUS_SECONDS)
+    chance = SURPLUS_MESSAGES + 2 * rate.without_ours
+    waits = facts.visible > chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
+    fails = facts.in_flight > chance + arrives * (2 * rate.usual_seconds + SURPLUS_SECONDS)
     if waits or fails:
         came = arrives * min(elapsed, AHEAD).total_seconds()
         return _congested(
             rate,
             now,
             begins,
+            held=facts.visible + facts.in_flight,
             is_used=bool(ours) and is_closed,
             has_fallen=facts.in_flight > SHARE_OF_FALL * came,
         )
-    if not is_closed:
-        return replace(rate, per_second=min(rate.per_second, begins), congested_since=None)
-    if rate.is_congested:
-        goes_on = SHARE_OF_BORNE * rate.borne if rate.borne else begins
-        return replace(
-            rate,
-            per_second=max(LEAST, min(rate.per_second, goes_on)),
-            before=0.0,
-            marked=0.0,
-            marked_at=None,
-            congested_since=None,
-        )
+    if rate.is_congested or not is_closed:
+        return _gone_on(rate, begins)
+    if not ours and used <= -CLEARED:
+        rate = replace(rate, without_ours=(rate.without_ours + facts.visible + facts.in_flight) // 2)
     if rate.per_second <= begins and arrives:
         rate = replace(
             rate,
@@ -159,6 +163,21 @@ def felt(
             usual_seconds=(rate.usual_seconds + facts.in_flight / arrives) / 2,
         )
     return _grown(rate, elapsed, now) if ours else rate
+
+
+def _gone_on(rate: Rate, begins: float) -> Rate:
+    """The rate to go on with after a congestion, or an outage: a share of what was borne."""
+    goes_on = rate.per_second
+    if rate.borne is not None:
+        goes_on = max(begins if rate.has_fallen else LEAST, SHARE_OF_BORNE * rate.borne)
+    return replace(
+        rate,
+        per_second=min(rate.per_second, goes_on),
+        before=0.0,
+        marked=0.0,
+        marked_at=None,
+        congested_since=None,
+    )
 
 
 def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
@@ -174,13 +193,25 @@ def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
     return replace(rate, per_second=most)
 
 
-def _congested(rate: Rate, now: datetime, begins: float, *, is_used: bool, has_fallen: bool) -> Rate:
+def _congested(rate: Rate, now: datetime, begins: float, *, held: int, is_used: bool, has_fallen: bool) -> Rate:
     if rate.congested_since is None:
-        if is_used:
-            # Between what was borne and what was too much. Where it did not grow since the last congestion, what went then was too much already.
-            borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
+        if has_fallen and rate.per_second <= HARDLY_ANY:
+            pass  # so few letters say nothing of the rate: it is down for another reason
+        elif is_used and rate.before:
+            # Between what was borne and what was too much.
+            borne = sqrt(rate.before * rate.per_second)
             rate = replace(rate, borne=borne, borne_at=now, has_fallen=has_fallen)
+        elif is_used and not has_fallen:
+            # It did not grow since the last congestion: what went then was too much already.
+            borne = SHARE_OF_BORNE * rate.per_second
+            rate = replace(rate, borne=borne, borne_at=now, has_fallen=False)
         return replace(rate, congested_since=now)
     if now < rate.congested_since + PATIENCE:
         return rate
-    return replace(rate, congested_since=None, per_second=min(begins, rate.per_second))
+    # Nothing went since, and it is still there: it is not ours.
+    return replace(
+        rate,
+        congested_since=None,
+        per_second=min(begins, rate.per_second),
+        without_ours=held,
+    )

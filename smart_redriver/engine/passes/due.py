@@ -30,6 +30,8 @@ def has_work(state: PassState, now: datetime) -> bool:
     for lane in state.lanes if not state.is_paused else ():
         if lane.has_left_behind:
             return True
+        if lane.feels_anew(now):
+            return True
         circuit, rulings = lane.judged(now)
         if (
             circuit.failure_count > lane.circuit.failure_count

@@ -170,6 +170,11 @@ class Lane:
             is_closed=circuit.state is State.CLOSED,
         )
 
+    def feels_anew(self, now: datetime) -> bool:
+        """Whether its consumer has begun to have more than it bears."""
+        known, felt_now = self.circuit.rate, self.felt(now)
+        return bool(known and felt_now and felt_now.is_congested and not known.is_congested)
+
     def _live_per_second(self) -> float | None:
         """Producers' messages a second, as the median of the last minutes that are known has it."""
         if self.books is None or not self.books.minutes:
