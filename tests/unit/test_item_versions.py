@@ -13,6 +13,7 @@ from smart_redriver.engine.aws.items import (
 )
 from smart_redriver.engine.model.batch import Judged, Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.triage.ledger import Status
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead, an_entry
 
@@ -42,7 +43,8 @@ FULL_CIRCUIT = a_circuit(
     orders=Orders(is_paused=True, by="a person"),
     pending=(FULL_BATCH,),
     judged=(JUDGED,),
-    **{one.name: NOW for one in fields(Circuit) if one.default is None},
+    rate=Rate(per_second=1.5, looked_at=NOW, borne=2.0, borne_at=NOW),
+    **{one.name: NOW for one in fields(Circuit) if one.default is None and one.name != "rate"},
 )
 FULL_ENTRY = an_entry(
     strikes=1,

@@ -209,7 +209,7 @@ def _allow_closed(circuit: Circuit, settings: Settings, now: datetime) -> Permit
     if not circuit.is_shaken:
         return free
     if circuit.pending:
-        if free.limit and not has_only_probes_out:
+        if circuit.rate is not None and free.limit and not has_only_probes_out:
             return free  # what the rate held back: together they are one batch
         return Permit(limit=0, reason=f"{reason}, one batch at a time after a failure")
     if window <= settings.canary_size:

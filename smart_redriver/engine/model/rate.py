@@ -10,11 +10,16 @@ there within a minute, long before anything dies: messages wait, or their failed
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import sqrt
+from statistics import median
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
+
+#: Producers' messages a second: so few are not worth a slower redrive.
+HARDLY_LIVE = 1.0
 
 #: Letters a second at first, where live traffic has shown nothing; and the share of it that may come on top.
 FIRST = 1.0
@@ -23,9 +28,8 @@ SHARE_OF_LIVE = 0.1
 #: It never falls below.
 LEAST = 0.05
 
-#: What the rate may grow by in a look, where it is more of producers' messages than of letters that would suffer, and in ten seconds where looks are closer: the counts are about as old.
-GROWTH = 2.0
-GROWTH_BESIDE_LIVE = 1.5
+#: What the rate may grow by in a look, and in ten seconds where looks are closer: the counts are about as old.
+GROWTH = 1.5
 GROWTH_IN_TEN_SECONDS = 1.25
 
 #: What is too much shows after so long: what was borne is the rate before.
@@ -33,20 +37,13 @@ SHOWS_WITHIN = timedelta(seconds=30)
 
 #: What it grows by beyond the rate that was borne before the last congestion, and the share of it to go on with.
 CREEP = 1.1
-CREEP_AFTER_FALL = 1.03
 SHARE_OF_BORNE = 0.7
 
-#: A message is in the queue for twice as long as usual and so many seconds more: the consumer has too much. As many
-#: messages more are chance, or counts that are wrong.
-SURPLUS_WAIT = 10.0
-SURPLUS_SECONDS = 1.0
+#: A message waits, or is in flight, for twice as long as usual and so many seconds more: the consumer has too much. So
+#: many messages more are chance, or counts that are wrong.
+SURPLUS_WAIT = 3.0
+SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
-
-#: Where more than this share of what came in the last minute fails, the consumer has fallen over.
-SHARE_OF_FALL = 0.5
-
-#: A consumer that falls over at so few letters a second would have done so without them.
-HARDLY_ANY = 5.0
 
 #: What was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
@@ -77,7 +74,7 @@ class Rate:
         before, marked, marked_at: the rate of half a minute ago or longer, and since when there is another.
         borne, borne_at: the most that was borne before the last congestion, and when that was.
         congested_since: nothing goes since then.
-        usual_seconds: that a message spends in the queue while few of ours are there.
+        usual_wait, usual_in_flight: seconds that a message waits and is in flight while few of ours are there.
         live: producers' messages a second.
         without_ours: messages that the queue held when nothing of ours was there.
 
@@ -90,10 +87,9 @@ class Rate:
     marked_at: datetime | None = None
     borne: float | None = None
     borne_at: datetime | None = None
-    has_fallen: bool = False
     congested_since: datetime | None = None
     usual_wait: float = 0.0
-    usual_seconds: float = 0.0
+    usual_in_flight: float = 0.0
     live: float = 0.0
     without_ours: int = 0
 
@@ -113,27 +109,34 @@ def felt(
     facts: QueueFacts,
     now: datetime,
     *,
-    live: float | None,
+    live: Sequence[int],
     used: timedelta,
     is_closed: bool,
-) -> Rate:
+) -> Rate | None:
     """The rate after a look at the source queue.
 
     Args:
         facts: its counts.
-        live: producers' messages a second lately; None where that is not known.
+        live: producers' messages in each of the last minutes; empty where they are not known.
         used: how long letters went there at the rate, of the time since the last look.
         is_closed: the circuit lets letters flow.
 
+    Returns None where hardly a message is there that could suffer: then verdicts are enough.
+
     """
+    if live and max(live) <= 60 * HARDLY_LIVE:
+        return None
+    per_second = median(live) / 60 if live else None
     if rate is None:
+        if per_second is None:
+            return None
         # Nothing of ours is there yet.
         held = facts.visible + facts.in_flight
-        return replace(first_rate(live or 0.0, now), without_ours=held)
+        return replace(first_rate(per_second, now), without_ours=held)
     if now - rate.looked_at < timedelta(seconds=1):
         return rate
     elapsed = now - rate.looked_at
-    rate = replace(rate, looked_at=now, live=rate.live if live is None else live)
+    rate = replace(rate, looked_at=now, live=rate.live if per_second is None else per_second)
     if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
         rate = replace(rate, borne=None, borne_at=None)
     begins = first_rate(rate.live, now).per_second
@@ -141,35 +144,30 @@ def felt(
     arrives = rate.live + ours
     chance = SURPLUS_MESSAGES + 2 * rate.without_ours
     waits = facts.visible > chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
-    fails = facts.in_flight > chance + arrives * (2 * rate.usual_seconds + SURPLUS_SECONDS)
+    fails = facts.in_flight > chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
     if waits or fails:
-        came = arrives * min(elapsed, AHEAD).total_seconds()
-        return _congested(
-            rate,
-            now,
-            begins,
-            held=facts.visible + facts.in_flight,
-            is_used=bool(ours) and is_closed,
-            has_fallen=facts.in_flight > SHARE_OF_FALL * came,
-        )
+        held = facts.visible + facts.in_flight
+        return _congested(rate, now, begins, held=held, is_used=bool(ours) and is_closed)
     if rate.is_congested or not is_closed:
-        return _gone_on(rate, begins)
+        return _gone_on(rate)
     if not ours and used <= -CLEARED:
-        rate = replace(rate, without_ours=(rate.without_ours + facts.visible + facts.in_flight) // 2)
+        rate = replace(
+            rate, without_ours=(rate.without_ours + facts.visible + facts.in_flight) // 2
+        )
     if rate.per_second <= begins and arrives:
         rate = replace(
             rate,
             usual_wait=(rate.usual_wait + facts.visible / arrives) / 2,
-            usual_seconds=(rate.usual_seconds + facts.in_flight / arrives) / 2,
+            usual_in_flight=(rate.usual_in_flight + facts.in_flight / arrives) / 2,
         )
     return _grown(rate, elapsed, now) if ours else rate
 
 
-def _gone_on(rate: Rate, begins: float) -> Rate:
+def _gone_on(rate: Rate) -> Rate:
     """The rate to go on with after a congestion, or an outage: a share of what was borne."""
     goes_on = rate.per_second
     if rate.borne is not None:
-        goes_on = max(begins if rate.has_fallen else LEAST, SHARE_OF_BORNE * rate.borne)
+        goes_on = max(LEAST, SHARE_OF_BORNE * rate.borne)
     return replace(
         rate,
         per_second=min(rate.per_second, goes_on),
@@ -181,30 +179,22 @@ def _gone_on(rate: Rate, begins: float) -> Rate:
 
 
 def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
-    most_growth = GROWTH if rate.per_second >= rate.live else GROWTH_BESIDE_LIVE
-    growth = min(most_growth, GROWTH_IN_TEN_SECONDS ** (elapsed / timedelta(seconds=10)))
+    growth = min(GROWTH, GROWTH_IN_TEN_SECONDS ** (elapsed / timedelta(seconds=10)))
     most = rate.per_second * growth
     if rate.borne is not None and most > rate.borne:
-        creep = CREEP_AFTER_FALL if rate.has_fallen else CREEP
-        creep **= min(1.0, elapsed / AHEAD)
+        creep = CREEP ** min(1.0, elapsed / AHEAD)
         most = max(rate.borne, rate.per_second * min(growth, creep))
     if rate.marked_at is None or now >= rate.marked_at + SHOWS_WITHIN:
         rate = replace(rate, before=rate.marked, marked=rate.per_second, marked_at=now)
     return replace(rate, per_second=most)
 
 
-def _congested(rate: Rate, now: datetime, begins: float, *, held: int, is_used: bool, has_fallen: bool) -> Rate:
+def _congested(rate: Rate, now: datetime, begins: float, *, held: int, is_used: bool) -> Rate:
     if rate.congested_since is None:
-        if has_fallen and rate.per_second <= HARDLY_ANY:
-            pass  # so few letters say nothing of the rate: it is down for another reason
-        elif is_used and rate.before:
-            # Between what was borne and what was too much.
-            borne = sqrt(rate.before * rate.per_second)
-            rate = replace(rate, borne=borne, borne_at=now, has_fallen=has_fallen)
-        elif is_used and not has_fallen:
-            # It did not grow since the last congestion: what went then was too much already.
-            borne = SHARE_OF_BORNE * rate.per_second
-            rate = replace(rate, borne=borne, borne_at=now, has_fallen=False)
+        if is_used:
+            # Between what was borne and what was too much; less than what went where it did not grow since the last time.
+            borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
+            rate = replace(rate, borne=borne, borne_at=now)
         return replace(rate, congested_since=now)
     if now < rate.congested_since + PATIENCE:
         return rate

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from statistics import median
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
@@ -65,7 +64,7 @@ class Lane:
     rulings: tuple[Ruling, ...] = ()
     returned: int = 0
     refusal: str | None = None
-    ahead: timedelta = AHEAD
+    ahead: timedelta | None = None
     _gate: CauseGate | None = None
     _batch: Batch | None = None
     _sendings: list[Sending] = field(default_factory=list)
@@ -150,11 +149,19 @@ class Lane:
             return self._allowed
         rate = self.felt(now)
         if rate is not None and rate.is_congested:
-            return replace(self._allowed, limit=0, reason=f"{self.source.name} has more than its consumer bears")
+            return replace(
+                self._allowed,
+                limit=0,
+                reason=f"{self.source.name} has more than its consumer bears",
+            )
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:
-        """What the consumer bears, after a look at its queue; None where there is none to look at, or it keeps an order."""
+        """What the consumer bears, after a look at its queue.
+
+        None where hardly a producer's message is there to suffer, where there is no queue to look at, or where it keeps
+        an order and nothing can be delayed in it.
+        """
         facts, circuit = self.facts, self.circuit
         if facts is None or facts.is_fifo or self.source.settles_at_once:
             return circuit.rate
@@ -165,7 +172,7 @@ class Lane:
             circuit.rate,
             facts,
             now,
-            live=self._live_per_second(),
+            live=self._live_minutes(),
             used=used,
             is_closed=circuit.state is State.CLOSED,
         )
@@ -175,15 +182,15 @@ class Lane:
         known, felt_now = self.circuit.rate, self.felt(now)
         return bool(known and felt_now and felt_now.is_congested and not known.is_congested)
 
-    def _live_per_second(self) -> float | None:
-        """Producers' messages a second, as the median of the last minutes that are known has it."""
-        if self.books is None or not self.books.minutes:
-            return None
+    def _live_minutes(self) -> tuple[int, ...]:
+        """Producers' messages in each of the last minutes that are known."""
+        if self.books is None:
+            return ()
         ours: Counter[datetime] = Counter()
         for one in (*self.circuit.pending, *self.circuit.judged):
             ours[one.sent_at.replace(second=0, microsecond=0)] += one.size
-        sent = [max(0, one.sent - ours[one.at]) for one in self.books.minutes[-LIVE_MINUTES:]]
-        return median(sent) / PERIOD.total_seconds()
+        minutes = self.books.minutes[-LIVE_MINUTES:]
+        return tuple(max(0, one.sent - ours[one.at]) for one in minutes)
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""
@@ -271,8 +278,9 @@ class Lane:
         """Let through what the circuit allows from now on."""
         self.keeper.change(replace(self.circuit, rate=self.felt(now)))
         self.permit = self.allow(now)
-        # What has been sent can't be called back: letters are dealt out until the next look, and no further.
-        self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD
+        if self.circuit.rate is not None:
+            # What has been sent can't be called back: letters are dealt out until the next look, and no further.
+            self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
         self.admission = Admission(
             self.circuit,
