@@ -99,11 +99,6 @@ class Rate:
         return self.congested_since is not None
 
 
-def first_rate(live: float, now: datetime) -> Rate:
-    """The rate to begin with, beside so many live messages a second."""
-    return Rate(per_second=max(FIRST, SHARE_OF_LIVE * live), looked_at=now, live=live)
-
-
 def felt(
     rate: Rate | None,
     facts: QueueFacts,
@@ -126,41 +121,67 @@ def felt(
     """
     if live and max(live) <= 60 * HARDLY_LIVE:
         return None
-    per_second = median(live) / 60 if live else None
     if rate is None:
-        if per_second is None:
-            return None
-        # Nothing of ours is there yet.
-        held = facts.visible + facts.in_flight
-        return replace(first_rate(per_second, now), without_ours=held)
-    if now - rate.looked_at < timedelta(seconds=1):
-        return rate
+        return _first(live, facts, now) if live else None
     elapsed = now - rate.looked_at
-    rate = replace(rate, looked_at=now, live=rate.live if per_second is None else per_second)
-    if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
-        rate = replace(rate, borne=None, borne_at=None)
-    begins = first_rate(rate.live, now).per_second
-    ours = rate.per_second if used >= TELLING else 0.0
-    arrives = rate.live + ours
-    chance = SURPLUS_MESSAGES + 2 * rate.without_ours
-    waits = facts.visible > chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
-    fails = facts.in_flight > chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
-    if waits or fails:
-        held = facts.visible + facts.in_flight
-        return _congested(rate, now, begins, held=held, is_used=bool(ours) and is_closed)
+    if elapsed < timedelta(seconds=1):
+        return rate
+    rate = _told(rate, live, now)
+    is_used = used >= TELLING
+    arrives = rate.live + (rate.per_second if is_used else 0.0)
+    if _is_crowded(rate, facts, arrives):
+        return _congested(rate, now, held=_held(facts), is_used=is_used and is_closed)
     if rate.is_congested or not is_closed:
         return _gone_on(rate)
-    if not ours and used <= -CLEARED:
-        rate = replace(
-            rate, without_ours=(rate.without_ours + facts.visible + facts.in_flight) // 2
-        )
-    if rate.per_second <= begins and arrives:
-        rate = replace(
-            rate,
-            usual_wait=(rate.usual_wait + facts.visible / arrives) / 2,
-            usual_in_flight=(rate.usual_in_flight + facts.in_flight / arrives) / 2,
-        )
-    return _grown(rate, elapsed, now) if ours else rate
+    rate = _with_usual(rate, facts, arrives, is_cleared=used <= -CLEARED)
+    return _grown(rate, elapsed, now) if is_used else rate
+
+
+def _first(live: Sequence[int], facts: QueueFacts, now: datetime) -> Rate:
+    """The rate to begin with, before anything of ours is there."""
+    per_second = median(live) / 60
+    return Rate(
+        per_second=_begins(per_second),
+        looked_at=now,
+        live=per_second,
+        without_ours=_held(facts),
+    )
+
+
+def _begins(live: float) -> float:
+    return max(FIRST, SHARE_OF_LIVE * live)
+
+
+def _held(facts: QueueFacts) -> int:
+    return facts.visible + facts.in_flight
+
+
+def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
+    """The rate with what is known of live messages now, and without what is too long ago."""
+    if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
+        rate = replace(rate, borne=None, borne_at=None)
+    return replace(rate, looked_at=now, live=median(live) / 60 if live else rate.live)
+
+
+def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
+    """Whether more messages wait or are in flight than usual, of so many that arrive a second."""
+    chance = SURPLUS_MESSAGES + 2 * rate.without_ours
+    waits = chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
+    in_flight = chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
+    return facts.visible > waits or facts.in_flight > in_flight
+
+
+def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:
+    """The rate with what is learned of the queue while few of our letters are there, or none."""
+    if is_cleared:
+        rate = replace(rate, without_ours=(rate.without_ours + _held(facts)) // 2)
+    if not arrives or rate.per_second > _begins(rate.live):
+        return rate
+    return replace(
+        rate,
+        usual_wait=(rate.usual_wait + facts.visible / arrives) / 2,
+        usual_in_flight=(rate.usual_in_flight + facts.in_flight / arrives) / 2,
+    )
 
 
 def _gone_on(rate: Rate) -> Rate:
@@ -189,7 +210,7 @@ def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
     return replace(rate, per_second=most)
 
 
-def _congested(rate: Rate, now: datetime, begins: float, *, held: int, is_used: bool) -> Rate:
+def _congested(rate: Rate, now: datetime, *, held: int, is_used: bool) -> Rate:
     if rate.congested_since is None:
         if is_used:
             # Between what was borne and what was too much; less than what went where it did not grow since the last time.
@@ -202,6 +223,6 @@ def _congested(rate: Rate, now: datetime, begins: float, *, held: int, is_used: 
     return replace(
         rate,
         congested_since=None,
-        per_second=min(begins, rate.per_second),
+        per_second=min(_begins(rate.live), rate.per_second),
         without_ours=held,
     )
