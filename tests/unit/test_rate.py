@@ -59,7 +59,7 @@ def known(rate: Rate | None) -> Rate:
     return rate
 
 
-@pytest.mark.parametrize("live", [(), (0, 0, 60), (1,)])
+@pytest.mark.parametrize("live", [(), (0, 60, 60), (1,), (0, 0, 5_000)])
 def test_where_hardly_a_message_could_suffer_there_is_no_rate(live: tuple[int, ...]) -> None:
     assert after(None, holding(waiting=1_000), live=live) is None
 

@@ -107,6 +107,7 @@ def felt(
     live: Sequence[int],
     used: timedelta,
     is_closed: bool,
+    are_out: bool = False,
 ) -> Rate | None:
     """The rate after a look at the source queue.
 
@@ -115,14 +116,16 @@ def felt(
         live: producers' messages in each of the last minutes; empty where they are not known.
         used: how long letters went there at the rate, of the time since the last look.
         is_closed: the circuit lets letters flow.
+        are_out: letters of ours may be in the queue.
 
     Returns None where hardly a message is there that could suffer: then verdicts are enough.
 
     """
-    if live and max(live) <= 60 * HARDLY_LIVE:
+    # One minute of many may be what died, sent all at once.
+    if live and sorted((0, *live))[-2] <= 60 * HARDLY_LIVE:
         return None
     if rate is None:
-        return _first(live, facts, now) if live else None
+        return _first(live, 0 if are_out else _held(facts), now) if live else None
     elapsed = now - rate.looked_at
     if elapsed < timedelta(seconds=1):
         return rate
@@ -137,14 +140,14 @@ def felt(
     return _grown(rate, elapsed, now) if is_used else rate
 
 
-def _first(live: Sequence[int], facts: QueueFacts, now: datetime) -> Rate:
-    """The rate to begin with, before anything of ours is there."""
+def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
+    """The rate to begin with."""
     per_second = median(live) / 60
     return Rate(
         per_second=_begins(per_second),
         looked_at=now,
         live=per_second,
-        without_ours=_held(facts),
+        without_ours=without_ours,
     )
 
 

@@ -175,6 +175,7 @@ class Lane:
             live=self._live_minutes(),
             used=used,
             is_closed=circuit.state is State.CLOSED,
+            are_out=bool(circuit.pending),
         )
 
     def feels_anew(self, now: datetime) -> bool:
