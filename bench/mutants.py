@@ -32,6 +32,8 @@ _COPIED = (
     "simulator",
     "proof",
     "bench",
+    "demo",
+    "emulator",
     "lambdas",
     "docs",
     "pyproject.toml",
