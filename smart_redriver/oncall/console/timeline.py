@@ -242,6 +242,7 @@ def _pass(ended: EndedPass) -> dict[str, Any]:
         "state": circuits[0].get("after"),
         "window": report.get("window"),
         "awaiting_verdict": circuits[0].get("awaiting_verdict"),
+        "letters_per_second": circuits[0].get("letters_per_second"),
         "redriven": acts.get("redriven", 0),
         "returned": report.get("returned", 0),
     }
