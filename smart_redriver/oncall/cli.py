@@ -151,9 +151,9 @@ class Changing(Looking):
     unread = Exit.REFUSED  # it was broken off where it was, perhaps before its first letter
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help."""
-    return "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in lines)])
+def _end_of_help(verb: Verb) -> str:
+    told = f"With --json: {verb.answer}\n\n" if verb.answer else ""
+    return f"{told}\b\n" + "\n".join(["For example:", *(f"  {one}" for one in verb.examples)])
 
 
 def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
@@ -214,7 +214,7 @@ def add_command(app: typer.Typer, verb: Verb) -> None:
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = verb.about + verb.typed
     kind = Changing if verb.changes else Looking
-    app.command(verb.name, cls=kind, epilog=examples(*verb.examples))(run)
+    app.command(verb.name, cls=kind, epilog=_end_of_help(verb))(run)
 
 
 def _python_name(option: Option) -> str:
