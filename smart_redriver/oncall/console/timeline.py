@@ -9,7 +9,7 @@ from typing import Any
 
 from smart_redriver.engine.reports.outcomes import Result
 from smart_redriver.oncall.audit.trail import Change, changes_of, short_name, trail_of
-from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.metrics import Course, courses
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.passes import EndedPass, acts_in_words, is_dry, passes_between

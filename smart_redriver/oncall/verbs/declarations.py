@@ -366,7 +366,7 @@ VERBS = (
     Verb(
         name="history",
         about="Who changed what, when and why, from the audit trail.",
-        act="verbs.history:act",
+        act="verbs.audit:act_history",
         options=(
             Option(
                 name="days",
@@ -548,7 +548,7 @@ VERBS = (
     Verb(
         name="import",
         about="Send the letters of a file. Letters that the ledger shows as still there are skipped.",
-        act="verbs.import_letters:act",
+        act="verbs.export:act_import",
         options=(
             _file("What `export` or `delete` wrote.", Side.BOTH),
             Option(
