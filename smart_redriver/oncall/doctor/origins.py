@@ -13,8 +13,13 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from smart_redriver.engine.config.addresses import hands_out_credentials, is_public
-from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.config.targets import (
+    Origin,
+    Target,
+    TargetKind,
+    hands_out_credentials,
+    is_public,
+)
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.targets.target_source import arn_beside
 from smart_redriver.oncall.deployment.session import Session
