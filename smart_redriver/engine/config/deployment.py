@@ -69,6 +69,8 @@ class Deployment:
 
         All source queues of a DLQ are of its account and Region, so a name tells them apart.
         """
+        if self.location is not None:
+            return (self.queue_name, *self.location.further_sources)
         if self.origin is not Origin.SQS:
             return (self.queue_name, *(one.name for one in self.targets[1:]))
         further = (url.rpartition("/")[2] for url in self.further_source_urls)

@@ -6,31 +6,34 @@ from collections.abc import Callable, Container, Sequence
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.passes.ports import Memory, Tools
 from smart_redriver.engine.wiring import Parts
 from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, deliver, facts_of
-from smart_redriver.kafka.engine.letters import with_header
+from smart_redriver.kafka.engine.letters import Dead, with_header
 from smart_redriver.kafka.engine.outcomes import Outcomes, WatchedMemory
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord
+from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import Shelf
 
 
 class TopicSource:
-    """One source topic. `name` is what circuit and trails call it: the topic's name."""
+    """One source topic, by whose name circuit and trails call it. `find` knows letters by their ids."""
 
     settles_at_once = False
     carries_trails = True
     #: A record can be read as soon as it is written: what waits, waits as a letter.
     longest_delay = timedelta()
 
-    def __init__(self, log: Log, shelf: Shelf, place: KafkaTopics, topic: str) -> None:
+    def __init__(
+        self, log: Log, place: KafkaTopics, topic: str, find: Callable[[str], Dead | None]
+    ) -> None:
         self._log = log
-        self._shelf = shelf
+        self._find = find
         self._place = place
         self.name = topic
 
@@ -66,11 +69,15 @@ class TopicSource:
             return source_arn == self.name
         return trail is not None and trail.queue == self.name
 
+    def message_of(self, letter: Letter) -> Message | None:
+        """What a letter is sent as; None where it is not there any more."""
+        dead = self._find(letter.message_id)
+        return dead.message if dead else None
+
     def _again(self, one: Outgoing, partitions: int) -> NewRecord | None:
-        dead = self._shelf.find(one.letter.message_id)
-        if dead is None:
+        message = self.message_of(one.letter)
+        if message is None:
             return None
-        message = dead.message
         was_in = message.death.partition
         headers = message.headers
         if one.carries_trail:
@@ -122,7 +129,7 @@ class DeadLetterTopic:
         return {
             "dead_letters": DeadLetters(shelf, place, clock),
             "parking_lot": ParkingLot(log, shelf, place),
-            "sources": tuple(TopicSource(log, shelf, place, one) for one in place.topics),
+            "sources": tuple(TopicSource(log, place, one, shelf.find) for one in place.topics),
             "memory": watched,
             "witness": NoBooks(),
             "reports": self._outcomes,

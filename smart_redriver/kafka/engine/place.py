@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -10,6 +11,7 @@ from enum import Enum
 from typing import Any, Self, TypeVar
 
 from smart_redriver.engine.config.queue_names import PLAIN, is_plain
+from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.kafka.engine.shapes import TOPIC
 
@@ -69,6 +71,40 @@ class KafkaTopics:
     def home(self) -> str:
         """What letters go back to that do not say where they came from; empty where that can't be told."""
         return self.topics[0] if len(self.topics) == 1 else ""
+
+    @property
+    def origin(self) -> Origin:
+        """What fills the DLQ topic."""
+        return Origin.KAFKA
+
+    @property
+    def urls(self) -> tuple[str, str, str]:
+        """What people are shown for the DLQ topic, the first source topic and the parking topic."""
+        first, *_ = self.servers.split(",")
+        dead_letters, source, parked = (
+            f"kafka://{first}/{one}" for one in (self.dead_letters, self.topics[0], self.parked)
+        )
+        return dead_letters, source, parked
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """None: brokers are no service of AWS's endpoints."""
+        return ()
+
+    def encode(self) -> str:
+        """The table that `read` takes, as JSON."""
+        table = {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "order": self.order.value,
+            "time_to_fail_seconds": int(self.time_to_fail.total_seconds()),
+        }
+        del table["time_to_fail"]
+        return json.dumps(table, separators=(",", ":"))
+
+    @property
+    def further_sources(self) -> tuple[str, ...]:
+        """The other topics that letters go back to."""
+        return self.topics[1:]
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:

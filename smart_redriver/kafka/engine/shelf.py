@@ -182,6 +182,15 @@ class Shelf:
         slot = self._slots.get(message_id)
         return slot.dead if slot else None
 
+    def letters(self) -> list[Dead]:
+        """All that were read and are to be dealt with, by groups, each in its order."""
+        groups = sorted(self._groups.values(), key=lambda some: min(_places(some)))
+        return [
+            slot.dead
+            for some in groups
+            for slot in sorted(some.values(), key=lambda one: one.dead.place)
+        ]
+
     def hide(self, message_id: str, until: datetime, now: datetime) -> bool:
         """Hand a letter out again from then on; whether it is there."""
         slot = self._slots.get(message_id)

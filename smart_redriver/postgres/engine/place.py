@@ -286,6 +286,11 @@ class JobsDatabase:
         return self.url(self.dead_letters), self.url(self.jobs), self.url(self.parked)
 
     @property
+    def further_sources(self) -> tuple[str, ...]:
+        """None: a table of dead jobs is of one queue."""
+        return ()
+
+    @property
     def services(self) -> tuple[str, ...]:
         """Where the password is, if it has one."""
         return ("secretsmanager",) if self.secret else ()
