@@ -1,6 +1,6 @@
 """A consumer group's DLQ topic in Kafka as a DLQ, its source topics and a witness.
 
-    engine/    adapters: what records say, the log, letters that wait, deliveries, outcomes
+    engine/    adapters: what records say, the log, letters that wait, deliveries, outcomes, live messages
     process    what `kafka.toml` says, and passes by it until the process is stopped
     sqlite     the state table as a file, where there is no DynamoDB
     oncall/    letters as people have them

@@ -55,7 +55,7 @@ def test_other_orders_of_the_page_end_well(page, desk, verb):
     desk.bench.die("a")
     given = {"park": {"all": True}, "pause": {"reason": "deploying"}}.get(verb, {})
 
-    ended = page.done("orders", verb, **given)
+    ended = page.done("orders", verb, **given)  # type: ignore[arg-type]
 
     assert ended["exit_code"] == 0, ended
     assert desk.bench.waiting + Counter(desk.bench.parked) == Counter([b"a"])

@@ -4,6 +4,8 @@ import io
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import boto3
 import pytest
@@ -45,6 +47,11 @@ def table(monkeypatch):
         yield client
 
 
+def connect(service: str) -> Any:
+    client: Callable[[str], Any] = boto3.client
+    return client(service)
+
+
 def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_path, monkeypatch):
     bench = Bench()
     bench.die(*(f"m{n}" for n in range(12)))
@@ -55,7 +62,7 @@ def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_p
     file.write_text(FILE.replace('sqlite = "{state}"', f'dynamodb = "{TABLE}"'))
     out = io.StringIO()
     session = Session(
-        aws=Aws(Beside(file, boto3.client)),
+        aws=Aws(Beside(file, connect)),
         terminal=Terminal(out=out, err=io.StringIO(), assume_yes=True),
         stack=str(file),
         clock=bench.clock.now,
@@ -74,9 +81,12 @@ def test_the_process_keeps_its_state_there_and_the_command_finds_it(table, tmp_p
             if left <= 0:
                 raise Stopped
 
+        def tell(event: str, /, **_: Any) -> None:
+            out.write(json.dumps([event]) + "\n")
+
         configuration = session.each_queue()[0].place.process
         assert isinstance(configuration, Configuration)
-        configuration.run(lambda event, /, **fields: out.write(json.dumps([event]) + "\n"), pause)
+        configuration.run(tell, pause)
         snapshot = take_snapshot(session)
 
     assert Counter(bench.done) == Counter(b"m%d" % n for n in range(12))

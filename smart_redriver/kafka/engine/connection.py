@@ -9,7 +9,6 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.passes.ports import Memory, Tools
 from smart_redriver.engine.wiring import Parts
 from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, deliver, facts_of
@@ -19,10 +18,13 @@ from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord
 from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import Shelf
+from smart_redriver.kafka.engine.witness import LiveWitness
 
 
 class TopicSource:
-    """One source topic, by whose name circuit and trails call it. `find` knows letters by their ids."""
+    """One source topic, by whose name circuit and trails call it. `find` knows letters by their ids,
+    and `tell_sent` is told how many records were written.
+    """
 
     settles_at_once = False
     carries_trails = True
@@ -30,10 +32,16 @@ class TopicSource:
     longest_delay = timedelta()
 
     def __init__(
-        self, log: Log, place: KafkaTopics, topic: str, find: Callable[[str], Dead | None]
+        self,
+        log: Log,
+        place: KafkaTopics,
+        topic: str,
+        find: Callable[[str], Dead | None],
+        tell_sent: Callable[[str, int], None] = lambda _topic, _count: None,
     ) -> None:
         self._log = log
         self._find = find
+        self._tell_sent = tell_sent
         self._place = place
         self.name = topic
 
@@ -55,9 +63,11 @@ class TopicSource:
             partitions = self._log.partitions(self.name)
         except CallFailed as failed:
             return Sent(faults=[EntryFault.of(failed, one.letter.message_id) for one in outgoing])
-        return deliver(
+        sent = deliver(
             "RedriveLetters", self._log, outgoing, lambda one: self._again(one, partitions)
         )
+        self._tell_sent(self.name, len(sent.new_ids))
+        return sent
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
         """From a message's first try to its record in the DLQ topic, as the configuration has it."""
@@ -91,14 +101,6 @@ class TopicSource:
         )
 
 
-class NoBooks:
-    """Nobody counts a topic's messages by the minute: outcomes are told letter by letter."""
-
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
-        """Nothing."""
-        return Books()
-
-
 class DeadLetterTopic:
     """See `smart_redriver.engine.wiring.Connection`."""
 
@@ -115,6 +117,7 @@ class DeadLetterTopic:
         self._place = place
         self._shelf = Shelf(log, place)
         self._outcomes = Outcomes(log, self._shelf, place, clock)
+        self._witness = LiveWitness(log, self._shelf, place, clock)
         self._close = close
 
     @property
@@ -126,19 +129,23 @@ class DeadLetterTopic:
         """Adapters over the log."""
         log, shelf, place = self._log, self._shelf, self._place
         watched: Memory = WatchedMemory(memory, self._outcomes)
+        self._witness.look()
         return {
             "dead_letters": DeadLetters(shelf, place, clock),
             "parking_lot": ParkingLot(log, shelf, place),
-            "sources": tuple(TopicSource(log, place, one, shelf.find) for one in place.topics),
+            "sources": tuple(
+                TopicSource(log, place, one, shelf.find, self._witness.sent) for one in place.topics
+            ),
             "memory": watched,
-            "witness": NoBooks(),
+            "witness": self._witness,
             "reports": self._outcomes,
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:  # noqa: ARG002
-        """Move the positions. What fails is told in the journal, and done after the next pass."""
+        """Move the positions, and look how the group does. What fails is told in the journal, and done next time."""
         for failed in self._shelf.settle(tools.clock()):
             tools.tell_failed(failed)
+        self._witness.look()
 
     def close(self) -> None:
         """Let go of the cluster."""

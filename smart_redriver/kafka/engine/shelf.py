@@ -12,6 +12,7 @@ the order of its key. A crash between the write and the commit leaves it in both
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -120,6 +121,8 @@ class Shelf:
         self._turn = 0
         #: Records so far that would not be known as what a redrive wrote: see `Dead.is_traceable`.
         self.untraceable = 0
+        #: Letters so far that came to the DLQ topic, by the topic that they are of.
+        self.arrived: Counter[str] = Counter()
 
     @property
     def keeps_order(self) -> bool:
@@ -285,6 +288,9 @@ class Shelf:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
             self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
             self._bytes += slot.size
+            self.arrived[dead.letter.source_arn or ""] += (
+                partition.topic == self._place.dead_letters
+            )
         slot.positions.add(position)
         self.untraceable += not dead.is_traceable
 
