@@ -70,8 +70,9 @@ class KafkaWorld(World):
         self, policy: Policy, *, until: timedelta, stop: Callable[[], bool] | None = None
     ) -> None:
         """Let time pass, while the process looks as it does: at once for outcomes, else when something is due."""
-        assert isinstance(policy, SmartPolicy), "others know queues of SQS alone"  # noqa: S101
-        super().run(_Process(policy, self._process, self._step), until=until, stop=stop)
+        if isinstance(policy, SmartPolicy):
+            policy = _Process(policy, self._process, self._step)
+        super().run(policy, until=until, stop=stop)
 
     def dead_letters(
         self, count: int, *, poison: int = 0, of: str = SOURCE, left: timedelta | None = None

@@ -228,12 +228,13 @@ class Shelf:
         bounds = self._log.bounds(topic)
         committed = self._log.committed(self._place.group, topic)
         for one, (first, end) in bounds.items():
-            track, start = self._tracks.get(one), committed.get(one, first)
+            track, known = self._tracks.get(one), committed.get(one)
             if track is None:
+                start = first if known is None else known
                 self._tracks[one] = Track(after=start, committed=start)
-            elif track.committed < start <= end:
-                self._leave(one, start)
-                track.pass_over(start)
+            elif known is not None and track.committed < known <= end:
+                self._leave(one, known)
+                track.pass_over(known)
 
     def _leave(self, partition: Partition, end: int) -> None:
         """Forget records before an offset: that of a letter which is in no other place is another's now."""
