@@ -5,6 +5,7 @@
     sqlite     the state table as a file, where there is no DynamoDB
     oncall/    letters as people have them
     doctor     whether a cluster is as passes need it
+    cdk/       the construct `KafkaRedriver`
 
 `smart_redriver.engine.config.backends` has the record. A position moves only past letters that are safe elsewhere.
 """

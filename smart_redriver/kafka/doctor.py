@@ -13,7 +13,8 @@ from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.kafka.process import Configuration
 from smart_redriver.oncall.doctor.checkup import Check
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
-from smart_redriver.oncall.doctor.passes import check_state, judge_pause
+from smart_redriver.oncall.doctor.network import check_network
+from smart_redriver.oncall.doctor.passes import check_passes, check_state, judge_pause
 from smart_redriver.oncall.status.passes import last_pass
 from smart_redriver.oncall.terminal.words import ago, span
 
@@ -56,8 +57,16 @@ class KafkaAdministration:
     def __init__(self, place: KafkaTopics) -> None:
         from confluent_kafka.admin import AdminClient
 
+        from smart_redriver.engine.aws.clients import client
+        from smart_redriver.kafka.engine.credentials import client_settings
+
         self._client = AdminClient(
-            {**place.client, "bootstrap.servers": place.servers, "log_level": 0}
+            {
+                **place.client,
+                **client_settings(place, client),
+                "bootstrap.servers": place.servers,
+                "log_level": 0,
+            }
         )
 
     def settings(self, topic: str) -> Mapping[str, str]:
@@ -338,7 +347,11 @@ def check_memory(session: Session) -> Iterator[Finding]:
 
 
 def check_process(session: Session) -> Iterator[Finding]:
-    """Look at the process's last pass. Raises CallFailed and Refused."""
+    """Look at the process's last pass, or at the function's with its schedule. Raises CallFailed and Refused."""
+    if session.place.process is None:
+        yield from check_passes(session)
+        yield from check_network(session)
+        return
     last, now = last_pass(session), session.clock()
     remedy = f"`redrive run --forever {session.place.stack}` runs them; what it prints says why one fails."
     if last is None:

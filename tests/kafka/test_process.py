@@ -27,6 +27,7 @@ KAFKA = {
     "dead_letters": "orders.DLT",
 }
 STATE = {"sqlite": "state"}
+ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:AmazonMSK_shop-x"
 
 
 class Life:
@@ -149,11 +150,22 @@ def test_a_password_is_in_no_fault():
     assert "secret" not in str(error.value)
 
 
-def test_a_function_refuses_the_origin_and_says_what_serves_it():
+def test_what_a_function_lacks_in_its_environment_is_told_at_once():
     with pytest.raises(SettingsError) as error:
-        Deployment.from_env({"ORIGIN": "kafka", "QUEUE_NAME": "orders"})
+        Deployment.from_env({"ORIGIN": "kafka", "QUEUE_NAME": "shop.orders"})
 
-    assert "redrive run --forever" in str(error.value)
+    assert {one.setting for one in error.value.faults} == {"DYNAMODB_TABLE_NAME", "KAFKA"}
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [{"secret": "hunter2"}, {"iam_region": "Ireland"}, {"iam_region": "eu-west-1", "secret": ARN}],
+)
+def test_credentials_are_of_one_kind_and_named_as_aws_does(differs):
+    with pytest.raises(SettingsError) as error:
+        Configuration.read({"kafka": KAFKA | differs, "state": STATE})
+
+    assert {one.setting for one in error.value.faults} <= differs.keys()
 
 
 @pytest.mark.parametrize("text", [None, "no = toml = at all", "[rabbit]\nname = 'orders'"])

@@ -46,6 +46,10 @@ class LocationReader(Protocol):
 
     variable: str
 
+    def may_be_called(self, name: str) -> bool:
+        """Whether circuit, trails and reports can call the queue so."""
+        ...
+
     def parse(self, text: str) -> Location:
         """The location. Raises SettingsError listing every fault."""
         ...
@@ -87,8 +91,8 @@ class Backend:
     Attributes:
         filled_by: what fills its DLQ, in words.
         connection: makes the `Connection` of a function: dead letters, parking lot, sources, witness and reports.
-            Empty, as is the next, where only a process runs passes.
-        entry: the class that reads its entry in a list of queues, and so makes its construct.
+        entry: the class that reads its entry in a list of queues, and so makes its construct; empty where no list has
+            such entries.
         letter_store: makes the `MessageStore` of a session: its letters as people have them.
         checks: the doctor's checks by what they look at.
         preview: what the doctor finds at a location, as `Location.encode` writes it, that need not be deployed: as it
@@ -151,6 +155,9 @@ _POSTGRES = Backend(
 
 _KAFKA = Backend(
     filled_by="consumers of a topic in Kafka, with messages that they failed with",
+    connection="smart_redriver.kafka.engine.connection:connect",
+    location="smart_redriver.kafka.engine.place:KafkaTopics",
+    output="RedriveKafka",
     letter_store="smart_redriver.kafka.oncall.topics:topics_of",
     checks="smart_redriver.kafka.doctor:CHECKS",
     process="smart_redriver.kafka.process:Configuration",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Self
 
 from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader
-from smart_redriver.engine.config.queue_names import PLAIN, is_fifo, is_plain
+from smart_redriver.engine.config.queue_names import PLAIN, is_fifo
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import Origin, Target, read_targets
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -122,7 +122,7 @@ class Deployment:
             if not env.get(one)
         ]
         queue_name = env.get("QUEUE_NAME", "")
-        if queue_name and not is_plain(queue_name):
+        if queue_name and not reader.may_be_called(queue_name):
             faults.append(Fault(setting="QUEUE_NAME", seen=queue_name, accepted=PLAIN))
         location = None
         try:

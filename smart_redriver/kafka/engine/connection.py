@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
@@ -99,6 +101,16 @@ class TopicSource:
             headers=headers,
             partition=was_in if was_in is not None and was_in < partitions else None,
         )
+
+
+def connect(deployment: Deployment, settings: Settings) -> DeadLetterTopic:  # noqa: ARG001 - of every backend
+    """The DLQ topic that a function's environment tells of, until its container ends."""
+    from smart_redriver.kafka.engine.client import KafkaLog
+
+    place = deployment.location
+    assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
+    log = KafkaLog(place)
+    return DeadLetterTopic(log, place, lambda: datetime.now(UTC), log.close)
 
 
 class DeadLetterTopic:
