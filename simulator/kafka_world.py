@@ -17,6 +17,7 @@ from simulator.smart_policy import SmartPolicy
 from simulator.sources import Source
 from simulator.world import TABLE, Policy, World
 from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.wiring import Connection
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
@@ -138,6 +139,7 @@ class KafkaWorld(World):
     def _tick(self, policy: Policy, elapsed: timedelta) -> None:
         before = self._written()
         policy.tick()
+        self._process.after_pass(_AfterPass(self.clock.now), {})
         if sent := self._written() - before:
             self.redrives.append((elapsed, sent))
 
@@ -179,12 +181,21 @@ class _Process:
         return self._step if self._connection.awaits_outcomes else self._policy.every
 
     def tick(self) -> None:
-        """A pass, if one is due or outcomes may be there, and then the positions."""
+        """A pass, if one is due or outcomes may be there."""
         if self._connection.awaits_outcomes:
             self._policy.look()
         else:
             self._policy.tick()
-        self._connection.after_pass(self._policy.tools(), {})
+
+
+@dataclass(frozen=True, slots=True)
+class _AfterPass:
+    """What moving the positions needs of a pass's tools. No call fails here."""
+
+    clock: Callable[[], datetime]
+
+    def tell_failed(self, failed: CallFailed) -> None:
+        raise failed
 
 
 def _topics_of(place: KafkaTopics, queue: str) -> list[tuple[str, str | None]]:
