@@ -17,7 +17,6 @@ from simulator.smart_policy import SmartPolicy
 from simulator.sources import Source
 from simulator.world import TABLE, Policy, World
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.wiring import Connection
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
@@ -139,7 +138,7 @@ class KafkaWorld(World):
     def _tick(self, policy: Policy, elapsed: timedelta) -> None:
         before = self._written()
         policy.tick()
-        self._process.after_pass(_AfterPass(self.clock.now), {})
+        assert not self._process.settle(self.clock.now()), "no call fails here"  # noqa: S101
         if sent := self._written() - before:
             self.redrives.append((elapsed, sent))
 
@@ -186,16 +185,6 @@ class _Process:
             self._policy.look()
         else:
             self._policy.tick()
-
-
-@dataclass(frozen=True, slots=True)
-class _AfterPass:
-    """What moving the positions needs of a pass's tools. No call fails here."""
-
-    clock: Callable[[], datetime]
-
-    def tell_failed(self, failed: CallFailed) -> None:
-        raise failed
 
 
 def _topics_of(place: KafkaTopics, queue: str) -> list[tuple[str, str | None]]:

@@ -46,7 +46,7 @@ def topics(**given):
 def made(**given) -> cdk.Stack:
     app = cdk.App(context={"aws:cdk:bundling-stacks": []})
     stack = cdk.Stack(app, "Topics", env=HOME)
-    told = {"topics": topics(), "cluster_arn": CLUSTER, "safeguards": NETWORK, **given}
+    told = {"kafka": topics(), "cluster_arn": CLUSTER, "safeguards": NETWORK, **given}
     KafkaRedriver(stack, "Redriver", **told)
     return stack
 
@@ -106,7 +106,7 @@ def test_with_scram_it_may_read_its_secret_and_use_the_key_by_secrets_manager_al
     place = topics(iam_region="", secret=SECRET)
     stack = cdk.Stack(cdk.App(context={"aws:cdk:bundling-stacks": []}), "Topics", env=HOME)
     key = kms.Key.from_key_arn(stack, "SecretKey", KEY)
-    KafkaRedriver(stack, "Redriver", topics=place, safeguards=NETWORK, secret_key=key)
+    KafkaRedriver(stack, "Redriver", kafka=place, safeguards=NETWORK, secret_key=key)
     template = Template.from_stack(stack)
 
     actions = granted(template)
@@ -153,14 +153,27 @@ def _resolved(value) -> str:
     return "".join(one if isinstance(one, str) else "made" for one in parts)
 
 
+def test_its_alarms_are_on_what_passes_write_and_name_its_own_runbook(template):
+    alarms = [
+        one["Properties"] for one in template.find_resources("AWS::CloudWatch::Alarm").values()
+    ]
+
+    names = {one["AlarmName"].split()[1] for one in alarms if isinstance(one["AlarmName"], str)}
+    assert names == {"CircuitOpen", "PassesFail", "LettersStay", "FunctionFails", "LettersParked"}
+    assert all("docs/kafka.md#runbook" in one["AlarmDescription"] for one in alarms)
+    assert "## Runbook" in (ROOT / "docs" / "kafka.md").read_text()
+    (passes,) = [one for one in alarms if "PassesFail" in one["AlarmName"]]
+    assert passes["Dimensions"] == [{"Name": "QueueName", "Value": "shop.orders"}]
+
+
 @pytest.mark.parametrize(
     ("given", "setting"),
     [
         ({"safeguards": Safeguards()}, "vpc_id"),
         ({"cluster_arn": ""}, "cluster_arn"),
-        ({"topics": topics(iam_region="")}, "topics"),
-        ({"topics": topics(client={"sasl.password": "hunter2"})}, "client"),
-        ({"topics": topics(topics=[f"topic-{n:0240}" for n in range(12)])}, "topics"),
+        ({"kafka": topics(iam_region="")}, "kafka"),
+        ({"kafka": topics(client={"sasl.password": "hunter2"})}, "client"),
+        ({"kafka": topics(topics=[f"topic-{n:0240}" for n in range(12)])}, "kafka"),
     ],
 )
 def test_what_would_not_work_is_refused_at_synth(given, setting):
@@ -175,14 +188,14 @@ def test_a_second_re_driver_of_the_same_topics_is_refused():
     stack = made()
 
     with pytest.raises(SettingsError):
-        KafkaRedriver(stack, "Again", topics=topics(), cluster_arn=CLUSTER, safeguards=NETWORK)
+        KafkaRedriver(stack, "Again", kafka=topics(), cluster_arn=CLUSTER, safeguards=NETWORK)
 
 
 def test_cdk_nag_has_nothing_left_to_find(tmp_path):
     app = cdk.App(context=UNBUNDLED, outdir=str(tmp_path / "out"))
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     stack = cdk.Stack(app, "Topics", env=HOME)
-    KafkaRedriver(stack, "Redriver", topics=topics(), cluster_arn=CLUSTER, safeguards=NETWORK)
+    KafkaRedriver(stack, "Redriver", kafka=topics(), cluster_arn=CLUSTER, safeguards=NETWORK)
 
     app.synth()
 

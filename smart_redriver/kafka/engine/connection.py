@@ -154,10 +154,15 @@ class DeadLetterTopic:
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:  # noqa: ARG002
-        """Move the positions, and look how the group does. What fails is told in the journal, and done next time."""
-        for failed in self._shelf.settle(tools.clock()):
+        """Settle. What fails is told in the journal, and done after the next pass."""
+        for failed in self.settle(tools.clock()):
             tools.tell_failed(failed)
+
+    def settle(self, now: datetime) -> list[CallFailed]:
+        """Move the positions, and look how the group does; what failed of it."""
+        failed = self._shelf.settle(now)
         self._witness.look()
+        return failed
 
     def close(self) -> None:
         """Let go of the cluster."""
