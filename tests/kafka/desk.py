@@ -62,7 +62,7 @@ class KafkaDesk:
 
         def open_session(asked: Asked) -> Session:
             terminal.is_json, terminal.assume_yes = asked.json, asked.yes
-            return self.session(terminal, log)
+            return self.session(terminal, log, queue=asked.queue)
 
         try:
             app([*arguments, "--stack", str(self.file)], prog_name="redrive", obj=open_session)
@@ -73,11 +73,12 @@ class KafkaDesk:
         assert isinstance(err, io.StringIO)
         return Ran(code=code, out=out.getvalue(), err=err.getvalue())
 
-    def session(self, terminal: Terminal, log: Any = None) -> Session:
+    def session(self, terminal: Terminal, log: Any = None, *, queue: str | None = None) -> Session:
         return Session(
             aws=Aws(self._client),
             terminal=terminal,
             stack=str(self.file),
+            queue=queue,
             clock=self.bench.clock.now,
             sleep=self.bench.clock.advance,
             connections=Connections(OneCluster(log or self.bench.log)),

@@ -292,6 +292,47 @@ def test_without_a_state_the_reason_is_told(desk):
     assert "The process makes it when it first runs" in ran.said
 
 
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_a_thousand_parked_letters_go_back_once_each(tmp_path, order):
+    desk = KafkaDesk(Bench(order=order, partitions=4), tmp_path)
+    bench = desk.bench
+    desk.file.write_text(desk.file.read_text().replace("[state]", f'order = "{order}"\n\n[state]'))
+    desk.park(*(f"m{n}" for n in range(1_000)))
+
+    ran = desk("replay", "--all", "--yes", "--rate", "0")
+    bench.work()
+
+    assert ran.code == 0, ran.said
+    assert Counter(bench.done) == Counter(b"m%d" % n for n in range(1_000))
+    assert _status(desk)["depths"]["parked"] == 0
+
+
+def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
+    desk = KafkaDesk(Bench(topics=["orders", "bills"]), tmp_path)
+    desk.file.write_text(desk.file.read_text().replace('["orders"]', '["orders", "bills"]'))
+    desk.bench.die("a", topic="bills")
+
+    opened = desk("open", "--reason", "they are down", "--queue", "bills", "--yes")
+    states = {one["queue"]: one["circuit"]["state"] for one in _status(desk)["sources"]}
+    ran = desk("replay", "--all", "--from-dlq", "--yes", "--even-though-paused")
+
+    assert (opened.code, ran.code) == (0, 0), opened.said + ran.said
+    assert states == {"orders": "CLOSED", "bills": "OPEN"}
+    assert [one.value for one in desk.bench.log.in_topic("bills")] == [b"a", b"a"]
+    assert not desk.bench.log.in_topic("orders")
+
+
+def test_what_a_pass_took_meanwhile_is_not_sent_by_a_person(desk, bench):
+    bench.die("a", "b")
+    listed = _letters(desk)
+    bench.live(steps=8)
+
+    ran = desk("replay", listed[0]["message_id"], "--from-dlq", "--yes")
+
+    assert ran.code != 0
+    assert Counter(bench.done) == Counter([b"a", b"b"])
+
+
 def _letters(desk):
     return desk("letters", "--body", "--json").json["letters"]
 

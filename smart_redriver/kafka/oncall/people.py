@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from threading import RLock
 from typing import Any
 
@@ -51,16 +52,32 @@ class Topics:
         self.lock = RLock()
         self._shelf = Shelf(log, place)
         self._parked = Parked(log, place, keeps_records=True)
+        self._lot: dict[Position, Dead] = {}
+        self._at: dict[str, Position] = {}
         self._looked_at: datetime | None = None
 
-    def look(self) -> None:
-        """Read on, unless that was done just now. Raises CallFailed."""
+    def look(self) -> datetime:
+        """Read on, unless that was done just now; when it was. Raises CallFailed."""
         with self.lock:
             now = self.clock()
             if self._looked_at is None or now - self._looked_at >= FRESH_FOR:
                 self._shelf.look()
                 self._parked.look()
+                self._understand_parked()
                 self._looked_at = now
+            return self._looked_at
+
+    def look_again(self) -> None:
+        """Read on at the next look, whenever that is: something was written."""
+        self._looked_at = None
+
+    def _understand_parked(self) -> None:
+        there = self._parked.there
+        self._lot = {at: one for at, one in self._lot.items() if at in there}
+        for at, record in there.items():
+            if at not in self._lot and record is not None:
+                self._lot[at] = self._parked_letter(at, record)
+        self._at = {one.letter.message_id: at for at, one in self._lot.items()}
 
     def dead(self) -> list[Dead]:
         """The letters of the DLQ topic and the retry topic. Raises CallFailed."""
@@ -72,8 +89,7 @@ class Topics:
         """The letters of the parking topic. Raises CallFailed."""
         with self.lock:
             self.look()
-            there = sorted(self._parked.there.items())
-            return [self._parked_letter(at, record) for at, record in there if record is not None]
+            return [one for at, one in sorted(self._lot.items()) if at in self._parked.there]
 
     def unread(self) -> int:
         """Records for which there was no room. Raises CallFailed."""
@@ -83,9 +99,10 @@ class Topics:
     def find(self, message_id: str) -> Dead | None:
         """A letter in either topic. Raises CallFailed."""
         with self.lock:
-            return self._shelf.find(message_id) or next(
-                (one for one in self.parked() if one.letter.message_id == message_id), None
-            )
+            self.look()
+            at = self._at.get(message_id)
+            is_parked = at is not None and at in self._parked.there
+            return self._lot[at] if is_parked and at else self._shelf.find(message_id)
 
     def take_dead(self, ids: Collection[str]) -> dict[str, CallFailed]:
         """Deal with letters of the DLQ topic for good, and move the positions; what failed of it, by id."""
@@ -97,11 +114,7 @@ class Topics:
     def take_parked(self, ids: Collection[str]) -> dict[str, CallFailed]:
         """Take letters out of the parking topic; what failed of it, by id."""
         with self.lock:
-            at = {
-                one.letter.message_id: one.record.position
-                for one in self.parked()
-                if one.letter.message_id in ids
-            }
+            at = {one: self._at[one] for one in ids if one in self._at}
             try:
                 told = self._parked.take_out(list(at.values()))
             except CallFailed as failed:
@@ -128,6 +141,8 @@ class PeoplesLetters:
         self._is_dlq = is_dlq
         self._meant = meant
         self._handed: set[str] = set()
+        self._next: Iterator[Dead] = iter(())
+        self._as_of: datetime | None = None
         self.is_fifo = topics.place.order is Order.KEY
 
     def facts(self) -> QueueFacts:
@@ -141,15 +156,10 @@ class PeoplesLetters:
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:  # noqa: ARG002
         """The next letters that are not in hand yet. Raises CallFailed."""
-        few: list[Letter] = []
-        for dead in self._all():
-            letter = dead.letter
-            if letter.message_id not in self._handed and self._meant(letter):
-                few.append(as_shown(dead))
-                if len(few) == min(limit, FEW):
-                    break
-        self._handed.update(one.message_id for one in few)
-        return few
+        with self._topics.lock:
+            few = list(islice(self._unhanded(), min(limit, FEW)))
+            self._handed.update(one.message_id for one in few)
+            return few
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
         """Take letters out; what comes back is still there."""
@@ -163,6 +173,7 @@ class PeoplesLetters:
         for letter, hidden_for in letters:
             if not hidden_for:
                 self._handed.discard(letter.message_id)
+                self._as_of = None
         return []
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
@@ -183,6 +194,15 @@ class PeoplesLetters:
         there = {one.letter.message_id for one in self._all()}
         return {one.message_id for one in letters} & there
 
+    def _unhanded(self) -> Iterator[Letter]:
+        """Letters that are meant and in nobody's hand, from the beginning after each look."""
+        if (as_of := self._topics.look()) != self._as_of:
+            self._next, self._as_of = iter(self._all()), as_of
+        for dead in self._next:
+            letter = dead.letter
+            if letter.message_id not in self._handed and self._meant(letter):
+                yield as_shown(dead)
+
     def _all(self) -> list[Dead]:
         return self._topics.dead() if self._is_dlq else self._topics.parked()
 
@@ -196,7 +216,9 @@ class PeoplesLot(PeoplesLetters):
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write letters here. Nothing is raised."""
         with self._topics.lock:
-            return deliver("ParkLetters", self._topics.log, outgoing, self._as_parked)
+            sent = deliver("ParkLetters", self._topics.log, outgoing, self._as_parked)
+            self._topics.look_again()
+            return sent
 
     def _as_parked(self, one: Outgoing) -> NewRecord | None:
         topics = self._topics
