@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ class KafkaDesk:
         self.file = folder / "orders.toml"
         self.state = folder / "state"
         self.file.write_text(FILE.format(state=self.state))
+        #: What happens while a command waits.
+        self.meanwhile: Callable[[], object] = lambda: None
         bench.dynamodb = SqliteTable.open(self.state, bench.clock.time, is_made=True)
 
     def __call__(self, *arguments: str, answer: str = "", log: Any = None) -> Ran:
@@ -80,9 +83,13 @@ class KafkaDesk:
             stack=str(self.file),
             queue=queue,
             clock=self.bench.clock.now,
-            sleep=self.bench.clock.advance,
+            sleep=self._sleep,
             connections=Connections(OneCluster(log or self.bench.log)),
         )
+
+    def _sleep(self, seconds: float) -> None:
+        self.bench.clock.advance(seconds)
+        self.meanwhile()
 
     def _client(self, service: str) -> Any:
         """The file's own state, in virtual time; nothing else of AWS."""

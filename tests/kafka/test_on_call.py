@@ -263,7 +263,23 @@ def test_a_drain_is_an_order_to_the_process(desk, bench):
     assert _status(desk)["draining_until"]
 
 
-@pytest.mark.parametrize("arguments", [("run", "--yes"), ("logs",), ("drain", "--yes")])
+def test_a_drain_is_followed_while_the_process_works_it_off(desk, bench):
+    bench.die(*(f"m{n}" for n in range(30)))
+    bench.run_pass(mode=Mode.PAUSED)
+
+    def process_and_consumer():
+        bench.run_pass(initial_window=5)
+        bench.work()
+
+    desk.meanwhile = process_and_consumer
+    ran = desk("drain", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert "The DLQ is empty" in ran.said
+    assert len(bench.done) == len(set(bench.done)) == 30
+
+
+@pytest.mark.parametrize("arguments", [("run", "--yes"), ("logs",)])
 def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, arguments):
     bench.die("a")
     bench.run_pass(mode=Mode.PAUSED)
