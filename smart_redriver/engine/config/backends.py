@@ -42,9 +42,12 @@ class Location(Protocol):
 
 
 class LocationReader(Protocol):
-    """Reads what `Location.encode` writes. `variable` holds it in the function's environment."""
+    """Reads what `Location.encode` writes. `variable` holds it in the function's environment, and `names` says in words
+    what the queue can be called.
+    """
 
     variable: str
+    names: str
 
     def may_be_called(self, name: str) -> bool:
         """Whether circuit, trails and reports can call the queue so."""

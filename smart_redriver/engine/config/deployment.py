@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Self
 
 from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader
-from smart_redriver.engine.config.queue_names import PLAIN, is_fifo
+from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import Origin, Target, read_targets
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -123,7 +123,7 @@ class Deployment:
         ]
         queue_name = env.get("QUEUE_NAME", "")
         if queue_name and not reader.may_be_called(queue_name):
-            faults.append(Fault(setting="QUEUE_NAME", seen=queue_name, accepted=PLAIN))
+            faults.append(Fault(setting="QUEUE_NAME", seen=queue_name, accepted=reader.names))
         location = None
         try:
             location = reader.parse(env.get(reader.variable, ""))

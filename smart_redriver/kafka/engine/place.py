@@ -114,6 +114,7 @@ class KafkaTopics:
 
     #: What holds it in the environment of a function.
     variable: ClassVar[str] = "KAFKA"
+    names: ClassVar[str] = _TOPIC_NAME
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
-from smart_redriver.engine.config.queue_names import is_plain
+from smart_redriver.engine.config.queue_names import PLAIN, is_plain
 from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.postgres.engine.profiles import OWN, PROFILES, Profile
@@ -195,6 +195,7 @@ class JobsDatabase:
 
     #: The function's variable that `encode` is for, and what faults name.
     variable: ClassVar[str] = "DATABASE"
+    names: ClassVar[str] = PLAIN
     origin: ClassVar[Origin] = Origin.POSTGRES
 
     host: str
