@@ -1,6 +1,6 @@
 # Ten verbs. Each sets up what it needs first, and only once: a second call is instant.
 #
-#   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running, ARGS=postgres tells another
+#   make demo             a local AWS, a real `cdk deploy`, and a story to watch; KEEP=1 leaves it running, ARGS=postgres or kafka tells another
 #   make demo INCIDENT=payments  an incident to practise on; or outage, poison, overload
 #   make check            for after each change, in less than a minute: lint, types, unit and contract tests
 #   make test             all tests; ARGS="-k poison" picks some

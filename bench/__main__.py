@@ -14,6 +14,7 @@ from bench import (
     engine,
     error_rate,
     fifo,
+    kafka,
     load,
     memory,
     postgres,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "load": load.bench,
     "fifo": fifo.bench,
     "postgres": postgres.bench,
+    "kafka": kafka.bench,
 }
 
 

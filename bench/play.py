@@ -79,6 +79,11 @@ def _figures_alone(run: Figures) -> Figures:
 @contextmanager
 def _place(asked: Asked) -> Iterator[Scenario]:
     """The scenario where it is to be played: in memory, or on a Postgres that runs for as long."""
+    if asked.origin == "kafka":
+        from simulator.kafka_world import KafkaWorld
+
+        yield replace(asked.scenario, make_world=KafkaWorld)
+        return
     if asked.origin != "postgres":
         yield asked.scenario
         return

@@ -9,11 +9,10 @@ from typing import Any, NoReturn
 
 from bench.option_types import flapping, number, whole
 from simulator.consumers import Beyond
-from simulator.on_postgres import check_on_postgres
+from simulator.outside_of_sqs import PLACES, check_outside
 from simulator.rivals import EventSource, NativeMove, NoBreaker, PublishedPattern
 from simulator.scenarios import PolicyMaker, Scenario, named
 from simulator.variation import OWN, ImpossibleError, Wishes, vary
-from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.config.targets import SERVED, Origin
 from smart_redriver.engine.errors import SettingsError
@@ -103,8 +102,8 @@ def _asked(
         scenario = named(options.scenario) if options.scenario else OWN
         settings = _settings(scenario, given, options.policy)
         wishes = _wishes(options, given, settings)
-        if options.origin == "postgres":
-            check_on_postgres(scenario, wishes)
+        if options.origin in PLACES:
+            check_outside(options.origin, scenario, wishes)
         varied = vary(scenario, wishes, settings)
     except KeyError:
         parser.error(f"no scenario is named {options.scenario}; --list shows all of them.")
@@ -127,8 +126,8 @@ def _asked(
 def _refuse_targets(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.origin in (None, Origin.SQS.value):
         return
-    if options.origin == Origin.POSTGRES.value and options.policy != OURS:
-        parser.error(f"--origin postgres: {options.policy} knows queues of SQS alone.")
+    if options.origin in PLACES and options.policy != OURS:
+        parser.error(f"--origin {options.origin}: {options.policy} knows queues of SQS alone.")
     if options.policy != OURS:
         parser.error(f"--origin {options.origin}: {options.policy} sends letters to a queue alone.")
     if SERVED[Origin(options.origin)] and (options.reports or options.permanent):
@@ -233,10 +232,7 @@ def _add_world(world: argparse._ArgumentGroup) -> None:
     add("--permanent", action="store_true", help="and marks poison as permanent, which parks it")
     add("--fifo", action="store_true", help="FIFO queues, and a consumer that keeps their order")
     add("--groups", type=whole(1, 1_000_000), help="message groups of a FIFO queue (10)")
-    origins = [
-        one.value for one in Origin if BACKENDS[one].connection
-    ]  # a process has no simulated world
-    add("--origin", choices=origins, help="what fills the DLQ (sqs)")
+    add("--origin", choices=[one.value for one in Origin], help="what fills the DLQ (sqs)")
     add("--capacity", type=number(0.1, 100_000), help="messages a second that it bears, live too")
     add(
         "--beyond",

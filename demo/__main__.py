@@ -23,7 +23,7 @@ from emulator import cdk
 from emulator.driving import LocalAwsError
 from emulator.process import REAL, SLOW, LocalAws
 
-from . import postgres
+from . import elsewhere
 from .incidents import INCIDENTS, Practice, context_of, mend, pages
 from .stack import DeployedStack, deploy, deployment_of
 from .story import DEPLOYED_WITH, Stage, Story
@@ -43,14 +43,16 @@ def main() -> int:
     parser.add_argument(
         "story",
         nargs="?",
-        choices=("sqs", "postgres", "mend"),
+        choices=("sqs", "postgres", "kafka", "mend"),
         default="sqs",
         help="what the letters are in; `mend` ends an incident as the consumer's owner would",
     )
     asked = parser.parse_args()
     keep, console = asked.keep, Console()
     if asked.story == "postgres":
-        return 0 if postgres.play(console) else 1
+        return 0 if elsewhere.play_on_postgres(console) else 1
+    if asked.story == "kafka":
+        return 0 if elsewhere.play_on_kafka(console) else 1
     if asked.story == "mend":
         return _mend(console)
     if asked.incident:

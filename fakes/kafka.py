@@ -53,7 +53,7 @@ class FakeLog:
 
     def bounds(self, topic: str) -> dict[Partition, tuple[int, int]]:
         return {
-            one: (min(self.records[one], default=self._ends[one]), self._ends[one])
+            one: (next(iter(self.records[one]), self._ends[one]), self._ends[one])
             for one in (Partition(topic, n) for n in range(self.partitions(topic)))
         }
 
@@ -73,11 +73,13 @@ class FakeLog:
         after = dict(start)
         for one, given in start.items():
             offset = given if given <= self._ends[one] else 0
-            there = sorted(at for at in self.records[one] if at >= offset)
-            some = there[: max(0, limit - len(records))]
-            records += [self.records[one][at] for at in some]
-            is_end = len(some) == len(there)
-            after[one] = self._ends[one] if is_end else some[-1] + 1 if some else offset
+            there = self.records[one]
+            at = offset
+            while at < self._ends[one] and len(records) < limit:
+                if at in there:
+                    records.append(there[at])
+                at += 1
+            after[one] = at
         is_end = all(after[one] == self._ends[one] for one in start)
         return Reading(tuple(records), after, is_end=is_end)
 

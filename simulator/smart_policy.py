@@ -87,7 +87,11 @@ class SmartPolicy:
     def tick(self) -> None:
         """One tick of the schedule: a pass, if one is due."""
         if self._rhythm.is_due(self._world.clock.now()):
-            self.run_pass(self._world.sqs, self._world.dynamodb)
+            self.look()
+
+    def look(self) -> None:
+        """A pass, due or not."""
+        self.run_pass(self._world.sqs, self._world.dynamodb)
 
     def hear(self, hint: Hint) -> None:
         """Hear that the consumer is well again, as the deployed function does."""

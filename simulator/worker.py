@@ -98,7 +98,7 @@ class Worker:
         if self.capacity.takes_all:
             self._take_all(elapsed, step)
             return
-        room = self.capacity.room(step, self._sqs.inspect.counts(self._queue).visible)
+        room = self.capacity.room(step, self._waiting())
         while room > 0 and (messages := self._receive(min(BATCH, room))):
             room -= len(messages)
             self._handle(messages, elapsed)
@@ -128,8 +128,12 @@ class Worker:
             return BadOrder(body)
         return PaymentDeclined() if body in self._register.dependent else DownstreamUnavailable()
 
+    def _waiting(self) -> int:
+        """Messages that it can take."""
+        return self._sqs.inspect.counts(self._queue).visible
+
     def _receive(self, limit: float = BATCH) -> list[Message]:
-        if not self._sqs.inspect.counts(self._queue).visible:
+        if not self._waiting():
             return []
         try:
             answer = self._sqs.receive_message(

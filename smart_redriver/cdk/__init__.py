@@ -14,6 +14,8 @@ try:
     from smart_redriver.engine.config.settings import Mode, Settings
     from smart_redriver.engine.config.targets import Origin
     from smart_redriver.engine.errors import SettingsError
+    from smart_redriver.kafka.cdk.redriver import KafkaRedriver
+    from smart_redriver.kafka.engine.place import KafkaTopics
     from smart_redriver.postgres.cdk.redriver import PostgresRedriver
     from smart_redriver.postgres.engine.place import JobsDatabase
 except ModuleNotFoundError as missing:
@@ -28,6 +30,8 @@ __all__ = [
     "Alarms",
     "BundlingError",
     "JobsDatabase",
+    "KafkaRedriver",
+    "KafkaTopics",
     "Mode",
     "MonitoringSettings",
     "Naming",

@@ -1,10 +1,10 @@
-"""`redrive run --forever`: passes over a DLQ topic beside its broker, one after another, until it is stopped."""
+"""What `kafka.toml` says, and the process of `redrive run --forever`: passes beside the broker, until it is stopped."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,16 +12,18 @@ from random import Random
 from typing import Any, Self
 from uuid import uuid4
 
+from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
 from smart_redriver.engine.config.backends import Stopped
+from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.errors import Fault, SettingsError
-from smart_redriver.engine.passes.ports import Journal, Memory, Tools
+from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
+from smart_redriver.engine.passes.ports import Journal, Tools
 from smart_redriver.engine.passes.redrive_pass import run_visit
 from smart_redriver.engine.passes.rhythm import Rhythm
-from smart_redriver.kafka.engine.client import KafkaLog
+from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.sqlite import SqliteMemory
+from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
 #: A visit has ended by itself so soon; its lease lasts as long where the process dies.
 LONGEST_VISIT = timedelta(minutes=2)
@@ -44,6 +46,35 @@ class Configuration:
     settings: Settings
     file: Path | None
     table: str | None
+
+    @property
+    def deployment(self) -> Deployment:
+        """The topics, and the state table."""
+        topics = self.topics
+        return Deployment.at(topics, queue_name=topics.topics[0], table_name=self.table or TABLE)
+
+    def open_state(self, *, is_made: bool = False) -> SqliteTable | None:
+        """See `ProcessFile`."""
+        if self.file is None:
+            return None
+        return SqliteTable.open(self.file, time.time, is_made=is_made)
+
+    def run(self, journal: Journal, pause: Callable[[float], None]) -> None:
+        """See `ProcessFile`."""
+        from smart_redriver.kafka.engine.client import KafkaLog
+
+        topics, deployment = self.topics, self.deployment
+        with ExitStack() as closing:
+            if (state := self.open_state(is_made=True)) is not None:
+                closing.callback(state.close)
+            memory = StateStore(state or _dynamodb(), deployment.table_name, deployment.queue_name)
+            log = KafkaLog(topics)
+            connection = DeadLetterTopic(log, topics, _now, log.close)
+            closing.callback(connection.close)
+            journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
+            Process(
+                connection, memory, self.settings, journal=journal, clock=_now, pause=pause
+            ).run()
 
     @classmethod
     def read(cls, tables: Mapping[str, Any]) -> Self:
@@ -98,7 +129,7 @@ class Process:
     def __init__(
         self,
         connection: DeadLetterTopic,
-        memory: Memory,
+        memory: StateStore,
         settings: Settings,
         *,
         journal: Journal,
@@ -142,43 +173,26 @@ class Process:
         )
         deadline = self._clock() + LONGEST_VISIT
         for report in run_visit(tools, self._settings, deadline=deadline, pause=self._pause):
-            self._rhythm.looked(report, self._clock())
+            now = self._clock()
+            self._rhythm.looked(report, now)
+            self._tell(report, now)
             self._connection.after_pass(tools, {})
 
-
-def run_forever(
-    tables: Mapping[str, Any], journal: Journal, pause: Callable[[float], None]
-) -> None:
-    """Run passes as a file of configuration says. Raises SettingsError, and CallFailed where there is no state."""
-    configuration = Configuration.read(tables)
-    topics = configuration.topics
-    with _memory_of(configuration) as memory:
-        log = KafkaLog(topics)
-        connection = DeadLetterTopic(log, topics, _now, log.close)
-        journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
+    def _tell(self, report: Report, now: datetime) -> None:
+        """Leave the report where the command finds it. What fails of that is told, and stops no pass."""
+        if report.outcome is Outcome.LEASE_HELD:
+            return  # who has the lease reports
         try:
-            Process(
-                connection, memory, configuration.settings, journal=journal, clock=_now, pause=pause
-            ).run()
-        finally:
-            connection.close()
+            self._memory.save_pass(report.to_json(), now)
+        except CallFailed as failed:
+            self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
 
 
-@contextmanager
-def _memory_of(configuration: Configuration) -> Iterator[Memory]:
-    first = configuration.topics.topics[0]
-    if configuration.file is not None:
-        memory = SqliteMemory.open(configuration.file, first, _now)
-        try:
-            yield memory
-        finally:
-            memory.close()
-        return
+def _dynamodb() -> DynamoDbClient:
     from smart_redriver.engine.aws.clients import dynamodb_client
-    from smart_redriver.engine.aws.state_table import StateStore
 
-    assert configuration.table is not None, "one of the two was given"  # noqa: S101
-    yield StateStore(dynamodb_client(), configuration.table, first)
+    made: DynamoDbClient = dynamodb_client()
+    return made
 
 
 def _now() -> datetime:

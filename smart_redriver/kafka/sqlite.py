@@ -1,195 +1,137 @@
-"""The state table as a file of SQLite: lease, circuit and ledger, item by item as DynamoDB would have them.
+"""The state table as a file of SQLite, with the calls of a DynamoDB client: for passes and for the command.
 
-Each call is one transaction that is on disk when it returns. Processes on one machine may share the file: SQLite has
-them wait for each other.
+Each call is one transaction that is on disk when it returns, a batch included. Processes on one machine may share the
+file: SQLite has them wait for each other. Of DynamoDB's expressions it knows those that the package writes.
 """
+# ruff: noqa: N803 - the parameters have boto3's names
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from smart_redriver.engine.aws import items
-from smart_redriver.engine.aws.state_table import Known
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.letter import Trail
-from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.model.lease import Lease
-from smart_redriver.engine.model.permit import Hint
-from smart_redriver.engine.reports.processing import Told
-from smart_redriver.engine.triage.ledger import Entry
 
-Item = dict[str, Any]
+Item = Mapping[str, Any]
+
+#: What the table is called to its callers: the file has one.
+TABLE = "state"
 
 #: Seconds that one process waits for another's transaction.
 _PATIENCE = 10.0
 
-_TABLE = "create table if not exists state (key text primary key, item text not null, ends integer) without rowid"
-
-#: What reading an item raises that no version wrote.
-_DAMAGES = (KeyError, ValueError, TypeError, OverflowError)
-
-#: Keys of one query: SQLite allows 32,766 parameters, and 999 in old versions.
-_KEYS_AT_ONCE = 500
+_MAKE = "create table if not exists state (key text primary key, item text not null, ends integer) without rowid"
 
 
-class SqliteMemory:
-    """See `passes.ports.Memory`. `queue`: whose lease and circuit these are."""
+class SqliteTable:
+    """The calls that `StateStore`, the audit trail and scans of the ledger make. Each raises CallFailed."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, queue: str, clock: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Callable[[], float]) -> None:
         self._connection = connection
-        self._queue = queue
         self._clock = clock
+        self._lock = Lock()
 
     @classmethod
-    def open(cls, file: Path, queue: str, clock: Callable[[], datetime]) -> SqliteMemory:
-        """The file, made where it is not there. Raises CallFailed."""
+    def open(cls, file: Path, clock: Callable[[], float], *, is_made: bool = False) -> SqliteTable:
+        """The file, which is made where it is not there yet if `is_made`. Raises CallFailed."""
         with _naming("OpenState"):
+            mode = "rwc" if is_made else "rw"
             connection = sqlite3.connect(
-                file, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+                f"{file.absolute().as_uri()}?mode={mode}",
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
+                check_same_thread=False,
             )
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
-            connection.execute(_TABLE)
-        return cls(connection, queue, clock)
+            connection.execute(_MAKE)
+        return cls(connection, clock)
 
-    def of(self, queue: str) -> SqliteMemory:
-        """The same for another source topic."""
-        return SqliteMemory(self._connection, queue, self._clock)
+    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = True) -> Item:  # noqa: ARG002
+        """The item under a key."""
+        with self._transaction("GetItem"):
+            item = self._get(Key)
+        return {"Item": item} if item else {}
 
-    def acquire_lease(self, lease: Lease, now: datetime) -> bool:
-        """Take the lease unless another holds it. Raises CallFailed."""
-        key = items.lease_key(self._queue)
-        with self._transaction("TakeLease"):
-            owner, until = self._lease(key)
-            is_free = until <= now.timestamp() or owner == lease.owner
-            if is_free:
-                ends = lease.expires_at.timestamp()
-                self._put(key, {"owner": lease.owner, "until": ends}, int(ends))
-        return is_free
+    def put_item(self, *, Item: Item, ReturnValues: str = "NONE", **request: Any) -> Item:
+        """Write an item, if its condition holds for the one that is there."""
+        with self._transaction("PutItem"):
+            before = self._met("PutItem", Item, request)
+            self._put(Item)
+        return {"Attributes": before} if before and ReturnValues == "ALL_OLD" else {}
 
-    def release_lease(self, lease: Lease) -> bool:
-        """Give the lease back; False when it is another's. Raises CallFailed."""
-        key = items.lease_key(self._queue)
-        with self._transaction("GiveBackLease"):
-            is_ours = self._lease(key)[0] == lease.owner
-            if is_ours:
-                self._connection.execute("delete from state where key = ?", (_text(key),))
-        return is_ours
+    def delete_item(self, *, Key: Item, **request: Any) -> Item:
+        """Delete an item, if its condition holds for it."""
+        with self._transaction("DeleteItem"):
+            self._met("DeleteItem", Key, request)
+            self._connection.execute("delete from state where key = ?", (_text(Key),))
+        return {}
 
-    def load_circuit(self) -> Circuit | None:
-        """The circuit; None before the first write. Raises CallFailed."""
-        with _naming("ReadCircuit"):
-            item = self._get(items.circuit_key(self._queue))
-        with _reading("ReadCircuit", "UnreadableCircuit"):
-            return items.circuit_from_item(self._queue, item) if item else None
+    def update_item(self, *, Key: Item, UpdateExpression: str, **request: Any) -> Item:
+        """Set attributes, if the condition holds: to a value, or to a list with some more at its end."""
+        with self._transaction("UpdateItem"):
+            before = self._met("UpdateItem", Key, request) or Key
+            self._put({**before, **_set(UpdateExpression, request, before)})
+        return {}
 
-    def save_circuit(self, circuit: Circuit) -> Circuit | None:
-        """Write over the version that it was read as; None when another got there first. Raises CallFailed."""
-        written = replace(circuit, version=circuit.version + 1)
-        key = items.circuit_key(self._queue)
-        with self._transaction("WriteCircuit"):
-            item = self._get(key)
-            with _reading("WriteCircuit", "UnreadableCircuit"):
-                known = items.circuit_from_item(self._queue, item).version if item else 0
-            is_ours = known == circuit.version
-            if is_ours:
-                self._put(key, items.circuit_to_item(written), None)
-        return written if is_ours else None
+    def batch_get_item(self, *, RequestItems: Mapping[str, Any]) -> Item:
+        """The items under some keys."""
+        found: dict[str, list[Item]] = {}
+        with self._transaction("BatchGetItem"):
+            for table, asked in RequestItems.items():
+                items = [self._get(key) for key in asked["Keys"]]
+                found[table] = [one for one in items if one is not None]
+        return {"Responses": found}
 
-    def load_hint(self) -> Hint | None:
-        """The last hint about the consumer. Raises CallFailed."""
-        with _naming("ReadHint"):
-            item = self._get(items.hint_key(self._queue))
-        with _reading("ReadHint", "UnreadableHint"):
-            return items.hint_from_item(item) if item else None
+    def batch_write_item(self, *, RequestItems: Mapping[str, Sequence[Item]]) -> Item:
+        """Write some items, all or none, and forget those whose time is over."""
+        with self._transaction("BatchWriteItem"):
+            for requests in RequestItems.values():
+                for one in requests:
+                    self._put(one["PutRequest"]["Item"])
+            self._connection.execute("delete from state where ends < ?", (int(self._clock()),))
+        return {}
 
-    def save_hint(self, hint: Hint) -> Hint | None:
-        """Write what somebody says of the consumer, and return what was said before. Raises CallFailed."""
-        before = self.load_hint()
-        self._put_all("WriteHint", [items.hint_to_item(self._queue, hint)])
-        return before
-
-    def read_ledger(self, message_ids: Iterable[str]) -> Known:
-        """What the ledger knows under these ids. Raises CallFailed."""
-        known = Known()
-        wanted = [_text(items.message_key(one)) for one in dict.fromkeys(message_ids)]
-        for item in self._all(wanted):
-            with _reading("ReadLedger", "UnreadableEntry"):
-                message_id = item["PK"]["S"].partition("#")[2]
-                if trail := items.kept_trail_from_item(item):
-                    known.trails[message_id] = trail
-                else:
-                    known.entries[message_id] = items.entry_from_item(item)
-        return known
-
-    def write_ledger(
-        self, entries: Sequence[Entry], kept_trails: Sequence[tuple[str, Trail]], now: datetime
-    ) -> None:
-        """Write entries and kept trails, all or none. Raises CallFailed."""
-        self._put_all(
-            "WriteLedger",
-            [
-                *(items.kept_trail_to_item(at, trail, now) for at, trail in kept_trails),
-                *(items.entry_to_item(one, now) for one in entries),
-            ],
-        )
-
-    def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
-        """Write how letters failed. Raises CallFailed."""
-        self._put_all("WriteFailures", [items.failure_to_item(one, until) for one in failures])
+    def scan(self, *, FilterExpression: str, **request: Any) -> Item:
+        """All items for which a condition holds."""
+        holds = _condition(FilterExpression, request)
+        with self._transaction("Scan"):
+            rows = self._connection.execute("select item from state order by key").fetchall()
+        items = [_item("Scan", text) for (text,) in rows]
+        return {"Items": [one for one in items if holds(one)]}
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
 
-    def _put_all(self, call: str, some: Sequence[Item]) -> None:
-        if some:
-            with self._transaction(call):
-                for one in some:
-                    self._put(
-                        {"PK": one["PK"]}, one, int(one["TTL"]["N"]) if "TTL" in one else None
-                    )
-                now = int(self._clock().timestamp())
-                self._connection.execute("delete from state where ends < ?", (now,))
-
-    def _all(self, keys: Sequence[str]) -> Iterator[Item]:
-        for first in range(0, len(keys), _KEYS_AT_ONCE):
-            some = keys[first : first + _KEYS_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = f"select item from state where key in ({marks})"  # noqa: S608 - marks alone
-            with _naming("ReadLedger"):
-                rows = self._connection.execute(query, some).fetchall()
-            for (text,) in rows:
-                yield _item("ReadLedger", text)
-
-    def _lease(self, key: Item) -> tuple[str, float]:
-        """Who holds it, and until when; nobody until the beginning of time."""
-        held = self._get(key) or {"owner": "", "until": 0}
-        with _reading("ReadLease", "UnreadableLease"):
-            return str(held["owner"]), float(held["until"])
+    def _met(self, call: str, key: Item, request: Mapping[str, Any]) -> Item | None:
+        """The item that is there, for which a condition holds if the request has one."""
+        item = self._get(key)
+        expression = request.get("ConditionExpression")
+        if expression and not _condition(expression, request)(item or {}):
+            raise CallFailed(call, "ConditionalCheckFailedException", "the condition does not hold")
+        return item
 
     def _get(self, key: Item) -> Item | None:
         rows = self._connection.execute("select item from state where key = ?", (_text(key),))
         row = rows.fetchone()
-        return _item("ReadItem", row[0]) if row else None
+        return _item("GetItem", row[0]) if row else None
 
-    def _put(self, key: Item, item: Item, ends: int | None) -> None:
-        self._connection.execute(
-            "insert or replace into state values (?, ?, ?)", (_text(key), json.dumps(item), ends)
-        )
+    def _put(self, item: Item) -> None:
+        ends = int(float(item["TTL"]["N"])) if "TTL" in item else None
+        row = (_text(item), json.dumps(item), ends)
+        self._connection.execute("insert or replace into state values (?, ?, ?)", row)
 
     @contextmanager
     def _transaction(self, call: str) -> Iterator[None]:
-        with _naming(call):
+        with self._lock, _naming(call):
             self._connection.execute("begin immediate")
             try:
                 yield
@@ -207,21 +149,81 @@ def _naming(call: str) -> Iterator[None]:
         raise CallFailed(call, type(error).__name__, str(error)) from error
 
 
-@contextmanager
-def _reading(call: str, code: str) -> Iterator[None]:
-    try:
-        yield
-    except _DAMAGES as fault:
-        detail = f"{fault!r}: damaged, or of a version that this one does not know"
-        raise CallFailed(call, code, detail) from fault
-
-
 def _item(call: str, text: str) -> Item:
-    with _reading(call, "UnreadableEntry"):
+    try:
         item: Item = json.loads(text)
+    except ValueError as fault:
+        raise CallFailed(call, "UnreadableEntry", f"{fault!r}: the file is damaged") from fault
     return item
 
 
 def _text(key: Item) -> str:
     text: str = key["PK"]["S"]
     return text
+
+
+#: `name = :value`, with size(name) or another comparison; or a function of a name, and of a value with some.
+_COMPARISON = re.compile(r"(?:(size)\((#?\w+)\)|(#?\w+)) (=|<|<=) (:\w+)")
+_FUNCTION = re.compile(r"(attribute_not_exists|contains)\((#?\w+)(?:, (:\w+))?\)")
+_ASSIGNMENT = re.compile(r"(#\w+) = (?:list_append\(if_not_exists\(\1, (:\w+)\), (:\w+)\)|(:\w+))")
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": lambda one, other: bool(one == other),
+    "<": lambda one, other: bool(one < other),
+    "<=": lambda one, other: bool(one <= other),
+}
+
+_Condition = Callable[[Item], bool]
+
+
+def _condition(expression: str, request: Mapping[str, Any]) -> _Condition:
+    """Terms with OR between them, each of tests with AND between them."""
+    terms = [
+        [_test(test, request) for test in term.split(" AND ")] for term in expression.split(" OR ")
+    ]
+    return lambda item: any(all(test(item) for test in term) for term in terms)
+
+
+def _test(text: str, request: Mapping[str, Any]) -> _Condition:
+    names = request.get("ExpressionAttributeNames", {})
+    values = request.get("ExpressionAttributeValues", {})
+    if found := _FUNCTION.fullmatch(text):
+        function, name, value = found.groups()
+        name = names.get(name, name)
+        if function == "contains":
+            return lambda item: _contains(item.get(name), values[value])
+        return lambda item: name not in item
+    found = _COMPARISON.fullmatch(text)
+    assert found is not None, f"no condition that the package writes: {text}"  # noqa: S101
+    measure, measured, name, comparison, value = found.groups()
+    name, compare = names.get(measured or name, measured or name), _COMPARE[comparison]
+    wanted = _plain(values[value])
+    if measure:
+        return lambda item: name in item and compare(len(_plain(item[name])), wanted)
+    return lambda item: name in item and compare(_plain(item[name]), wanted)
+
+
+def _set(expression: str, request: Mapping[str, Any], before: Item) -> dict[str, Any]:
+    names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
+    changed: dict[str, Any] = {}
+    for name, none, more, value in _ASSIGNMENT.findall(expression.removeprefix("SET ")):
+        if value:
+            changed[names[name]] = values[value]
+        else:
+            there = before.get(names[name], values[none])
+            changed[names[name]] = {"L": [*there["L"], *values[more]["L"]]}
+    return changed
+
+
+def _plain(value: Item) -> Any:
+    """A value without its type; a number as one."""
+    ((kind, plain),) = value.items()
+    return float(plain) if kind == "N" else plain
+
+
+def _contains(there: Item | None, wanted: Item) -> bool:
+    """Whether a list, a set or a text has a value in it."""
+    if there is None:
+        return False
+    ((kind, plain),) = there.items()
+    return (wanted if kind == "L" else _plain(wanted)) in plain

@@ -106,13 +106,18 @@ OpenSession = Callable[[Asked], "Session"]
 
 def open_session(asked: Asked) -> Session:
     """The session of a person at a terminal, with the credentials of their environment."""
-    from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
+    from smart_redriver.oncall.deployment.aws import Aws, Caller, Connect, connect_as
+    from smart_redriver.oncall.deployment.beside import Beside, is_file
     from smart_redriver.oncall.deployment.session import Session
     from smart_redriver.oncall.terminal.terminal import Terminal
 
-    caller = Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
+    connect: Connect = connect_as(
+        Caller(profile=asked.profile, region=asked.region, endpoint_url=asked.endpoint_url)
+    )
+    if is_file(asked.stack):
+        connect = Beside(Path(asked.stack), connect)
     return Session(
-        aws=Aws(connect_as(caller)),
+        aws=Aws(connect),
         terminal=Terminal(
             is_json=asked.json, assume_yes=asked.yes, spared_stack=asked.spared_stack
         ),
@@ -135,7 +140,9 @@ _shared = typer.Typer(add_completion=False)
 
 @_shared.command()
 def _looking(
-    stack: Annotated[str, typer.Option(help="The stack that was deployed.")] = DEFAULT_STACK,
+    stack: Annotated[
+        str, typer.Option(help="The stack that was deployed, or the file of a process.")
+    ] = DEFAULT_STACK,
     queue: Annotated[
         str | None,
         typer.Option(

@@ -104,6 +104,21 @@ def servers(tmp_path):
         yield address
 
 
+def redrive(folder, *arguments):
+    """The command, as somebody types it there."""
+    command = [sys.executable, "-m", "smart_redriver.oncall", *arguments, "--stack", "kafka.toml"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+
+
+def wait_for_depths(folder, wanted):
+    ends, depths = time.monotonic() + PATIENCE, None
+    while depths != wanted:
+        assert time.monotonic() < ends, depths
+        status = redrive(folder, "status", "--json")
+        assert status.returncode == 0, status.stderr
+        depths = json.loads(status.stdout)["queues"][0]["depths"]
+
+
 def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(servers, tmp_path):
     (tmp_path / "kafka.toml").write_text(FILE.format(servers=servers))
     values = [(key, b"%b %d" % (key, n)) for n in range(5) for key in (b"alpha", b"beta", b"c")]
@@ -119,6 +134,7 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
         process = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out)
         try:
             asyncio.run(shop.work(lambda: len(shop.seen) == 15))
+            wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 1})
         finally:
             process.send_signal(signal.SIGTERM)
             ended = process.wait(PATIENCE)
@@ -139,3 +155,17 @@ def test_letters_go_back_in_order_with_their_headers_and_what_is_bad_is_parked(s
     assert events[-1]["event"] == "process.stopped"
     assert any(one["event"] == "letter.redriven" for one in events)
     assert trace_check.main([str(tmp_path / "out")]) == 0
+
+    # The cluster tells no settings and no rights; nothing of what it tells is wrong.
+    checked = redrive(tmp_path, "doctor", "--json")
+    findings = json.loads(checked.stdout)["queues"][0]["findings"]
+    assert checked.returncode == 0, checked.stdout
+    assert sum(one["what"].endswith("with 2 partitions.") for one in findings) == 4
+
+    shop.fails = lambda _: False
+    replayed = redrive(tmp_path, "replay", "--all", "--yes", "--even-though-paused")
+    asyncio.run(shop.work(lambda: len(shop.seen) == 16))
+
+    assert replayed.returncode == 0, replayed.stderr
+    assert shop.seen[-1][:2] == (b"bad", b"bad 0")
+    wait_for_depths(tmp_path, {"source": 0, "dead_letters": 0, "parked": 0})

@@ -250,14 +250,65 @@ def test_while_the_consumer_is_down_nothing_counts_as_done():
     assert report.to_json()["redriven"] == 0
 
 
-@pytest.mark.parametrize("order", ["key", "none"])
-def test_a_thousand_letters(order):
+@pytest.mark.parametrize(("order", "count"), [("key", 10_000), ("none", 1_000)])
+def test_ten_thousand_letters(order, count):
     bench = Bench(partitions=6, order=order)
-    values = [f"m{n}" for n in range(1_000)]
-    bench.die(*values)
+    bench.die(*(f"m{n}" for n in range(count)))
 
-    bench.live(steps=400, max_rate=0, initial_window=100)
+    bench.live(steps=400, max_rate=0, initial_window=1_000)
 
-    assert len(bench.done) == 1_000
-    assert len(set(bench.done)) == 1_000
+    assert len(bench.done) == len(set(bench.done)) == count
+    assert not bench.waiting
+
+
+@pytest.mark.parametrize("topic", ["orders.DLT", "orders.DLT.held", "orders.DLT.parked"])
+def test_a_topic_that_is_gone_stops_passes_until_it_is_there_again(topic):
+    bench = Bench(partitions=1)
+    bench.die("a", "b")
+    bench.run_pass(initial_window=1)
+    kept = bench.log.in_topic(topic)
+    bench.log.delete(topic)
+
+    for _ in range(3):
+        report = bench.run_pass()
+        bench.work()
+        bench.clock.advance(60)
+
+    assert report.to_json()["outcome"] == "FAILED"
+    bench.log.create(topic, 1)
+    bench.log.write(kept)
+    bench.live()
+    assert sorted(bench.done) == [b"a", b"b"]
+
+
+def test_what_is_compacted_away_while_it_waits_in_memory_still_goes_back():
+    bench = Bench(partitions=1)
+    bench.die("a", "b")
+    bench.run_pass(mode=Mode.PAUSED)
+    for one in bench.log.in_topic(bench.place.dead_letters):
+        bench.log.forget(one.position)
+
+    bench.live()
+
+    assert sorted(bench.done) == [b"a", b"b"]
+    assert not bench.waiting
+
+
+def test_headers_that_can_not_be_read_cost_no_letter():
+    bench = Bench(partitions=1)
+    bench.die(*"abcd")
+    spoiled = [
+        ("RedriveTrail", b"{"),
+        ("RedriveHeld", b"\xff"),
+        ("kafka_dlt-original-offset", b"many"),
+        ("kafka_dlt-original-partition", None),
+    ]
+    for record, header in zip(bench.log.in_topic(bench.place.dead_letters), spoiled, strict=True):
+        bench.log.records[record.position.partition][record.offset] = replace(
+            record, headers=(*record.headers, header)
+        )
+
+    bench.live()
+
+    assert sorted(bench.done) == [b"a", b"b", b"c", b"d"]
     assert not bench.waiting

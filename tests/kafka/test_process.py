@@ -1,17 +1,20 @@
 """The process beside the broker: what its file says, passes one after another, and how it ends."""
 
+import json
 from collections import Counter
 
 import pytest
 
+from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, SettingsError
 from smart_redriver.engine.model.lease import Lease
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
+from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, Process
-from smart_redriver.kafka.sqlite import SqliteMemory
+from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
 from tests.kafka.bench import Bench
@@ -24,6 +27,7 @@ KAFKA = {
     "dead_letters": "orders.DLT",
 }
 STATE = {"sqlite": "state"}
+ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:AmazonMSK_shop-x"
 
 
 class Life:
@@ -37,7 +41,7 @@ class Life:
 
     def run(self, seconds, fails=lambda _: None, log=None) -> None:
         bench, self.seconds_left = self.bench, seconds
-        memory = SqliteMemory.open(self.file, "orders", bench.clock.now)
+        table = SqliteTable.open(self.file, bench.clock.time, is_made=True)
 
         def pause(seconds):
             bench.clock.advance(seconds)
@@ -48,13 +52,13 @@ class Life:
 
         Process(
             DeadLetterTopic(log or bench.log, bench.place, bench.clock.now),
-            memory,
+            StateStore(table, "state", "orders"),
             Settings(initial_window=20, base_delay_seconds=0),
             journal=lambda event, /, **fields: self.events.append(event),
             clock=bench.clock.now,
             pause=pause,
         ).run()
-        memory.close()
+        table.close()
 
 
 @pytest.fixture
@@ -79,9 +83,10 @@ def test_it_gives_its_lease_back_when_it_is_stopped(life):
     life.run(3)
 
     clock = life.bench.clock
-    memory = SqliteMemory.open(life.file, "orders", clock.now)
-    assert memory.acquire_lease(Lease(owner="next", expires_at=clock.now()), clock.now())
-    memory.close()
+    table = SqliteTable.open(life.file, clock.time)
+    store = StateStore(table, "state", "orders")
+    assert store.acquire_lease(Lease(owner="next", expires_at=clock.now()), clock.now())
+    table.close()
     assert life.events[-1] == "process.stopped"
 
 
@@ -145,11 +150,22 @@ def test_a_password_is_in_no_fault():
     assert "secret" not in str(error.value)
 
 
-def test_a_function_refuses_the_origin_and_says_what_serves_it():
+def test_what_a_function_lacks_in_its_environment_is_told_at_once():
     with pytest.raises(SettingsError) as error:
-        Deployment.from_env({"ORIGIN": "kafka", "QUEUE_NAME": "orders"})
+        Deployment.from_env({"ORIGIN": "kafka", "QUEUE_NAME": "shop.orders"})
 
-    assert "redrive run --forever" in str(error.value)
+    assert {one.setting for one in error.value.faults} == {"DYNAMODB_TABLE_NAME", "KAFKA"}
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [{"secret": "hunter2"}, {"iam_region": "Ireland"}, {"iam_region": "eu-west-1", "secret": ARN}],
+)
+def test_credentials_are_of_one_kind_and_named_as_aws_does(differs):
+    with pytest.raises(SettingsError) as error:
+        Configuration.read({"kafka": KAFKA | differs, "state": STATE})
+
+    assert {one.setting for one in error.value.faults} <= differs.keys()
 
 
 @pytest.mark.parametrize("text", [None, "no = toml = at all", "[rabbit]\nname = 'orders'"])
@@ -160,3 +176,16 @@ def test_a_file_that_is_none_is_told_in_a_sentence(tmp_path, text):
 
     with pytest.raises(Misused):
         run_forever(None, file)  # type: ignore[arg-type]
+
+
+def test_topics_are_read_again_as_they_were_encoded():
+    kafka = KAFKA | {"order": "none", "client": {"security.protocol": "SSL"}, "commits_first": True}
+    place = Configuration.read({"kafka": kafka, "state": STATE}).topics
+
+    assert KafkaTopics.read(json.loads(place.encode())) == place
+
+
+def test_each_topic_has_a_circuit_of_its_own():
+    read = Configuration.read({"kafka": KAFKA | {"topics": ["orders", "bills"]}, "state": STATE})
+
+    assert read.deployment.source_names == ("orders", "bills")

@@ -1,37 +1,51 @@
-"""The state table as a file: what a pass relies on, also when the file is opened anew or by two at once."""
+"""The state table as a file: what passes and the command rely on, as DynamoDB has it, opened by several at once."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from fakes.clock import VirtualClock
+from fakes.dynamodb import FakeDynamoDb
+from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.kafka.sqlite import SqliteMemory
+from smart_redriver.kafka.sqlite import TABLE, SqliteTable
+from smart_redriver.oncall.audit.trail import LINES_PER_ITEM, AuditTrail, Line
 
 CLOCK = VirtualClock()
 
 
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "state.sqlite"
-
-
-@pytest.fixture
-def opened(file):
-    """Opens the file as another process would."""
-    made = []
+@pytest.fixture(params=["file", "fake"])
+def table(request, tmp_path):
+    """Opens the table as another process would."""
+    made: list[Any] = []
+    fake: Any = FakeDynamoDb(CLOCK)
+    fake.create_table(
+        TableName=TABLE,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+    )
 
     def open_():
-        made.append(SqliteMemory.open(file, "orders", CLOCK.now))
+        if request.param == "fake":
+            return fake
+        made.append(SqliteTable.open(tmp_path / "state.sqlite", CLOCK.time, is_made=True))
         return made[-1]
 
     yield open_
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def opened(table):
+    return lambda: StateStore(table(), TABLE, "orders")
 
 
 def lease(owner, seconds=60):
@@ -90,8 +104,55 @@ def test_entries_and_trails_are_there_when_the_file_is_opened_again(opened):
     assert known.trails == {"copy": trail}
 
 
-def test_an_entry_is_forgotten_when_its_time_is_over(opened):
-    memory, start = opened(), CLOCK.now()
+def test_a_hint_gives_back_what_was_said_before(opened):
+    first, second = (Hint(at=CLOCK.now() + timedelta(seconds=n), by=f"person {n}") for n in (0, 1))
+
+    assert opened().save_hint(first) is None
+    assert opened().save_hint(second) == first
+    assert opened().load_hint() == second
+
+
+def test_a_full_day_of_the_audit_trail_goes_on_in_a_further_item(table):
+    trail = AuditTrail(table(), TABLE, "orders")
+    lines = [
+        Line(at=CLOCK.now() + timedelta(seconds=n), who="me", what=f"line {n}")
+        for n in range(LINES_PER_ITEM + 2)
+    ]
+
+    for one in lines:
+        trail.write(one)
+
+    assert AuditTrail(table(), TABLE, "orders").read(CLOCK.now().date(), 1) == lines
+
+
+@pytest.mark.parametrize(
+    ("expression", "ids"),
+    [
+        ("#status = :redriven", {"letter-1", "letter-2"}),
+        ("#status = :redriven AND CurrentMessageId = :copy", {"letter-1"}),
+        (
+            "CurrentMessageId = :copy OR contains(ReplacedMessageIds, :old)",
+            {"letter-1", "letter-2"},
+        ),
+    ],
+)
+def test_a_scan_finds_what_its_filter_says(table, expression, ids):
+    store = StateStore(table(), TABLE, "orders")
+    store.write_ledger([entry(1), replace(entry(2), replaced_ids=("old",))], [], CLOCK.now())
+    values = {":redriven": {"S": "REDRIVEN"}, ":copy": {"S": "copy-1"}, ":old": {"S": "old"}}
+
+    found = table().scan(
+        TableName=TABLE,
+        FilterExpression=expression,
+        ExpressionAttributeValues={k: v for k, v in values.items() if k in expression},
+        **({"ExpressionAttributeNames": {"#status": "Status"}} if "#status" in expression else {}),
+    )
+
+    assert {one["PK"]["S"].partition("#")[2] for one in found["Items"]} == ids
+
+
+def test_an_entry_is_forgotten_when_its_time_is_over(tmp_path):
+    memory, start = StateStore(the_file(tmp_path), TABLE, "orders"), CLOCK.now()
     memory.write_ledger([entry(1)], [], start)
 
     CLOCK.advance(timedelta(days=100).total_seconds())
@@ -100,17 +161,24 @@ def test_an_entry_is_forgotten_when_its_time_is_over(opened):
     assert set(memory.read_ledger(["letter-1", "letter-2"]).entries) == {"letter-2"}
 
 
-def test_what_no_version_wrote_is_told_and_not_taken_for_nothing(opened):
-    memory = opened()
+def the_file(folder):
+    return SqliteTable.open(folder / "state", CLOCK.time, is_made=True)
+
+
+def test_what_no_version_wrote_is_told_and_not_taken_for_nothing(tmp_path):
+    table = the_file(tmp_path)
+    memory = StateStore(table, TABLE, "orders")
     memory.write_ledger([entry(1)], [], CLOCK.now())
-    memory._connection.execute("update state set item = '{}'")
+    table._connection.execute("update state set item = 'no json'")
 
     with pytest.raises(CallFailed):
         memory.read_ledger(["letter-1"])
 
 
-def test_a_place_that_can_not_be_written_to_is_told(tmp_path):
+@pytest.mark.parametrize(("name", "is_made"), [("no folder/state", True), ("state", False)])
+def test_a_file_that_is_not_there_and_not_to_be_made_is_told(tmp_path, name, is_made):
     with pytest.raises(CallFailed) as failed:
-        SqliteMemory.open(tmp_path / "no folder" / "state", "orders", CLOCK.now)
+        SqliteTable.open(tmp_path / name, CLOCK.time, is_made=is_made)
 
     assert failed.value.call == "OpenState"
+    assert not (tmp_path / name).exists()

@@ -69,7 +69,7 @@ def test_a_deployment_is_read_back_from_its_outputs(prefix: str) -> None:
     ("outputs", "sentence"),
     [
         ({"RedriveOrigin": "rabbitmq"}, "'SmartRedriver' says that rabbitmq fills a DLQ"),
-        ({"RedriveOrigin": "kafka"}, "a DLQ topic of Kafka is served by a process"),
+        ({"RedriveOrigin": "kafka"}, "a DLQ topic of Kafka has a construct of its own"),
         ({"RedriveOrigin": "sqs"}, "with origin sqs: none"),
         ({"RedriveTargets": ""}, "one at least"),
         ({"RedriveTargets": "file:///etc/passwd"}, "or a URL"),

@@ -6,13 +6,13 @@ import sys
 from rich.console import Console
 
 from demo import __main__ as demo
-from demo import postgres
+from demo import elsewhere
 
 
 def test_the_story_ends_well_and_says_so():
     said = io.StringIO()
 
-    assert postgres.play(Console(file=said, width=200))
+    assert elsewhere.play_on_postgres(Console(file=said, width=200))
 
     assert "circuit OPEN" in said.getvalue()
     assert "3 poison pills are parked" in said.getvalue()
@@ -21,7 +21,7 @@ def test_the_story_ends_well_and_says_so():
 
 def test_the_story_is_told_by_its_name(monkeypatch):
     told = []
-    monkeypatch.setattr(postgres, "play", lambda console: told.append(console) or True)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(elsewhere, "play_on_postgres", lambda console: told.append(console) or True)  # type: ignore[func-returns-value]
     monkeypatch.setattr(sys, "argv", ["demo", "postgres"])
 
     assert demo.main() == 0

@@ -257,7 +257,7 @@ def test_a_scenario_without_options_is_the_designs_own() -> None:
         ("--origin lambda --reports", "no consumer of a queue is there"),
         ("--origin sns --fifo", "no order within message groups"),
         ("--origin sns --scenario 17", "no second source queue"),
-        ("--origin kafka", "invalid choice"),
+        ("--origin rabbit", "invalid choice"),
         ("--beyond fail", "--beyond says what happens beyond what the consumer bears"),
         ("--capacity 5 --beyond explode", "invalid choice: 'explode'"),
         ("--capacity 0", "'0' is not a number from 0.1"),

@@ -18,6 +18,7 @@ from smart_redriver.engine.config.settings import (
 )
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.errors import RedriverError, SettingsError
+from smart_redriver.kafka.engine.place import KafkaTopics
 
 DEFAULTS = {
     "mode": Mode.AUTOMATIC,
@@ -427,10 +428,8 @@ def test_several_subscriptions_are_told_apart_by_their_arns():
         (
             {"ORIGIN": "kafka"},
             [
-                (
-                    "origin",
-                    "another: a DLQ topic of Kafka is served by a process, `redrive run --forever`",
-                )
+                ("QUEUE_NAME", KafkaTopics.names),
+                ("KAFKA", "JSON of topics"),
             ],
         ),
         ({"TARGETS": ""}, [("targets", "what the letters go back to, one at least")]),

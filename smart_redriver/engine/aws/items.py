@@ -184,6 +184,11 @@ def failure_key(message_id: str) -> Item:
     return {"PK": {"S": f"FAILURE#{message_id}"}}
 
 
+def pass_key(queue: str) -> Item:
+    """The key of the report of a process's last pass, which no log group has."""
+    return {"PK": {"S": f"LAST_PASS#{queue}"}}
+
+
 def hint_key(queue: str) -> Item:
     """The key of what somebody said last of a queue's consumer."""
     return {"PK": {"S": f"HINT#{queue}"}}

@@ -7,9 +7,10 @@ is asked again, after a pause.
 
 from __future__ import annotations
 
+import json
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -200,6 +201,31 @@ class StateStore:
                 ReturnValues="ALL_OLD",
             )
         return _hint_in(answer.get("Attributes"))
+
+    def save_pass(self, report: Mapping[str, Any], at: datetime) -> None:
+        """Write the report of a process's pass over that of the one before. Raises CallFailed."""
+        with naming("PutItem"):
+            self._dynamodb.put_item(
+                TableName=self._table,
+                Item=items.pass_key(self._queue)
+                | {"At": {"S": at.isoformat()}, "Report": {"S": json.dumps(report, default=str)}},
+            )
+
+    def load_pass(self) -> tuple[datetime, Mapping[str, Any]] | None:
+        """When a process's last pass ended, and its report; None where there was none. Raises CallFailed."""
+        with naming("GetItem"):
+            answer = self._dynamodb.get_item(
+                TableName=self._table, Key=items.pass_key(self._queue), ConsistentRead=True
+            )
+        item = answer.get("Item")
+        try:
+            return (
+                (datetime.fromisoformat(item["At"]["S"]), json.loads(item["Report"]["S"]))
+                if item
+                else None
+            )
+        except _DAMAGES as fault:
+            raise CallFailed("GetItem", "UnreadablePass", str(fault)) from fault
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
         """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""

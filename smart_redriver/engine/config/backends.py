@@ -7,10 +7,10 @@ and add a member to `Origin` and a record here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from smart_redriver.engine.config.targets import SERVED, Origin
 
@@ -25,6 +25,7 @@ class Location(Protocol):
     Attributes:
         origin: its kind.
         urls: what people are shown for its dead letters, its source and its parking lot.
+        further_sources: names of other sources that share its dead letters, each with a circuit of its own.
         services: what its passes call of AWS beside DynamoDB, by the last words of the endpoints' names.
 
     """
@@ -34,17 +35,55 @@ class Location(Protocol):
     @property
     def urls(self) -> tuple[str, str, str]: ...
     @property
+    def further_sources(self) -> tuple[str, ...]: ...
+    @property
     def services(self) -> tuple[str, ...]: ...
     def encode(self) -> str: ...
 
 
 class LocationReader(Protocol):
-    """Reads what `Location.encode` writes. `variable` holds it in the function's environment."""
+    """Reads what `Location.encode` writes. `variable` holds it in the function's environment, and `names` says in words
+    what the queue can be called.
+    """
 
     variable: str
+    names: str
+
+    def may_be_called(self, name: str) -> bool:
+        """Whether circuit, trails and reports can call the queue so."""
+        ...
 
     def parse(self, text: str) -> Location:
         """The location. Raises SettingsError listing every fault."""
+        ...
+
+
+class ProcessFile(Protocol):
+    """What a file says of passes that a process runs, where no function does.
+
+    Attributes:
+        deployment: where letters and state are.
+        settings: those of its passes.
+
+    """
+
+    @property
+    def deployment(self) -> Any: ...
+    @property
+    def settings(self) -> Any: ...
+    @classmethod
+    def read(cls, tables: Mapping[str, Any]) -> Self:
+        """What the tables of a file of TOML say. Raises SettingsError listing every fault."""
+        ...
+
+    def open_state(self, *, is_made: bool = False) -> Any:
+        """The calls of a DynamoDB client for a state table that is a file, made where it is not there if `is_made`;
+        None where it is in DynamoDB. Raises CallFailed.
+        """
+        ...
+
+    def run(self, journal: Callable[..., None], pause: Callable[[float], None]) -> None:
+        """Run passes until `pause` raises Stopped. Raises CallFailed where there is no state."""
         ...
 
 
@@ -55,13 +94,13 @@ class Backend:
     Attributes:
         filled_by: what fills its DLQ, in words.
         connection: makes the `Connection` of a function: dead letters, parking lot, sources, witness and reports.
-            Empty, as are the next three, where only a process runs passes.
-        entry: the class that reads its entry in a list of queues, and so makes its construct.
+        entry: the class that reads its entry in a list of queues, and so makes its construct; empty where no list has
+            such entries.
         letter_store: makes the `MessageStore` of a session: its letters as people have them.
         checks: the doctor's checks by what they look at.
         preview: what the doctor finds at a location, as `Location.encode` writes it, that need not be deployed: as it
             is, or as a library's.
-        process: runs passes for `redrive run --forever`; empty where only functions do.
+        process: the `ProcessFile` that `redrive run --forever` runs passes by; empty where only functions do.
         location: the `LocationReader`; empty where URLs of SQS say it all.
         output: how the stack's output ends that holds the location.
         message, hidden: what one of the source's is called, and those of them that somebody has in hand.
@@ -119,7 +158,15 @@ _POSTGRES = Backend(
 
 _KAFKA = Backend(
     filled_by="consumers of a topic in Kafka, with messages that they failed with",
-    process="smart_redriver.kafka.process:run_forever",
+    connection="smart_redriver.kafka.engine.connection:connect",
+    location="smart_redriver.kafka.engine.place:KafkaTopics",
+    output="RedriveKafka",
+    letter_store="smart_redriver.kafka.oncall.topics:topics_of",
+    checks="smart_redriver.kafka.doctor:CHECKS",
+    process="smart_redriver.kafka.process:Configuration",
+    message="record",
+    letter="letter",
+    held="held until later",
 )
 
 BACKENDS: Mapping[Origin, Backend] = {

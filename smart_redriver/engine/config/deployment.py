@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Self
 
 from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader
-from smart_redriver.engine.config.queue_names import PLAIN, is_fifo, is_plain
+from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import Origin, Target, read_targets
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -69,6 +69,8 @@ class Deployment:
 
         All source queues of a DLQ are of its account and Region, so a name tells them apart.
         """
+        if self.location is not None:
+            return (self.queue_name, *self.location.further_sources)
         if self.origin is not Origin.SQS:
             return (self.queue_name, *(one.name for one in self.targets[1:]))
         further = (url.rpartition("/")[2] for url in self.further_source_urls)
@@ -120,8 +122,8 @@ class Deployment:
             if not env.get(one)
         ]
         queue_name = env.get("QUEUE_NAME", "")
-        if queue_name and not is_plain(queue_name):
-            faults.append(Fault(setting="QUEUE_NAME", seen=queue_name, accepted=PLAIN))
+        if queue_name and not reader.may_be_called(queue_name):
+            faults.append(Fault(setting="QUEUE_NAME", seen=queue_name, accepted=reader.names))
         location = None
         try:
             location = reader.parse(env.get(reader.variable, ""))

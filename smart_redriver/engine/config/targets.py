@@ -59,7 +59,7 @@ SERVED: dict[Origin, frozenset[TargetKind]] = {
 
 _SERVED_ELSEWHERE = {
     Origin.POSTGRES: "another: a worker queue in Postgres has a construct of its own, PostgresRedriver",
-    Origin.KAFKA: "another: a DLQ topic of Kafka is served by a process, `redrive run --forever`",
+    Origin.KAFKA: "another: a DLQ topic of Kafka has a construct of its own, KafkaRedriver, or a process",
 }
 
 _ARNS = {

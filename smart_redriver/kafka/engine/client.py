@@ -23,6 +23,7 @@ from confluent_kafka import (
 )
 
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine.credentials import MakeClient, client_settings
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Reading, Record
 
@@ -72,6 +73,12 @@ def failed_call(call: str, error: KafkaError) -> CallFailed:
     return CallFailed(call, name, error.str())
 
 
+def _client(service: str) -> Any:
+    from smart_redriver.engine.aws.clients import client
+
+    return client(service)
+
+
 @contextmanager
 def _naming(call: str) -> Iterator[None]:
     try:
@@ -83,9 +90,10 @@ def _naming(call: str) -> Iterator[None]:
 class KafkaLog:
     """See `Log`. Partitions are assigned, not subscribed to: a lease says who is at work, and no join is waited for."""
 
-    def __init__(self, place: KafkaTopics) -> None:
+    def __init__(self, place: KafkaTopics, make_client: MakeClient | None = None) -> None:
         self._settings: dict[str, Any] = {
             **place.client,
+            **client_settings(place, make_client or _client),
             "bootstrap.servers": place.servers,
             # What it would print is raised, or tried again.
             "log_level": 0,
@@ -107,6 +115,7 @@ class KafkaLog:
 
     def partitions(self, topic: str) -> int:
         """See `Log`."""
+        self._serve(self._reader)
         with _naming("DescribeTopic"):
             told = self._reader.list_topics(topic, timeout=PATIENCE).topics[topic]
         if told.error is not None:
@@ -130,6 +139,7 @@ class KafkaLog:
         consumer = self._groups.get(group)
         if consumer is None:
             consumer = self._groups[group] = self._consumer(group)
+        self._serve(consumer)
         with _naming("FetchOffsets"):
             told = consumer.committed(asked, timeout=PATIENCE)
         for one in told:
@@ -227,6 +237,11 @@ class KafkaLog:
             on_delivery=told,
             **where,
         )
+
+    @staticmethod
+    def _serve(consumer: Consumer) -> None:
+        """Let librdkafka ask for a token, which it does only while it is polled. Nothing is assigned then."""
+        consumer.poll(0)
 
     def _consumer(self, group: str) -> Consumer:
         return Consumer(

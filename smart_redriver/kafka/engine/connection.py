@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.passes.ports import Memory, Tools
 from smart_redriver.engine.wiring import Parts
 from smart_redriver.kafka.engine.dead_letters import DeadLetters, ParkingLot, deliver, facts_of
-from smart_redriver.kafka.engine.letters import with_header
+from smart_redriver.kafka.engine.letters import Dead, with_header
 from smart_redriver.kafka.engine.outcomes import Outcomes, WatchedMemory
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log, NewRecord
+from smart_redriver.kafka.engine.shapes import Message
 from smart_redriver.kafka.engine.shelf import Shelf
+from smart_redriver.kafka.engine.witness import LiveWitness
 
 
 class TopicSource:
-    """One source topic. `name` is what circuit and trails call it: the topic's name."""
+    """One source topic, by whose name circuit and trails call it. `find` knows letters by their ids,
+    and `tell_sent` is told how many records were written.
+    """
 
     settles_at_once = False
     carries_trails = True
     #: A record can be read as soon as it is written: what waits, waits as a letter.
     longest_delay = timedelta()
 
-    def __init__(self, log: Log, shelf: Shelf, place: KafkaTopics, topic: str) -> None:
+    def __init__(
+        self,
+        log: Log,
+        place: KafkaTopics,
+        topic: str,
+        find: Callable[[str], Dead | None],
+        tell_sent: Callable[[str, int], None] = lambda _topic, _count: None,
+    ) -> None:
         self._log = log
-        self._shelf = shelf
+        self._find = find
+        self._tell_sent = tell_sent
         self._place = place
         self.name = topic
 
@@ -52,9 +65,11 @@ class TopicSource:
             partitions = self._log.partitions(self.name)
         except CallFailed as failed:
             return Sent(faults=[EntryFault.of(failed, one.letter.message_id) for one in outgoing])
-        return deliver(
+        sent = deliver(
             "RedriveLetters", self._log, outgoing, lambda one: self._again(one, partitions)
         )
+        self._tell_sent(self.name, len(sent.new_ids))
+        return sent
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
         """From a message's first try to its record in the DLQ topic, as the configuration has it."""
@@ -66,11 +81,15 @@ class TopicSource:
             return source_arn == self.name
         return trail is not None and trail.queue == self.name
 
+    def message_of(self, letter: Letter) -> Message | None:
+        """What a letter is sent as; None where it is not there any more."""
+        dead = self._find(letter.message_id)
+        return dead.message if dead else None
+
     def _again(self, one: Outgoing, partitions: int) -> NewRecord | None:
-        dead = self._shelf.find(one.letter.message_id)
-        if dead is None:
+        message = self.message_of(one.letter)
+        if message is None:
             return None
-        message = dead.message
         was_in = message.death.partition
         headers = message.headers
         if one.carries_trail:
@@ -84,12 +103,14 @@ class TopicSource:
         )
 
 
-class NoBooks:
-    """Nobody counts a topic's messages by the minute: outcomes are told letter by letter."""
+def connect(deployment: Deployment, settings: Settings) -> DeadLetterTopic:  # noqa: ARG001 - of every backend
+    """The DLQ topic that a function's environment tells of, until its container ends."""
+    from smart_redriver.kafka.engine.client import KafkaLog
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
-        """Nothing."""
-        return Books()
+    place = deployment.location
+    assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
+    log = KafkaLog(place)
+    return DeadLetterTopic(log, place, lambda: datetime.now(UTC), log.close)
 
 
 class DeadLetterTopic:
@@ -108,6 +129,7 @@ class DeadLetterTopic:
         self._place = place
         self._shelf = Shelf(log, place)
         self._outcomes = Outcomes(log, self._shelf, place, clock)
+        self._witness = LiveWitness(log, self._shelf, place, clock)
         self._close = close
 
     @property
@@ -119,19 +141,28 @@ class DeadLetterTopic:
         """Adapters over the log."""
         log, shelf, place = self._log, self._shelf, self._place
         watched: Memory = WatchedMemory(memory, self._outcomes)
+        self._witness.look()
         return {
             "dead_letters": DeadLetters(shelf, place, clock),
             "parking_lot": ParkingLot(log, shelf, place),
-            "sources": tuple(TopicSource(log, shelf, place, one) for one in place.topics),
+            "sources": tuple(
+                TopicSource(log, place, one, shelf.find, self._witness.sent) for one in place.topics
+            ),
             "memory": watched,
-            "witness": NoBooks(),
+            "witness": self._witness,
             "reports": self._outcomes,
         }
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:  # noqa: ARG002
-        """Move the positions. What fails is told in the journal, and done after the next pass."""
-        for failed in self._shelf.settle(tools.clock()):
+        """Settle. What fails is told in the journal, and done after the next pass."""
+        for failed in self.settle(tools.clock()):
             tools.tell_failed(failed)
+
+    def settle(self, now: datetime) -> list[CallFailed]:
+        """Move the positions, and look how the group does; what failed of it."""
+        failed = self._shelf.settle(now)
+        self._witness.look()
+        return failed
 
     def close(self) -> None:
         """Let go of the cluster."""

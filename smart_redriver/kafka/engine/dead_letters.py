@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,11 +12,14 @@ from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.kafka.engine.letters import id_at, with_header
 from smart_redriver.kafka.engine.place import KafkaTopics, Order
-from smart_redriver.kafka.engine.records import Log, NewRecord, Position
-from smart_redriver.kafka.engine.shelf import Shelf
+from smart_redriver.kafka.engine.records import Log, NewRecord, Partition, Position, Record
+from smart_redriver.kafka.engine.shelf import PAGE, Shelf
 
 #: No letter expires: what grows old in the DLQ topic moves to the retry topic, whose records must be kept.
 NEVER = timedelta(days=36_500)
+
+#: The header of a note that a record of the same partition was taken out, by its offset.
+TAKEN_HEADER = "RedriveTaken"
 
 _NOT_THERE = "LetterNotThere"
 
@@ -97,32 +100,109 @@ class DeadLetters:
         return MoveCheck()
 
 
+class Parked:
+    """What is in the parking topic: its records, but those of which a later note says that they were taken out.
+
+        offset   0  1  2  3  4                   4 says of 1 that it is taken: 0, 2 and 3 are there
+        record   A  B  C  D  note: 1             our group's position: 0
+
+    A topic gives nothing back out of its middle. So a note in the same partition stands for a delete, and our group's
+    position is where the first record is that is there. `keeps_records`: not just where each is.
+    """
+
+    def __init__(self, log: Log, place: KafkaTopics, *, keeps_records: bool = False) -> None:
+        self._log = log
+        self._place = place
+        self._keeps_records = keeps_records
+        self._after: dict[Partition, int] = {}
+        self.there: dict[Position, Record | None] = {}
+
+    def look(self) -> None:
+        """Read on to the end. Raises CallFailed."""
+        bounds = self._log.bounds(self._place.parked)
+        if new := [
+            one for one, (_, end) in bounds.items() if not 0 <= self._after.get(one, -1) <= end
+        ]:
+            self._begin(bounds, new)
+        while start := {one: at for one, at in self._after.items() if at < bounds[one][1]}:
+            reading = self._log.read(start, PAGE)
+            for record in reading.records:
+                self._take_in(record)
+            self._after.update(reading.after)
+            if reading.is_end:
+                break
+
+    def take_out(self, some: Sequence[Position]) -> list[CallFailed | None]:
+        """Write a note for each record, and let our group's position follow; what failed of each. Raises CallFailed."""
+        notes = [
+            NewRecord(
+                topic=self._place.parked,
+                key=None,
+                value=None,
+                headers=((TAKEN_HEADER, b"%d" % one.offset),),
+                partition=one.partition.number,
+            )
+            for one in some
+        ]
+        failed: list[CallFailed | None] = []
+        for one, where in zip(some, self._log.write(notes), strict=True):
+            if isinstance(where, CallFailed):
+                failed.append(where)
+            else:
+                failed.append(None)
+                self.there.pop(one, None)
+        self._log.commit(self._place.group, self._first())
+        return failed
+
+    def _begin(self, bounds: Mapping[Partition, tuple[int, int]], new: Sequence[Partition]) -> None:
+        committed = self._log.committed(self._place.group, self._place.parked)
+        for one in new:
+            first, end = bounds[one]
+            known = committed.get(one, first)
+            self._after[one] = known if first <= known <= end else first
+            self.there = {at: told for at, told in self.there.items() if at.partition != one}
+
+    def _take_in(self, record: Record) -> None:
+        at = record.position
+        note = dict(record.headers).get(TAKEN_HEADER)
+        if note is None:
+            self.there[at] = record if self._keeps_records else None
+        elif note.isdigit():
+            self.there.pop(Position(at.partition, int(note)), None)
+
+    def _first(self) -> dict[Partition, int]:
+        first = dict(self._after)
+        for partition, offset in self.there:
+            first[partition] = min(first[partition], offset)
+        return first
+
+
 class ParkingLot:
-    """The parking topic: a log for people, which no pass reads."""
+    """The parking topic: letters for people, which no pass reads."""
 
     def __init__(self, log: Log, shelf: Shelf, place: KafkaTopics) -> None:
         self._log = log
         self._shelf = shelf
         self._place = place
+        self._parked = Parked(log, place)
         self.is_fifo = place.order is Order.KEY
         self.name = place.parked
 
     def facts(self) -> QueueFacts:
-        """How many letters were parked and are still kept. Raises CallFailed."""
-        bounds = self._log.bounds(self.name)
-        parked = sum(end - first for first, end in bounds.values())
-        return facts_of(self._place, self.name, visible=parked)
+        """How many letters were parked and not taken out. Raises CallFailed."""
+        self._parked.look()
+        return facts_of(self._place, self.name, visible=len(self._parked.there))
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:  # noqa: ARG002
-        """None: records of the parking topic do not expire, and nothing takes them out again."""
+        """None: records of the parking topic do not expire, so that none has to be renewed."""
         return []
 
     def delete(self, letters: Iterable[Letter]) -> list[EntryFault]:
-        """Nothing can be taken out of the middle of a topic: all are told as still there."""
+        """None was handed out: all are told as still there."""
         return [_stays(one) for one in letters]
 
     def hide(self, letters: Iterable[tuple[Letter, timedelta]]) -> list[EntryFault]:
-        """Nothing is handed out that could be hidden: all are told as unchanged."""
+        """None was handed out: all are told as unchanged."""
         return [_stays(one) for one, _ in letters]
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
@@ -131,20 +211,22 @@ class ParkingLot:
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write letters here, as they are in the DLQ topic and with their trail."""
-        return deliver("ParkLetters", self._log, outgoing, self._parked)
+        return deliver("ParkLetters", self._log, outgoing, self._as_parked)
 
-    def _parked(self, one: Outgoing) -> NewRecord | None:
+    def _as_parked(self, one: Outgoing) -> NewRecord | None:
         dead = self._shelf.find(one.letter.message_id)
-        if dead is None:
-            return None
-        record = dead.record
-        trail = one.trail.encode().encode()
-        return NewRecord(
-            topic=self.name,
-            key=record.key,
-            value=record.value,
-            headers=with_header(record.headers, TRAIL_ATTRIBUTE, trail),
-        )
+        return parked_record(dead.record, self.name, one) if dead else None
+
+
+def parked_record(record: NewRecord, topic: str, one: Outgoing) -> NewRecord:
+    """What a letter is in the parking topic: its record, with its trail."""
+    trail = one.trail.encode().encode()
+    return NewRecord(
+        topic=topic,
+        key=record.key,
+        value=record.value,
+        headers=with_header(record.headers, TRAIL_ATTRIBUTE, trail),
+    )
 
 
 def _stays(letter: Letter) -> EntryFault:
@@ -157,10 +239,16 @@ def deliver(
     outgoing: Sequence[Outgoing],
     record_of: Callable[[Outgoing], NewRecord | None],
 ) -> Sent:
-    """Write what each letter becomes; nothing is raised. The ids of what was accepted tell where it is."""
+    """Write what each letter becomes; nothing is raised, whatever `record_of` raises. The ids of what was accepted tell
+    where it is.
+    """
     sent, ready = Sent(), list[tuple[Outgoing, NewRecord]]()
     for one in outgoing:
-        record = record_of(one)
+        try:
+            record = record_of(one)
+        except CallFailed as failed:
+            sent.faults.append(EntryFault.of(failed, one.letter.message_id))
+            continue
         if record is None:
             fault = EntryFault(call=call, key=one.letter.message_id, code=_NOT_THERE)
             sent.faults.append(fault)

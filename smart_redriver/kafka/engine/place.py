@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from smart_redriver.engine.config.queue_names import PLAIN, is_plain
+from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.kafka.engine.shapes import TOPIC
 
@@ -17,6 +19,8 @@ _TOPIC_NAME = "a topic's name: at most 249 letters, digits, dots, hyphens and un
 T = TypeVar("T")
 
 _SERVERS = re.compile(r"[^\s,:]+:[0-9]{1,5}(,[^\s,:]+:[0-9]{1,5})*")
+_SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:\S+")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 _LONGEST_TO_FAIL = 7 * 86_400
 _LARGEST_MESSAGE = 1 << 30
 
@@ -43,6 +47,8 @@ class KafkaTopics:
         time_to_fail: from the first try of a message to its record in the DLQ topic, at the longest.
         commits_first: the group commits past a message before it has failed for good, as with retry topics of its own.
         max_message_bytes: what the topics take.
+        secret: the ARN of a secret with user name and password, for SCRAM over TLS.
+        iam_region: the Region of a cluster of MSK that IAM lets the process into.
         client: further settings of librdkafka, such as those of TLS and SASL.
 
     """
@@ -58,6 +64,8 @@ class KafkaTopics:
     time_to_fail: timedelta = timedelta(minutes=1)
     commits_first: bool = False
     max_message_bytes: int = 1_048_576
+    secret: str = ""
+    iam_region: str = ""
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -69,6 +77,60 @@ class KafkaTopics:
     def home(self) -> str:
         """What letters go back to that do not say where they came from; empty where that can't be told."""
         return self.topics[0] if len(self.topics) == 1 else ""
+
+    @property
+    def origin(self) -> Origin:
+        """What fills the DLQ topic."""
+        return Origin.KAFKA
+
+    @property
+    def urls(self) -> tuple[str, str, str]:
+        """What people are shown for the DLQ topic, the first source topic and the parking topic."""
+        first, *_ = self.servers.split(",")
+        dead_letters, source, parked = (
+            f"kafka://{first}/{one}" for one in (self.dead_letters, self.topics[0], self.parked)
+        )
+        return dead_letters, source, parked
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Where the password is, if it is in a secret; brokers are no service of AWS's endpoints."""
+        return ("secretsmanager",) if self.secret else ()
+
+    def encode(self) -> str:
+        """The table that `read` takes, as JSON."""
+        table = {
+            **{one.name: getattr(self, one.name) for one in fields(self)},
+            "order": self.order.value,
+            "time_to_fail_seconds": int(self.time_to_fail.total_seconds()),
+        }
+        del table["time_to_fail"]
+        return json.dumps(table, separators=(",", ":"))
+
+    @property
+    def further_sources(self) -> tuple[str, ...]:
+        """The other topics that letters go back to."""
+        return self.topics[1:]
+
+    #: What holds it in the environment of a function.
+    variable: ClassVar[str] = "KAFKA"
+    names: ClassVar[str] = _TOPIC_NAME
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What `encode` wrote. Raises SettingsError listing every fault."""
+        try:
+            table = json.loads(text)
+        except ValueError:
+            table = None
+        if not isinstance(table, dict):
+            raise SettingsError([Fault(setting=cls.variable, seen=text, accepted="JSON of topics")])
+        return cls.read(table)
+
+    @classmethod
+    def may_be_called(cls, name: str) -> bool:
+        """Whether a source can have this name: it is a topic's."""
+        return TOPIC.fullmatch(name) is not None
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
@@ -89,8 +151,14 @@ class KafkaTopics:
             ),
             commits_first=reader.flag("commits_first"),
             max_message_bytes=reader.number("max_message_bytes", 1_048_576, _LARGEST_MESSAGE),
+            secret=reader.optional("secret", _SECRET, "the ARN of a secret"),
+            iam_region=reader.optional("iam_region", _REGION, "a Region, such as eu-west-1"),
             client=reader.client(),
         )
+        if place.secret and place.iam_region:
+            reader.faults.append(
+                Fault(setting="iam_region", seen=place.iam_region, accepted="nothing beside secret")
+            )
         reader.check_names()
         if faults := reader.faults or list(_in_two_roles(place)):
             raise SettingsError(faults)
@@ -107,6 +175,12 @@ class _Reader:
     def matching(self, name: str, fits: Any, accepted: str) -> str:
         value = self._table.get(name)
         if isinstance(value, str) and fits(value):
+            return value
+        return self._fault(name, value, accepted, "")
+
+    def optional(self, name: str, pattern: re.Pattern[str], accepted: str) -> str:
+        value = self._table.get(name, "")
+        if isinstance(value, str) and (not value or pattern.fullmatch(value)):
             return value
         return self._fault(name, value, accepted, "")
 

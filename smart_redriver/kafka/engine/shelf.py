@@ -12,6 +12,7 @@ the order of its key. A crash between the write and the commit leaves it in both
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -120,6 +121,8 @@ class Shelf:
         self._turn = 0
         #: Records so far that would not be known as what a redrive wrote: see `Dead.is_traceable`.
         self.untraceable = 0
+        #: Letters so far that came to the DLQ topic, by the topic that they are of.
+        self.arrived: Counter[str] = Counter()
 
     @property
     def keeps_order(self) -> bool:
@@ -182,6 +185,15 @@ class Shelf:
         slot = self._slots.get(message_id)
         return slot.dead if slot else None
 
+    def letters(self) -> list[Dead]:
+        """All that were read and are to be dealt with, by groups, each in its order."""
+        groups = sorted(self._groups.values(), key=lambda some: min(_places(some)))
+        return [
+            slot.dead
+            for some in groups
+            for slot in sorted(some.values(), key=lambda one: one.dead.place)
+        ]
+
     def hide(self, message_id: str, until: datetime, now: datetime) -> bool:
         """Hand a letter out again from then on; whether it is there."""
         slot = self._slots.get(message_id)
@@ -216,12 +228,13 @@ class Shelf:
         bounds = self._log.bounds(topic)
         committed = self._log.committed(self._place.group, topic)
         for one, (first, end) in bounds.items():
-            track, start = self._tracks.get(one), committed.get(one, first)
+            track, known = self._tracks.get(one), committed.get(one)
             if track is None:
+                start = first if known is None else known
                 self._tracks[one] = Track(after=start, committed=start)
-            elif track.committed < start <= end:
-                self._leave(one, start)
-                track.pass_over(start)
+            elif known is not None and track.committed < known <= end:
+                self._leave(one, known)
+                track.pass_over(known)
 
     def _leave(self, partition: Partition, end: int) -> None:
         """Forget records before an offset: that of a letter which is in no other place is another's now."""
@@ -276,6 +289,9 @@ class Shelf:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
             self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
             self._bytes += slot.size
+            self.arrived[dead.letter.source_arn or ""] += (
+                partition.topic == self._place.dead_letters
+            )
         slot.positions.add(position)
         self.untraceable += not dead.is_traceable
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader
+from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader, ProcessFile
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.targets import Origin, Target, read_targets
 from smart_redriver.engine.errors import CallFailed, SettingsError
@@ -104,7 +104,8 @@ class Place:
     """One queue's re-driver: its queues and table, and what else the stack says of it.
 
     `prefix` is what the stack puts before the names of this queue's own outputs and resources; a stack of one
-    queue has none. `alarms` begins the names of its alarms.
+    queue has none. `alarms` begins the names of its alarms. `process`: the file that a process runs passes by, where no
+    stack is deployed.
     """
 
     stack: str
@@ -116,6 +117,7 @@ class Place:
     warning_topic: str | None = None
     paging_topic: str | None = None
     alarms: str | None = None
+    process: ProcessFile | None = None
 
     @property
     def queue(self) -> str:
@@ -145,6 +147,16 @@ class Place:
         """
         first, *further = self.sources
         return (self.alarms or (first if self.prefix else self.stack), *further)
+
+
+def place_beside(file: str, process: ProcessFile) -> Place:
+    """The place that a file describes."""
+    return Place(
+        stack=file,
+        deployment=process.deployment,
+        mode=process.settings.mode.value,
+        process=process,
+    )
 
 
 def find_places(

@@ -101,8 +101,11 @@ class Session:
 
     @cached_property
     def _places(self) -> tuple[Place, ...]:
-        from smart_redriver.oncall.deployment.places import find_places
+        from smart_redriver.oncall.deployment.beside import is_file, read_file
+        from smart_redriver.oncall.deployment.places import find_places, place_beside
 
+        if is_file(self.stack):
+            return (place_beside(self.stack, read_file(Path(self.stack))),)
         cloudformation = self.aws.client("cloudformation")
         return find_places(cloudformation, self.stack, self._where, self.terminal.warn)
 
@@ -178,6 +181,7 @@ class Session:
     @cached_property
     def function_configuration(self) -> Mapping[str, Any]:
         """What Lambda says of the function. Raises Refused and CallFailed."""
+        refuse_process(self.place)
         if self.place.function is None:
             raise Refused(f"Stack {self.place.stack!r} names no function. Deploy it anew.")
         configuration: Mapping[str, Any] = self.aws.client("lambda").get_function_configuration(
@@ -209,9 +213,12 @@ class Session:
 
     @cached_property
     def settings(self) -> Settings:
-        """The function's settings, as its environment has them. Raises as `environment` does."""
+        """The settings of passes: those of the file, or of the function's environment. Raises as `environment` does."""
         from smart_redriver.engine.config.settings import Settings
 
+        if self.place.process is not None:
+            told: Settings = self.place.process.settings
+            return told
         return Settings.from_env(self.environment)
 
     def _where(self) -> str:
@@ -230,8 +237,18 @@ class Session:
             return getpass.getuser()
 
 
+def refuse_process(place: Place) -> None:
+    """Raise Refused, saying what to do instead, where a process runs the passes and no function does."""
+    if place.process is not None:
+        raise Refused(
+            f"No function runs these passes, but the process of `redrive run --forever {place.stack}`: it looks for "
+            "letters by itself, and logs on its own standard output. `redrive run --dry-run` shows what it would do."
+        )
+
+
 def invoke(session: Session) -> dict[str, Any]:
     """Let the function make one pass; its report. Raises CallFailed and Refused."""
+    refuse_process(session.place)
     if session.place.function is None:
         raise Refused(f"Stack {session.place.stack!r} names no function. Deploy it anew.")
     answer = session.aws.client("lambda").invoke(FunctionName=session.place.function, Payload=b"{}")

@@ -118,7 +118,7 @@ def glance(session: Session, settings: Settings) -> Snapshot:
 
 def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) -> Snapshot:
     settings, dlq = answers["settings"].value, answers["DLQ"].value
-    schedule = answers["schedule"]
+    schedule = answers.get("schedule", Answer(ENABLED))
     runs = schedule.value == ENABLED or schedule.fault is not None
     sources = _sources(session, settings, answers, now, runs=runs)
     circuits = [one.circuit for one in sources if one.circuit]
@@ -136,7 +136,7 @@ def _snapshot(session: Session, answers: dict[str, Answer[Any]], now: datetime) 
         last_change=answers["last change"].value,
         mode=settings.mode if settings else None,
         schedule=schedule.value,
-        alarms=answers["alarms"].value or [],
+        alarms=(answers["alarms"].value if "alarms" in answers else None) or [],
         links=console_links(session.place),
         unknown={what: answer.fault for what, answer in answers.items() if answer.fault},
     )
@@ -172,10 +172,14 @@ def _source_facts(session: Session, number: int) -> QueueFacts:
 
 
 def _of_all_else(session: Session, now: datetime) -> dict[str, Callable[[], Any]]:
-    return {
+    of_any: dict[str, Callable[[], Any]] = {
         "settings": lambda: session.settings,
         "oldest letter": lambda: session.letter_store.age_of_oldest(now),
         "last pass": lambda: last_pass(session),
+    }
+    if session.place.process is not None:
+        return of_any  # it has no schedule, and no alarm
+    return of_any | {
         "alarms": lambda: ringing_alarms(session),
         "schedule": lambda: schedule_state(session),
     }

@@ -198,7 +198,7 @@ def _wait(facts: QueueFacts | None) -> str:
 
 def _last_pass(now: Snapshot) -> str:
     if now.last_pass is None:
-        return _UNKNOWN if "last pass" in now.unknown else "none in the last day: `redrive doctor`"
+        return _UNKNOWN if "last pass" in now.unknown else "none lately: `redrive doctor`"
     report = now.last_pass.report
     acts = ", ".join(acts_in_words(report)) or "nothing to do to any letter"
     return f"{ago(now.last_pass.at, now.at)}, {report.get('outcome')}: {acts}" + (

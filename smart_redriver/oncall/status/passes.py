@@ -68,7 +68,12 @@ def acts_in_words(report: Mapping[str, Any]) -> list[str]:
 
 
 def last_pass(session: Session) -> EndedPass | None:
-    """The last pass in the log, looked for where it is most likely first. Raises CallFailed and Refused."""
+    """The last pass in the log, looked for where it is most likely first; a process's is in the state table.
+    Raises CallFailed and Refused.
+    """
+    if session.place.process is not None:
+        found = session.store.load_pass()
+        return EndedPass(at=found[0], report=found[1]) if found else None
     now = session.clock()
     minutes = max(10, 3 * session.settings.schedule_minutes)
     for searched in (timedelta(minutes=minutes), _SEARCHED):

@@ -677,7 +677,7 @@ VERBS = (
         act="verbs.run:act",
         options=(
             _flag("dry_run", "What the next pass would do: verdicts, decisions, reasons."),
-            _kept("forever", "Run passes here, as this file says, until stopped: beside Kafka."),
+            _kept("forever", "Run passes here, as this file says, until stopped."),
             _WHY,
         ),
         answer=(
@@ -687,7 +687,7 @@ VERBS = (
         examples=(
             "redrive run --dry-run",
             "redrive run --yes",
-            "redrive run --forever kafka.toml --yes",
+            "redrive run --forever orders.toml --yes",
         ),
         changes=True,
         sides=Side.BOTH,

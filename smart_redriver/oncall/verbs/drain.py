@@ -140,7 +140,7 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
     seen = ""
     was_flowing = False
     while not end:
-        states = _states(invoke(session))
+        states = _after_a_pass(session)
         is_flowing = State.CLOSED.value in states.values()
         was_flowing = was_flowing or is_flowing
         circuit = _in_words(states)
@@ -165,6 +165,13 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
     if not left:
         return Exit.DONE
     return Exit.PARTLY if left < first else Exit.REFUSED
+
+
+def _after_a_pass(session: Session) -> dict[str, str]:
+    """The state of each circuit after a pass by the function; as it is, where a process makes passes by itself."""
+    if session.place.process is not None:
+        return {name: one.state.value for name, one in _circuits(session).items()}
+    return _states(invoke(session))
 
 
 def _states(report: Mapping[str, Any]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,17 +17,18 @@ from random import Random
 from threading import Event
 from typing import Any
 
-from smart_redriver.engine.config.backends import BACKENDS, Stopped
+from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.wiring import make_tools
 from smart_redriver.oncall.audit.trail import recorded
+from smart_redriver.oncall.deployment.beside import read_file
 from smart_redriver.oncall.deployment.session import Session, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
-from smart_redriver.oncall.terminal.exits import Exit, Misused
+from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import await_a_verdict, letters
 
@@ -77,19 +77,8 @@ def dry_run(session: Session) -> dict[str, Any]:
 
 
 def run_forever(session: Session, file: Path) -> Exit:
-    """Run passes as a file says until the process is asked to end. Raises Misused, SettingsError and CallFailed."""
-    tables = _tables_in(file)
-    process = next(
-        (
-            one.load("process")
-            for origin, one in BACKENDS.items()
-            if origin.value in tables and one.process
-        ),
-        None,
-    )
-    if process is None:
-        known = ", ".join(f"[{origin.value}]" for origin, one in BACKENDS.items() if one.process)
-        raise Misused(f"{file} has none of the tables {known}.")
+    """Run passes as a file says until the process is asked to end. Raises Misused and CallFailed."""
+    process = read_file(file)
     session.terminal.plan(f"Plan: passes as {file} says, until this process is stopped.")
     session.terminal.confirm("Run them?")
     terminal = session.terminal
@@ -105,17 +94,8 @@ def run_forever(session: Session, file: Path) -> Exit:
             if is_to_end.wait(seconds):
                 raise Stopped
 
-        process(tables, tell, pause)
+        process.run(tell, pause)
     return Exit.DONE
-
-
-def _tables_in(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text())
-    except OSError as error:
-        raise Misused(f"{file} can't be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise Misused(f"{file} is no TOML: {error}.") from error
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
+from smart_redriver.engine.config.queue_names import PLAIN, is_plain
 from smart_redriver.engine.config.targets import Origin
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.postgres.engine.profiles import OWN, PROFILES, Profile
@@ -194,6 +195,7 @@ class JobsDatabase:
 
     #: The function's variable that `encode` is for, and what faults name.
     variable: ClassVar[str] = "DATABASE"
+    names: ClassVar[str] = PLAIN
     origin: ClassVar[Origin] = Origin.POSTGRES
 
     host: str
@@ -284,6 +286,16 @@ class JobsDatabase:
     def urls(self) -> tuple[str, str, str]:
         """What people are shown for the dead letters, the jobs and the parking lot."""
         return self.url(self.dead_letters), self.url(self.jobs), self.url(self.parked)
+
+    @staticmethod
+    def may_be_called(name: str) -> bool:
+        """Whether the queue can have this name."""
+        return is_plain(name)
+
+    @property
+    def further_sources(self) -> tuple[str, ...]:
+        """None: a table of dead jobs is of one queue."""
+        return ()
 
     @property
     def services(self) -> tuple[str, ...]:

@@ -1,8 +1,12 @@
-"""The story on a worker queue in Postgres: a real server, real transactions, and hours that pass in seconds."""
+"""The story where letters are in no queue of SQS, and hours pass in seconds.
+
+On a worker queue in Postgres, a real server with real transactions; or on a topic of Kafka, a log in memory.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -10,6 +14,7 @@ from functools import partial
 from rich.console import Console
 
 from emulator.postgres import running_postgres
+from simulator.kafka_world import KafkaWorld
 from simulator.measures import Measures, measure
 from simulator.postgres_world import PostgresWorld
 from simulator.scenarios.scenario import Outage, Scenario
@@ -24,7 +29,7 @@ DOWN_FOR = minutes(45)
 
 STORY = Scenario(
     name="story",
-    title="300 dead jobs, 3 of them poison, and workers that are down for 45 more minutes",
+    title="300 dead letters, 3 of them poison, and consumers that are down for 45 more minutes",
     letters=LETTERS,
     poison=POISON,
     outage=Outage(lasts=DOWN_FOR),
@@ -35,17 +40,26 @@ STORY = Scenario(
 )
 
 
-def play(console: Console) -> bool:
-    """Tell it; whether it ended well."""
-    console.print(STORY.title, highlight=False)
+def play_on_postgres(console: Console) -> bool:
+    """Tell it of jobs; whether it ended well."""
     with running_postgres() as server:
-        world = replace(STORY, make_world=partial(PostgresWorld, server=server)).world(1)
-        try:
-            policy = SmartPolicy(world, STORY.settings, seed=1)
-            STORY.play(world, _Told(policy, world, console))
-            return _tell_end(measure(world, policy, STORY.calm_at), world, policy, console)
-        finally:
-            world.close()
+        return _play(console, partial(PostgresWorld, server=server))
+
+
+def play_on_kafka(console: Console) -> bool:
+    """Tell it of records; whether it ended well."""
+    return _play(console, KafkaWorld)
+
+
+def _play(console: Console, make_world: Callable[..., World]) -> bool:
+    console.print(STORY.title, highlight=False)
+    world = replace(STORY, make_world=make_world).world(1)
+    try:
+        policy = SmartPolicy(world, STORY.settings, seed=1)
+        STORY.play(world, _Told(policy, world, console))
+        return _tell_end(measure(world, policy, STORY.calm_at), world, policy, console)
+    finally:
+        world.close()
 
 
 class _Told:
@@ -65,7 +79,7 @@ class _Told:
         """One tick of the schedule, told."""
         is_up = not self._world.is_out(self._world.elapsed)
         if is_up and not self._was_up:
-            self._say("the workers are well again", "bold")
+            self._say("the consumers are well again", "bold")
         self._was_up = is_up
         before = len(self._policy.reports)
         self._policy.tick()
@@ -96,10 +110,10 @@ def _tell_end(told: Measures, world: World, policy: SmartPolicy, console: Consol
     dead = len(world.letters)
     done = len((world.letters - world.poison) & world.deliveries.done.keys())
     console.print(
-        f"\nof {dead} jobs that have died {done} are done, {told.parked_rightly} poison pills are parked "
+        f"\nof {dead} letters {done} are done, {told.parked_rightly} poison pills are parked "
         f"({', '.join(f'{n} {why}' for why, n in reasons.items()) or 'none'}), {told.at_large} wait; "
         f"{told.lost} lost, {told.repeated} repeated, {told.parked_wrongly} parked that were good; "
-        f"{told.redriven_in_outage} sent back while the workers were down",
+        f"{told.redriven_in_outage} sent back while the consumers were down",
         highlight=False,
     )
     return not (told.lost or told.repeated or told.parked_wrongly) and done == dead - POISON

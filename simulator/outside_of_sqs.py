@@ -1,4 +1,4 @@
-"""Which scenarios can be played on a worker queue in Postgres, and why others can't."""
+"""Which scenarios can be played on a worker queue in Postgres or a topic of Kafka, and why others can't."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ from simulator.conditions import FOURTEEN_DAYS
 from simulator.scenarios import Scenario
 from simulator.variation import ImpossibleError, Wishes
 
-#: What SQS and CloudWatch do, and a table does not.
+#: What SQS and CloudWatch do, and neither a table nor a topic does.
 OF_SQS = ("count_lag", "count_noise", "metrics_lag", "fifo", "groups")
 
 
-def check_on_postgres(scenario: Scenario, wishes: Wishes) -> None:
-    """Raises ImpossibleError with a sentence where a table has nothing that the scenario is about."""
+#: What letters are in, and what tells of their outcomes, by origin.
+PLACES = {"postgres": ("a table", "the database tells"), "kafka": ("a topic", "the group tells")}
+
+
+def check_outside(origin: str, scenario: Scenario, wishes: Wishes) -> None:
+    """Raises ImpossibleError with a sentence where such a place has nothing that the scenario is about."""
+    place, teller = PLACES[origin]
     usual = Wishes()
     for one in fields(Wishes):
         if one.name in OF_SQS and getattr(wishes, one.name) != getattr(usual, one.name):
             option = one.name.replace("_", "-")
-            raise ImpossibleError(f"--{option} is of queues in SQS; a table has none of it.")
+            raise ImpossibleError(f"--{option} is of queues in SQS; {place} has none of it.")
     if wishes.valid_hours is not None:
         raise ImpossibleError(
-            "--valid-hours: jobs of the simulated table are no messages that are valid for a while."
+            f"--valid-hours: what is in {place} here is no messages that are valid for a while."
         )
     if wishes.reports or wishes.permanent or scenario.consumer(0).reports is not None:
-        raise ImpossibleError(
-            "Reports are for queues in SQS: of its jobs the database tells itself."
-        )
+        raise ImpossibleError(f"Reports are for queues in SQS: of {place} {teller} itself.")
     if why := _unfit(scenario):
-        raise ImpossibleError(f"Scenario {scenario.name} is about {why}, which a table has not.")
+        raise ImpossibleError(f"Scenario {scenario.name} is about {why}, which {place} has not.")
 
 
 def _unfit(scenario: Scenario) -> str | None:

@@ -1,0 +1,141 @@
+"""Alarms on the figures that each pass writes, for a queue outside of SQS: nobody else measures it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from smart_redriver.cdk.alarms import Advice, AlarmMaker, Comparison, Evaluation, Missing
+from smart_redriver.cdk.queue_metrics import math
+from smart_redriver.cdk.topics import Topics
+from smart_redriver.engine.aws import metrics as own
+
+PERIOD = 300
+#: A lock passes; after a letter that was not moved the next pass is a minute later, and says nothing where all went
+#: well.
+_STAYED = Evaluation(seconds=PERIOD, periods=12, breaching=12)
+
+
+class PassAlarms:
+    """Five of them, in ``scope``; ``made`` has them in this order.
+
+    ``runbook_url`` and ``section`` say where a person reads what to do, and ``why_open`` what keeps letters waiting.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        name: str,
+        function: lambda_.IFunction,
+        topics: Topics,
+        runbook_url: str,
+        section: str,
+        why_open: str,
+    ) -> None:
+        self._name = name
+        self._topics = topics
+        self._section = section
+        self._why_open = why_open
+        self._make = AlarmMaker(scope, queue_name=name, known_as=name, runbook_url=runbook_url)
+        self.made = self._make.made
+        self._make_first()
+        self._circuit_open()
+        self._passes_fail()
+        self._letters_stay()
+        self._function_fails(function)
+        self._letters_parked()
+
+    def _make_first(self) -> None:
+        """Alarms on what one kind of queue has alone: none here."""
+
+    def _circuit_open(self) -> None:
+        """Never CLOSED while letters wait: OPEN and HALF_OPEN take turns. Over an empty DLQ it stays as it is,
+        and that is nobody's concern.
+        """
+        self._make.alarm(
+            "CircuitOpen",
+            math(
+                "IF(letters > 0, circuit, 0)",
+                cdk.Duration.seconds(PERIOD),
+                label="Circuit while letters wait: 0 CLOSED, 1 OPEN",
+                circuit=self._metric(own.CIRCUIT_STATE.name, "Minimum"),
+                letters=self._metric(own.DEAD_LETTERS.name, "Maximum"),
+            ),
+            Comparison.GREATER_THAN_THRESHOLD,
+            own.STATE_VALUES["CLOSED"],
+            Evaluation(seconds=PERIOD, periods=6, breaching=6),
+            self._advice(
+                f"Letters have waited for half an hour: {self._why_open}.",
+                "`redrive status` and `redrive causes`: what fails, and since when.",
+            ),
+            topic=self._topics.warning,
+        )
+
+    def _passes_fail(self) -> None:
+        self._make.alarm(
+            "PassesFail",
+            self._metric(own.PASSES_FAILED.name, "Minimum"),
+            Comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            1,
+            Evaluation(seconds=PERIOD, periods=3, breaching=3),
+            self._advice(
+                "No pass has succeeded for 15 minutes: nothing goes back.",
+                "`redrive doctor`; `redrive logs` names the call that failed.",
+            ),
+            missing=Missing.IGNORE,  # an idle queue is looked at more rarely
+            topic=self._topics.paging,
+        )
+
+    def _letters_stay(self) -> None:
+        self._make.alarm(
+            "LettersStay",
+            self._metric(own.LETTERS_FAILED.name, "Maximum"),
+            Comparison.GREATER_THAN_THRESHOLD,
+            0,
+            _STAYED,
+            self._advice(
+                "For an hour, passes have met letters that they could not move and left in place.",
+                "`redrive logs`: `faults` says which call and why; `redrive doctor` what keeps letters.",
+            ),
+            topic=self._topics.warning,
+        )
+
+    def _function_fails(self, function: lambda_.IFunction) -> None:
+        self._make.alarm(
+            "FunctionFails",
+            function.metric_errors(period=cdk.Duration.seconds(PERIOD)),
+            Comparison.GREATER_THAN_THRESHOLD,
+            0,
+            Evaluation(seconds=PERIOD, periods=3, breaching=3),
+            self._advice("The function ends with an error, or can't start.", "`redrive logs`."),
+            topic=self._topics.paging,
+        )
+
+    def _letters_parked(self) -> None:
+        self._make.alarm(
+            "LettersParked",
+            self._metric(own.LETTERS_PARKED.name, "Sum"),
+            Comparison.GREATER_THAN_THRESHOLD,
+            0,
+            Evaluation(seconds=PERIOD),
+            self._advice(
+                "Letters were parked and wait for a person.",
+                "`redrive parked`, then `redrive show ID`.",
+            ),
+            topic=self._topics.warning,
+        )
+
+    def _metric(self, metric_name: str, statistic: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=own.NAMESPACE,
+            metric_name=metric_name,
+            dimensions_map={own.QUEUE: self._name},
+            statistic=statistic,
+            period=cdk.Duration.seconds(PERIOD),
+        )
+
+    def _advice(self, meaning: str, first: str) -> Advice:
+        return Advice(meaning=meaning, first=first, section=self._section)

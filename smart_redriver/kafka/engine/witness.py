@@ -1,0 +1,152 @@
+"""What becomes of all messages of a source topic, minute by minute: evidence for the consumers, and against poison.
+
+    end of the topic       moves with what is written, by anybody
+    the group's position   moves with what is dealt with
+    the DLQ topic          grows by what failed
+
+What the group has passed and the DLQ topic has not been given has succeeded. Positions are read before the DLQ topic:
+a group that writes there before it commits is then never taken for better than it is. Where letters may come later
+than the commit, nothing is told.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from operator import attrgetter
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.books import PERIOD, Books, Minute
+from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.records import Log
+from smart_redriver.kafka.engine.shelf import Shelf
+
+#: Looks that are kept, one a minute: more than a verdict ever waits.
+KEPT = timedelta(hours=4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One topic at one moment, in messages since its beginning.
+
+    Attributes:
+        written: by anybody. `ours`: those of them that this process redrove.
+        passed: that the group has dealt with; `succeeded`: those that the DLQ topic was not given.
+        behind: that the group has still to read.
+
+    """
+
+    at: datetime
+    written: int
+    ours: int
+    passed: int
+    succeeded: int
+    behind: int
+
+    @property
+    def live(self) -> int:
+        """Messages that others have written."""
+        return self.written - self.ours
+
+    @property
+    def minute(self) -> datetime:
+        """When its minute began."""
+        return self.at.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+class LiveWitness:
+    """Looks at the source topics, as long as the process lives."""
+
+    def __init__(
+        self, log: Log, shelf: Shelf, place: KafkaTopics, clock: Callable[[], datetime]
+    ) -> None:
+        self._log = log
+        self._shelf = shelf
+        self._place = place
+        self._clock = clock
+        self._ours = dict.fromkeys(place.topics, 0)
+        self._looks: dict[str, list[Look]] = {one: [] for one in place.topics}
+        self._failure: CallFailed | None = None
+
+    def sent(self, topic: str, count: int) -> None:
+        """Note what was redriven to a topic."""
+        self._ours[topic] += count
+
+    def look(self) -> None:
+        """See how far the group is. Nothing is raised: what failed is told to whoever asks."""
+        if self._place.commits_first:
+            return
+        try:
+            self._look()
+            self._failure = None
+        except CallFailed as failed:
+            self._failure = failed
+
+    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
+        """The minutes that are over; none where nothing but redriven messages was met. Raises CallFailed."""
+        if self._failure is not None:
+            raise self._failure
+        known = self._looks.get(queue_name, [])
+        first = start.astimezone(UTC).replace(second=0, microsecond=0)
+        looks = known[bisect_left(known, first, key=attrgetter("at")) :]
+        has_live = bool(looks) and (looks[-1].live > looks[0].live or looks[0].behind > 0)
+        return Books(tuple(_minutes(looks))) if has_live else Books()
+
+    def _look(self) -> None:
+        passed = {
+            one: sum(self._log.committed(self._place.consumer_group, one).values())
+            for one in self._place.topics
+        }
+        has_read_all = self._shelf.look()
+        now = self._clock()
+        for topic, count in passed.items():
+            if not has_read_all:
+                self._looks[topic].clear()  # what failed is not known any more
+                continue
+            written = sum(end for _, end in self._log.bounds(topic).values())
+            self._add(topic, now, written=written, passed=count)
+
+    def _add(self, topic: str, now: datetime, *, written: int, passed: int) -> None:
+        looks = self._looks[topic]
+        if looks and written < looks[-1].written:
+            looks.clear()  # a topic that was made anew
+        succeeded = passed - self._shelf.arrived[topic]
+        look = Look(
+            at=now,
+            written=written,
+            ours=self._ours[topic],
+            passed=passed,
+            # A failure that is not passed yet is made up for when it is.
+            succeeded=max(succeeded, looks[-1].succeeded) if looks else succeeded,
+            behind=max(0, written - passed),
+        )
+        if len(looks) > 1 and looks[-1].minute == looks[-2].minute:
+            looks.pop()
+        looks.append(look)
+        while looks[0].at < now - KEPT:
+            looks.pop(0)
+
+
+def _minutes(looks: Sequence[Look]) -> Iterator[Minute]:
+    """Each minute that is over. What came to light between two looks is told of the first one's."""
+    told: dict[datetime, Minute] = {}
+    for before, after in pairwise(looks):
+        at = before.minute
+        known = told.get(at, Minute(at=at))
+        told[at] = Minute(
+            at=at,
+            sent=known.sent + after.written - before.written,
+            received=known.received + max(0, after.passed - before.passed),
+            deleted=known.deleted + after.succeeded - before.succeeded,
+            visible=after.behind,
+            in_flight=0,
+            delayed=0,
+        )
+        while (at := at + PERIOD) < after.minute:
+            told[at] = Minute(at=at, visible=after.behind, in_flight=0, delayed=0)
+    if looks:
+        last = looks[-1].minute
+        yield from (one for at, one in sorted(told.items()) if at < last)

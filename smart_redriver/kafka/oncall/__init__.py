@@ -1,0 +1,1 @@
+"""The `redrive` command where letters are records."""

@@ -1,0 +1,209 @@
+"""The topics of a DLQ as the command reaches them: a `MessageStore` over a cluster, with the file's own credentials."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
+from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.kafka.engine.letters import Dead
+from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.oncall.deployment.message_store import Operation, Stuck
+from smart_redriver.oncall.terminal.exits import Refused
+from smart_redriver.oncall.terminal.words import letters as letters_in_words
+
+if TYPE_CHECKING:
+    from smart_redriver.engine.wiring import Connection
+    from smart_redriver.kafka.engine.records import Log
+    from smart_redriver.kafka.oncall.people import PeoplesLetters, PeoplesLot, Topics
+    from smart_redriver.oncall.deployment.session import Session
+
+
+class Clusters:
+    """Logs by where they are, for all sessions of one command; none is reached before it is used."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self._lock = Lock()
+
+    def of(self, place: KafkaTopics) -> Log:
+        """The log. Raises Refused where the client is missing."""
+        with self._lock:
+            if place.name not in self._known:
+                self._known[place.name] = _open(place)
+            log: Log = self._known[place.name]
+            return log
+
+    def close(self) -> None:
+        """Let go of all clusters."""
+        with self._lock:
+            while self._known:
+                self._known.popitem()[1].close()
+
+
+def _open(place: KafkaTopics) -> Any:
+    try:
+        from smart_redriver.kafka.engine.client import KafkaLog
+    except ImportError as missing:
+        raise Refused(
+            f"This queue is a topic of Kafka, and confluent-kafka can't be used here ({missing}): install "
+            "smart-redriver[oncall,kafka], the package with these extras."
+        ) from missing
+    return KafkaLog(place)
+
+
+def topics_of(session: Session) -> TopicStore:
+    """Those of a session."""
+    place = session.place.deployment.location
+    assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
+    clusters = session.connections.of(Clusters)
+    return TopicStore(place, lambda: clusters.of(place), session.clock)
+
+
+class TopicStore:
+    """See `MessageStore`. `open_log` raises Refused where that can't be."""
+
+    finds_by_id = True
+
+    def __init__(
+        self, place: KafkaTopics, open_log: Callable[[], Log], clock: Callable[[], datetime]
+    ) -> None:
+        self._place = place
+        self._open_log = open_log
+        self._clock = clock
+        self._lock = Lock()
+
+    @cached_property
+    def topics(self) -> Topics:
+        """Both topics, of which nothing has been read yet."""
+        from smart_redriver.kafka.oncall.people import Topics
+
+        return Topics(self._open_log(), self._place, self._clock)
+
+    @property
+    def connection(self) -> Connection:
+        """The same topics, read anew."""
+        from smart_redriver.kafka.engine.connection import DeadLetterTopic
+
+        return DeadLetterTopic(self._open_log(), self._place, self._clock)
+
+    @cached_property
+    def dead_letters(self) -> PeoplesLetters:
+        """The DLQ topic, with its retry topic."""
+        from smart_redriver.kafka.oncall.people import PeoplesLetters
+
+        return PeoplesLetters(self.topics, is_dlq=True)
+
+    @cached_property
+    def parking_lot(self) -> PeoplesLot:
+        """The parking topic."""
+        from smart_redriver.kafka.oncall.people import PeoplesLot
+
+        return PeoplesLot(self.topics)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The topics that letters go back to."""
+        from smart_redriver.kafka.oncall.people import PeoplesSource
+
+        return tuple(PeoplesSource(self.topics, one) for one in self._place.topics)
+
+    def letters_in(
+        self,
+        *,
+        dlq: bool,
+        ids: Collection[str],
+        whole: bool,  # noqa: ARG002
+        contains: str | None,
+    ) -> DeadLetters:
+        """A reading of its own: of letters that these ids name, or that have this text in them."""
+        from smart_redriver.kafka.oncall.people import PeoplesLetters
+
+        named = set(ids)
+
+        def is_meant(letter: Letter) -> bool:
+            is_named = not named or not named.isdisjoint((letter.message_id, letter.original_id))
+            return is_named and (contains is None or contains in letter.body)
+
+        return PeoplesLetters(self.topics, is_dlq=dlq, meant=is_meant)
+
+    def ledger(self, out_of: DeadLetters, ledger: Ledger) -> Ledger:  # noqa: ARG002
+        """The ledger knows what else is known: each record tells of its own death."""
+        return ledger
+
+    def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:  # noqa: ARG002
+        """All are counted, but those that there is no room for, which are records."""
+        return self._of(dlq=dlq).facts()
+
+    def keep(
+        self, letters: Sequence[Letter], *, dlq: bool
+    ) -> tuple[list[Letter], list[EntryFault]]:
+        """With their records."""
+        return self._of(dlq=dlq).keep(letters), []
+
+    def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
+        """Move the position past them, or note in the parking topic that they were taken out."""
+        return self._of(dlq=dlq).delete(letters)
+
+    def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
+        """Those that would be handed out again."""
+        return self._of(dlq=dlq).still_there(letters)
+
+    def nowhere(self, entries: Iterable[Entry]) -> set[str]:  # noqa: ARG002
+        """What is not met may be behind those that there is room for."""
+        return set()
+
+    def age_of_oldest(self, now: datetime) -> timedelta | None:
+        """Since the first of them came to the DLQ topic."""
+        oldest = min((one.letter.sent_at for one in self.topics.dead()), default=None)
+        return None if oldest is None else max(now - oldest, timedelta())
+
+    def stuck(self) -> list[Stuck] | None:
+        """As their records tell."""
+        groups: dict[str | None, tuple[list[Dead], list[Dead]]] = defaultdict(lambda: ([], []))
+        for number, some in enumerate((self.topics.dead(), self.topics.parked())):
+            for one in some:
+                groups[one.message.death.error_class][number].append(one)
+        return [_stuck(cause, *some) for cause, some in groups.items()]
+
+    def stack_trace(self, letter: Letter) -> str | None:
+        """As its consumer wrote it into a header."""
+        found = self.topics.find(letter.message_id)
+        return found.message.death.stack_trace if found else None
+
+    def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
+        """A look is a read."""
+        return f"This look read {letters_in_words(seen)} and changed nothing."
+
+    def unknown(self, message_id: str, looked_at: int) -> str:  # noqa: ARG002
+        """The topics were read for it."""
+        return (
+            f"{message_id} was not found: it is in none of the topics, nor in the ledger. An id is a topic, partition, "
+            "offset and digest, as `redrive letters` has it."
+        )
+
+    def refusal(self, operation: Operation) -> str | None:  # noqa: ARG002
+        """A record can be written anew with any content, and to any of the topics."""
+        return None
+
+    def _of(self, *, dlq: bool) -> PeoplesLetters:
+        return self.dead_letters if dlq else self.parking_lot
+
+
+def _stuck(cause: str | None, dead: Sequence[Dead], parked: Sequence[Dead]) -> Stuck:
+    moments = [one.letter.sent_at for one in (*dead, *parked)]
+    return Stuck(
+        cause=cause,
+        in_dlq=len(dead),
+        parked=len(parked),
+        since=min(moments, default=None),
+        parked_since=min((one.record.at for one in parked), default=None),
+    )

@@ -1,0 +1,89 @@
+"""A deployment that a file describes, where a process runs the passes beside its queue: `--stack orders.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smart_redriver.engine.config.backends import BACKENDS, ProcessFile
+from smart_redriver.engine.errors import CallFailed, SettingsError
+from smart_redriver.oncall.deployment.aws import Connect
+from smart_redriver.oncall.terminal.exits import Misused
+
+#: No stack has a dot in its name.
+_ENDS = ".toml"
+
+#: What DynamoDB is called by, and what says who calls it.
+_OF_THE_STATE = ("dynamodb", "sts")
+
+
+def is_file(stack: str) -> bool:
+    """Whether what is named is no stack, but a file."""
+    return stack.endswith(_ENDS)
+
+
+def read_file(file: Path) -> ProcessFile:
+    """What a file says of passes that a process runs. Raises Misused."""
+    try:
+        tables = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise Misused(f"{file} can't be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise Misused(f"{file} is no TOML: {error}.") from error
+    kinds = {origin.value: one for origin, one in BACKENDS.items() if one.process}
+    found = next((kind for name, kind in kinds.items() if name in tables), None)
+    if found is None:
+        raise Misused(f"{file} has none of the tables {', '.join(f'[{one}]' for one in kinds)}.")
+    try:
+        read: ProcessFile = found.load("process").read(tables)
+    except SettingsError as unfit:
+        raise Misused(f"{file}: {unfit}.") from unfit
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Connects as a file says: to its state table, and to nothing else of AWS but what that needs."""
+
+    file: Path
+    connect: Connect
+
+    def __call__(self, service: str) -> Any:
+        """See `Connect`. Raises Misused."""
+        if service not in _OF_THE_STATE:
+            return _Absent("NotOnAws", "no stack is deployed: a process runs the passes")
+        try:
+            state = read_file(self.file).open_state()
+        except CallFailed as failed:
+            return _Absent(
+                "NoState",
+                f"the state that {self.file} names can't be opened ({failed.detail}). The process makes it when it "
+                "first runs: see that it has, that this is its machine, and that you may read and write the file",
+            )
+        if state is None:
+            return self.connect(service)
+        return state if service == "dynamodb" else _Absent("NotOnAws", "the state is a file")
+
+    def again(self) -> Beside:
+        """The same, with credentials that are looked for anew."""
+        renewed: Callable[[], Connect] | None = getattr(self.connect, "again", None)
+        return Beside(self.file, renewed()) if renewed else self
+
+
+@dataclass(frozen=True, slots=True)
+class _Absent:
+    """A client of what is not there: every call of it fails, and says why."""
+
+    code: str
+    why: str
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        operation = "".join(word.capitalize() for word in method.split("_"))
+
+        def call(**_: Any) -> Any:
+            raise CallFailed(operation, self.code, self.why)
+
+        return call

@@ -1,0 +1,171 @@
+"""The doctor of topics: what it says of a cluster that is well, and of each thing that is wrong with one."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.doctor import examine
+from smart_redriver.kafka.engine.records import Partition
+from smart_redriver.oncall.doctor.findings import Level
+from tests.kafka.bench import Bench
+from tests.kafka.desk import KafkaDesk
+
+KEPT = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": "2000000",
+}
+SETTINGS = {
+    "orders": {"cleanup.policy": "delete", "retention.ms": "604800000"},
+    "orders.DLT": {"cleanup.policy": "delete", "retention.ms": "604800000"},
+    "orders.DLT.held": KEPT,
+    "orders.DLT.parked": KEPT,
+}
+ALL_RIGHTS = frozenset({"DESCRIBE", "READ", "WRITE"})
+
+
+class Cluster:
+    """What a cluster tells, as a test has it."""
+
+    def __init__(self, rights=ALL_RIGHTS, failed=None, **settings: Mapping[str, str]) -> None:
+        self._rights = rights
+        self._failed = failed
+        self._settings = SETTINGS | {
+            name.replace("_", "."): {**SETTINGS[name.replace("_", ".")], **value}
+            for name, value in settings.items()
+        }
+        self.asked = 0
+
+    def settings(self, topic: str) -> Mapping[str, str]:
+        self.asked += 1
+        if self._failed:
+            raise self._failed
+        return self._settings[topic]
+
+    def rights_on_topic(self, topic: str) -> frozenset[str] | None:
+        return self._rights
+
+    def rights_on_group(self, group: str) -> frozenset[str] | None:
+        return self._rights
+
+
+@pytest.fixture
+def bench():
+    made = Bench()
+    made.die("a", "b")
+    return made
+
+
+def found(bench, cluster, level=Level.WRONG):
+    told = list(examine(bench.place, bench.log, cluster))
+    return [one.what for one in told if one.level is level]
+
+
+def test_of_a_cluster_that_is_well_nothing_is_wrong(bench):
+    assert not found(bench, Cluster())
+    assert not found(bench, Cluster(), Level.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("settings", "level", "words"),
+    [
+        ({"orders_DLT": {"cleanup.policy": "compact"}}, Level.WRONG, "orders.DLT is compacted"),
+        ({"orders_DLT_held": {"cleanup.policy": "compact,delete"}}, Level.WRONG, "compacted"),
+        ({"orders": {"cleanup.policy": "compact"}}, Level.UNKNOWN, "newest of its key"),
+        ({"orders_DLT": {"retention.ms": "3600000"}}, Level.WRONG, "before it is held"),
+        ({"orders": {"retention.ms": "3600000"}}, Level.UNKNOWN, "before it is read"),
+        ({"orders_DLT": {"retention.bytes": "1000"}}, Level.UNKNOWN, "beyond 1000 bytes"),
+        ({"orders_DLT_held": {"retention.ms": "604800000"}}, Level.WRONG, "would be lost"),
+        ({"orders_DLT_parked": {"retention.bytes": "1000"}}, Level.WRONG, "would be lost"),
+        ({"orders": {"max.message.bytes": "1000"}}, Level.WRONG, "takes 1,000 bytes"),
+        ({"orders_DLT_held": {"max.message.bytes": "1048588"}}, Level.WRONG, "has headers"),
+    ],
+)
+def test_each_setting_that_loses_letters_is_told(bench, settings, level, words):
+    (told,) = found(bench, Cluster(**settings), level)
+
+    assert words in told
+
+
+def test_a_right_that_is_missing_is_named(bench):
+    told = found(bench, Cluster(rights=frozenset({"DESCRIBE"})))
+
+    assert "The process may not do with topic orders.DLT: Read." in told
+    assert "The process may not do with topic orders: Write." in told
+    assert "The process may not do with topic orders.DLT.held: Read, Write." in told
+    assert "The process may not do with group redrive-orders: Read." in told
+
+
+def test_what_a_cluster_does_not_tell_is_unknown_and_no_fault(bench):
+    cluster = Cluster(rights=None)
+
+    assert not found(bench, cluster)
+    assert len(found(bench, cluster, Level.UNKNOWN)) == 6
+
+
+def test_a_cluster_that_leaves_a_question_unanswered_is_asked_no_further(bench):
+    cluster = Cluster(failed=CallFailed("DescribeConfigs", "NoAnswer"))
+
+    assert len(found(bench, cluster, Level.UNKNOWN)) == 1
+    assert cluster.asked == 1
+
+
+def test_a_topic_that_is_not_there_comes_with_how_to_make_it(bench):
+    bench.log.delete("orders.DLT.held")
+
+    (wrong,) = [
+        one for one in examine(bench.place, bench.log, Cluster()) if one.level is Level.WRONG
+    ]
+
+    assert wrong.what == "Topic orders.DLT.held is not there."
+    assert "--config retention.ms=-1" in wrong.remedy
+
+
+def test_of_brokers_that_do_not_answer_that_alone_is_told(bench):
+    class Silent:
+        def partitions(self, topic):
+            raise CallFailed("DescribeTopic", "NoAnswer", "timed out")
+
+    (told,) = examine(bench.place, Silent(), Cluster())  # type: ignore[arg-type]
+
+    assert told.what.startswith("No broker of broker:9092 answers")
+
+
+def test_records_that_were_forgotten_unread_are_counted(bench):
+    bench.log.commit(bench.place.group, {Partition("orders.DLT", 0): 0})
+    for record in bench.log.in_topic("orders.DLT"):
+        if record.partition == 0:
+            bench.log.forget(record.position)
+
+    (told,) = found(bench, Cluster())
+
+    assert told.startswith("1 records of orders.DLT were forgotten")
+
+
+def test_a_group_that_has_committed_nothing_is_told():
+    bench = Bench(consumer_group="nobody")
+
+    (told,) = found(bench, Cluster(), Level.UNKNOWN)
+
+    assert "nobody has committed nothing of orders" in told
+
+
+def test_the_command_says_whether_a_process_is_at_work(tmp_path, monkeypatch):
+    bench = Bench()
+    bench.die("a")
+    desk = KafkaDesk(bench, tmp_path)
+    monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda _: Cluster())
+
+    before = desk("doctor")
+    report = bench.run_pass().to_json()
+    bench.memory().save_pass(report, bench.clock.now())  # type: ignore[attr-defined]
+    after = desk("doctor")
+    bench.clock.advance(timedelta(hours=1).total_seconds())
+    later = desk("doctor")
+
+    assert (before.code, after.code, later.code) == (1, 0, 1), after.said
+    assert "No process has ended a pass" in before.out
+    assert "no process is at work" in later.out

@@ -1,0 +1,358 @@
+"""The command over topics: every verb on a log in memory, with the state in a file."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from smart_redriver.engine.config.settings import Mode
+from tests.kafka.bench import Bench
+from tests.kafka.desk import KafkaDesk
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return KafkaDesk(Bench(), tmp_path)
+
+
+@pytest.fixture
+def bench(desk):
+    return desk.bench
+
+
+def test_status_tells_the_circuit_and_the_depths(desk, bench):
+    bench.die("a", "b")
+
+    told = _status(desk)
+
+    assert told["depths"] == {"source": 0, "dead_letters": 2, "parked": 0}
+    assert told["circuit"]["state"] == "CLOSED"
+    assert told["origin"] == "kafka"
+    assert not told["unknown"]
+
+
+def test_letters_are_shown_and_stay_where_they_are(desk, bench):
+    bench.die("a", "b", "c")
+
+    listed = desk("letters", "--body", "--json").json
+    again = desk("letters", "--json").json
+
+    assert sorted(one["body"] for one in listed["letters"]) == ["a", "b", "c"]
+    assert len(again["letters"]) == 3
+    assert bench.waiting == Counter([b"a", b"b", b"c"])
+
+
+def test_show_has_own_headers_and_the_death(desk, bench):
+    bench.die("a")
+    (letter,) = desk("letters", "--json").json["letters"]
+
+    told = desk("show", letter["message_id"], "--json").json
+
+    assert told["message"]["body"] == "a"
+    assert told["message"]["attributes"]["of"]["StringValue"] == "a"
+    assert told["message"]["attributes"]["ErrorType"]["StringValue"] == "Boom"
+
+
+def test_causes_are_counted_by_what_records_tell(desk, bench):
+    bench.die("a", "b")
+
+    ((cause,),) = (one["groups"] for one in desk("causes", "--json").json["queues"])
+
+    assert (cause["cause"], cause["letters"]) == ("Boom", 2)
+
+
+@pytest.mark.parametrize("out_of", ["DLQ", "parking lot"])
+def test_a_replay_sends_each_once_with_its_key_and_headers(desk, bench, out_of):
+    if out_of == "DLQ":
+        bench.die("a", "b", "c")
+        ran = desk("replay", "--all", "--from-dlq", "--yes", "--even-though-paused")
+    else:
+        desk.park("a", "b", "c")
+        ran = desk("replay", "--all", "--yes")
+
+    assert ran.code == 0, ran.said
+    sent = [one for one in bench.log.in_topic("orders") if "RedriveTrail" in dict(one.headers)]
+    assert Counter(one.value for one in sent) == Counter([b"a", b"b", b"c"])
+    assert all(one.key == one.value and dict(one.headers)["of"] == one.value for one in sent)
+    bench.work()
+    assert Counter(bench.done) == Counter([b"a", b"b", b"c"])
+    assert _status(desk)["depths"] == {
+        "source": 0,
+        "dead_letters": 0,
+        "parked": 0,
+    }
+
+
+def test_what_was_replayed_is_not_sent_again_by_a_pass_or_a_person(desk, bench):
+    bench.die("a", "b")
+    bench.run_pass(mode=Mode.PAUSED)
+    desk("replay", "--all", "--from-dlq", "--yes")
+
+    bench.live(steps=6)
+    desk("replay", "--all", "--from-dlq", "--yes")
+    bench.work()
+
+    assert Counter(bench.done) == Counter([b"a", b"b"])
+
+
+def test_one_letter_in_the_middle_is_taken_and_the_others_stay(desk, bench):
+    bench.die("a", "b", "c")
+    ids = {one["body"]: one["message_id"] for one in _letters(desk)}
+
+    assert desk("replay", ids["b"], "--from-dlq", "--yes").code == 0
+
+    assert [one["body"] for one in _letters(desk)] == ["a", "c"]
+    bench.live(steps=20)
+    assert Counter(bench.done) == Counter([b"a", b"b", b"c"])
+
+
+def test_parked_letters_are_listed_and_come_back(desk, bench):
+    desk.park("a", "b")
+
+    told = desk("parked", "--list", "--json").json
+    bench.live(steps=4)
+
+    assert len(told["letters"]) == 2
+    assert not bench.done
+    assert _status(desk)["depths"]["parked"] == 2
+
+
+def test_a_deleted_letter_comes_back_by_undo_as_it_was(desk, bench, tmp_path):
+    desk.park("a")
+    file = tmp_path / "deleted.jsonl"
+
+    deleted = desk("delete", "--all", "--export", str(file), "--yes", answer="1")
+    gone = _status(desk)["depths"]["parked"]
+    undone = desk("undo", str(file), "--export", str(tmp_path / "kept.jsonl"), "--yes")
+
+    assert (deleted.code, gone, undone.code) == (0, 0, 0), deleted.said + undone.said
+    assert _status(desk)["depths"]["parked"] == 1
+    assert desk("replay", "--all", "--yes").code == 0
+    (back,) = [one for one in bench.log.in_topic("orders") if "RedriveTrail" in dict(one.headers)]
+    assert (back.key, back.value, dict(back.headers)["of"]) == (b"a", b"a", b"a")
+
+
+def test_a_deleted_letter_of_the_dlq_topic_is_never_redriven(desk, bench, tmp_path):
+    bench.die("a", "b")
+    ids = {one["body"]: one["message_id"] for one in _letters(desk)}
+    file = tmp_path / "deleted.jsonl"
+
+    ran = desk("delete", ids["a"], "--from-dlq", "--export", str(file), "--yes", answer="1")
+    bench.live(steps=8)
+
+    assert ran.code == 0, ran.said
+    assert bench.done == [b"b"]
+
+
+def test_letters_of_a_file_go_to_their_topic(desk, bench, tmp_path):
+    desk.park("a", "b")
+    file = tmp_path / "kept.jsonl"
+    desk("delete", "--all", "--export", str(file), "--yes", answer="2")
+
+    ran = desk("import", str(file), "--to", "source", "--yes")
+    bench.work()
+
+    assert ran.code == 0, ran.said
+    assert Counter(bench.done) == Counter([b"a", b"b"])
+
+
+def test_an_export_leaves_them_where_they_are(desk, bench, tmp_path):
+    desk.park("a", "b")
+    file = tmp_path / "kept.jsonl"
+
+    assert desk("export", str(file)).code == 0
+
+    lines = [json.loads(one) for one in file.read_text().splitlines()]
+    assert sorted(one["body"] for one in lines) == ["a", "b"]
+    assert all("Record" in one["attributes"] for one in lines)
+    assert _status(desk)["depths"]["parked"] == 2
+
+
+@pytest.mark.parametrize("from_dlq", [False, True])
+def test_an_edited_copy_has_its_key_and_headers_and_undo_reverts_it(
+    desk, bench, tmp_path, from_dlq
+):
+    if from_dlq:
+        bench.die('{"n":1}', keys=["k"])
+    else:
+        desk.park('{"n":1}', keys=["k"])
+    where = ["--from-dlq"] if from_dlq else []
+    file = tmp_path / "edited.jsonl"
+
+    ran = desk("edit", "--all", *where, "--with", "sed s/1/2/", "--export", str(file), "--yes")
+    assert ran.code == 0, ran.said
+    (copy,) = [one for one in bench.log.in_topic("orders") if "RedriveTrail" in dict(one.headers)]
+    bench.work(lambda _: "Boom")
+    bench.run_pass(mode=Mode.PAUSED)
+    undone = desk("undo", str(file), "--export", str(tmp_path / "kept.jsonl"), "--yes")
+
+    assert (copy.key, copy.value.strip()) == (b"k", b'{"n":2}')
+    assert dict(copy.headers)["of"] == b'{"n":1}'
+    assert undone.code == 0, undone.said
+    assert desk("replay", "--all", "--yes").code == 0
+    assert bench.log.in_topic("orders")[-1].value == b'{"n":1}'
+
+
+def test_what_is_told_of_the_death_can_not_be_edited_away(desk, bench, tmp_path, monkeypatch):
+    desk.park("a")
+    (letter,) = desk("parked", "--list", "--json").json["letters"]
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nsed -i s/Boom/Bang/ $1\n")
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+
+    ran = desk("edit", letter["original_id"], "--export", str(tmp_path / "kept"), "--yes")
+
+    assert ran.code != 0
+    assert "no header of the message" in ran.said
+    assert _status(desk)["depths"]["parked"] == 1
+
+
+def test_a_pause_keeps_letters_and_resume_lets_them_go(desk, bench):
+    bench.die("a")
+
+    assert desk("pause", "--reason", "migration", "--yes").code == 0
+    bench.live(steps=4)
+    paused = list(bench.done)
+    assert desk("resume", "--yes").code == 0
+    bench.live(steps=8)
+
+    assert (paused, bench.done) == ([], [b"a"])
+
+
+def test_open_and_close_force_the_circuit(desk, bench):
+    bench.die("a")
+
+    desk("open", "--reason", "the provider is down", "--yes")
+    opened = _status(desk)["circuit"]["state"]
+    desk("close", "--reason", "it is back", "--yes")
+
+    assert opened == "OPEN"
+    assert _status(desk)["circuit"]["state"] == "CLOSED"
+
+
+def test_history_tells_who_did_what_and_why(desk, bench):
+    bench.die("a")
+    desk("pause", "--reason", "migration", "--yes")
+
+    (line, *_) = desk("history", "--json").json["changes"]
+
+    assert (line["what"], line["why"]) == ("pause: begun", "migration") or line[
+        "why"
+    ] == "migration"
+
+
+def test_an_audit_accounts_for_every_letter(desk, bench):
+    bench.die("a", "b", "c")
+    bench.live(steps=8)
+    desk.park("d")
+
+    told = desk("audit", "--json").json
+
+    assert told["letters"] == 4
+    assert not told["unexplained"]
+
+
+def test_a_drain_is_an_order_to_the_process(desk, bench):
+    bench.die(*(f"m{n}" for n in range(30)))
+    bench.run_pass(mode=Mode.PAUSED)
+
+    ran = desk("drain", "--no-follow", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert _status(desk)["draining_until"]
+
+
+def test_a_drain_is_followed_while_the_process_works_it_off(desk, bench):
+    bench.die(*(f"m{n}" for n in range(30)))
+    bench.run_pass(mode=Mode.PAUSED)
+
+    def process_and_consumer():
+        bench.run_pass(initial_window=5)
+        bench.work()
+
+    desk.meanwhile = process_and_consumer
+    ran = desk("drain", "--yes")
+
+    assert ran.code == 0, ran.said
+    assert "The DLQ is empty" in ran.said
+    assert len(bench.done) == len(set(bench.done)) == 30
+
+
+@pytest.mark.parametrize("arguments", [("run", "--yes"), ("logs",)])
+def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, arguments):
+    bench.die("a")
+    bench.run_pass(mode=Mode.PAUSED)
+
+    ran = desk(*arguments)
+
+    assert ran.code == 1
+    assert "redrive run --forever" in ran.said
+
+
+def test_a_dry_run_changes_nothing(desk, bench):
+    bench.die("a")
+
+    ran = desk("run", "--dry-run", "--json")
+
+    assert ran.json["would"]["redriven"] == 1
+    assert bench.waiting == Counter([b"a"])
+
+
+def test_without_a_state_the_reason_is_told(desk):
+    desk.state.unlink()
+
+    ran = desk("history")
+
+    assert ran.code == 1
+    assert "The process makes it when it first runs" in ran.said
+
+
+@pytest.mark.parametrize("order", ["key", "none"])
+def test_a_thousand_parked_letters_go_back_once_each(tmp_path, order):
+    desk = KafkaDesk(Bench(order=order, partitions=4), tmp_path)
+    bench = desk.bench
+    desk.file.write_text(desk.file.read_text().replace("[state]", f'order = "{order}"\n\n[state]'))
+    desk.park(*(f"m{n}" for n in range(1_000)))
+
+    ran = desk("replay", "--all", "--yes", "--rate", "0")
+    bench.work()
+
+    assert ran.code == 0, ran.said
+    assert Counter(bench.done) == Counter(b"m%d" % n for n in range(1_000))
+    assert _status(desk)["depths"]["parked"] == 0
+
+
+def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
+    desk = KafkaDesk(Bench(topics=["orders", "bills"]), tmp_path)
+    desk.file.write_text(desk.file.read_text().replace('["orders"]', '["orders", "bills"]'))
+    desk.bench.die("a", topic="bills")
+
+    opened = desk("open", "--reason", "they are down", "--queue", "bills", "--yes")
+    states = {one["queue"]: one["circuit"]["state"] for one in _status(desk)["sources"]}
+    ran = desk("replay", "--all", "--from-dlq", "--yes", "--even-though-paused")
+
+    assert (opened.code, ran.code) == (0, 0), opened.said + ran.said
+    assert states == {"orders": "CLOSED", "bills": "OPEN"}
+    assert [one.value for one in desk.bench.log.in_topic("bills")] == [b"a", b"a"]
+    assert not desk.bench.log.in_topic("orders")
+
+
+def test_what_a_pass_took_meanwhile_is_not_sent_by_a_person(desk, bench):
+    bench.die("a", "b")
+    listed = _letters(desk)
+    bench.live(steps=8)
+
+    ran = desk("replay", listed[0]["message_id"], "--from-dlq", "--yes")
+
+    assert ran.code != 0
+    assert Counter(bench.done) == Counter([b"a", b"b"])
+
+
+def _letters(desk):
+    return desk("letters", "--body", "--json").json["letters"]
+
+
+def _status(desk):
+    (queue,) = desk("status", "--json").json["queues"]
+    return queue

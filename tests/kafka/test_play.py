@@ -1,0 +1,66 @@
+"""Scenarios of the design on a log: partitions, positions and a retry topic, in virtual time. `make bench ARGS=kafka`
+plays all that a log can have.
+"""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from bench import play
+from simulator.kafka_world import KafkaWorld
+from simulator.limits import breaches_of_run
+from simulator.scenarios import named
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "1",
+        "2",
+        "4",
+        "5:live",
+        "6",
+        "7",
+        "8",
+        "9:7-13",
+        "13:60",
+        "20:few",
+        "24:11:3:closed",
+    ],
+)
+def test_a_scenario_keeps_its_limits_on_a_log(name):
+    scenario = replace(named(name), make_world=KafkaWorld)
+
+    measures = scenario.played(0).measures
+
+    assert list(breaches_of_run(scenario.limits, measures)) == []
+    assert (measures.lost, measures.repeated, measures.stripped) == (0, 0, 0)
+    assert measures.parked_wrongly == 0
+
+
+def test_the_command_plays_on_a_log(capsys):
+    argv = ["--letters", "30", "--poison", "1", "--origin", "kafka", "--seeds", "1", "--json"]
+
+    assert play.main(argv) == 0
+
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["lost"] == figures["repeated"] == 0
+    assert figures["deliveries"] > 30
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["--scenario", "21"], "letters that expire"),
+        (["--scenario", "3:reports"], "the group tells itself"),
+        (["--fifo"], "a topic has none of it"),
+        (["--policy", "native-move"], "knows queues of SQS alone"),
+    ],
+)
+def test_what_a_topic_has_not_is_refused_with_a_sentence(capsys, argv, why):
+    with pytest.raises(SystemExit) as ended:
+        play.main([*argv, "--origin", "kafka"])
+
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err

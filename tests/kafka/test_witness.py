@@ -1,0 +1,147 @@
+"""Live messages as evidence: what the group's position and the DLQ topic tell of each minute, and what they don't."""
+
+from datetime import timedelta
+
+import pytest
+
+from smart_redriver.engine.errors import CallFailed
+from smart_redriver.kafka.engine.records import Partition
+from smart_redriver.kafka.engine.shelf import Shelf
+from smart_redriver.kafka.engine.witness import LiveWitness
+from tests.kafka.bench import GROUP, Bench
+
+
+def boom(_):
+    return "Boom"
+
+
+class Seen:
+    """A witness over a bench's log, with its books from the beginning."""
+
+    def __init__(self, **differs) -> None:
+        self.bench = Bench(**differs)
+        self.start = self.bench.clock.now()
+        self.shelf = Shelf(self.bench.log, self.bench.place)
+        self.witness = LiveWitness(
+            self.bench.log, self.shelf, self.bench.place, self.bench.clock.now
+        )
+        self.witness.look()
+
+    def minute(self) -> None:
+        self.bench.clock.advance(60)
+        self.witness.look()
+
+    def books(self):
+        return self.witness.since(self.start, self.bench.clock.now(), "orders").minutes
+
+
+def test_what_is_passed_and_not_dead_has_succeeded():
+    seen = Seen()
+    seen.bench.produce(*"abcde")
+    seen.bench.work(lambda value: "Boom" if value in (b"a", b"b") else None)
+    seen.minute()
+
+    (first,) = seen.books()
+
+    assert (first.sent, first.received, first.deleted, first.held) == (5, 5, 3, 0)
+
+
+def test_what_waits_is_neither_done_nor_failed():
+    seen = Seen()
+    seen.bench.produce(*"abc")
+    seen.minute()
+
+    (first,) = seen.books()
+
+    assert (first.sent, first.deleted, first.visible) == (3, 0, 3)
+
+
+def test_a_failure_that_is_not_committed_past_yet_takes_no_success_away_for_good():
+    seen = Seen()
+    seen.bench.produce("a", "b")
+    seen.bench.work(boom)
+    committed = seen.bench.log.committed(GROUP, "orders")
+    seen.bench.log.commit(GROUP, dict.fromkeys(committed, 0))
+    seen.minute()
+    seen.bench.log.commit(GROUP, committed)
+    seen.bench.produce("c")
+    seen.bench.work()
+    seen.minute()
+
+    assert sum(one.deleted for one in seen.books()) == 1
+
+
+def test_redriven_messages_alone_are_no_live_traffic():
+    seen = Seen()
+    seen.bench.produce("a")
+    seen.witness.sent("orders", 1)
+    seen.bench.work()
+    seen.minute()
+
+    assert seen.books() == ()
+
+
+def test_a_group_that_commits_before_it_fails_tells_nothing():
+    seen = Seen(commits_first=True)
+    seen.bench.produce("a")
+    seen.bench.work()
+    seen.minute()
+
+    assert seen.books() == ()
+
+
+def test_a_topic_that_was_made_anew_begins_anew():
+    seen = Seen(partitions=1)
+    seen.bench.produce(*"abc")
+    seen.bench.work()
+    seen.minute()
+    seen.bench.log.delete("orders")
+    seen.bench.log.create("orders", 1)
+    seen.bench.log.commit(GROUP, {Partition("orders", 0): 0})
+    seen.minute()
+
+    assert seen.books() == ()
+
+
+def test_a_quiet_hour_has_a_minute_each():
+    seen = Seen()
+    seen.bench.produce("a")
+    seen.bench.work()
+    seen.bench.clock.advance(timedelta(hours=1).total_seconds())
+    seen.witness.look()
+
+    assert len(seen.books()) == 60
+    assert sum(one.deleted for one in seen.books()) == 1
+
+
+def test_what_could_not_be_asked_is_told_to_who_asks(monkeypatch):
+    seen = Seen()
+
+    def refuse(*_):
+        raise CallFailed("FetchOffsets", "NoAnswer")
+
+    monkeypatch.setattr(seen.bench.log, "committed", refuse)
+    seen.witness.look()
+
+    with pytest.raises(CallFailed):
+        seen.books()
+
+
+def test_live_traffic_shows_that_the_consumer_is_well_again():
+    """As everywhere: without it, a canary has to wait for the cool-down."""
+    bench = Bench()
+    bench.die(*(f"m{n}" for n in range(30)))
+    for _ in range(8):
+        bench.run_pass(initial_window=5)
+        bench.work(boom)
+        bench.clock.advance(60)
+    opened = bench.run_pass(initial_window=5).circuit_after
+
+    for minute in range(12):
+        bench.produce(*(f"live {minute} {n}" for n in range(6)))
+        bench.work()
+        bench.clock.advance(60)
+        bench.run_pass(initial_window=5)
+
+    assert opened == "OPEN"
+    assert sum(one.startswith(b"m") for one in bench.done) == 30
