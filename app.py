@@ -6,7 +6,7 @@ import aws_cdk as cdk
 
 from smart_redriver.cdk import BundlingError
 from stacks.accounts import make_stacks, read_homes
-from stacks.nag import add_checks
+from stacks.redriver_stack import add_checks
 from stacks.settings import SettingsError
 
 

@@ -40,8 +40,7 @@ def bench(request: Request) -> None:
                 ["bare receive, send, delete, one after the other", f"{letters / bare:,.0f}", ""],
                 ["one pass of ours", f"{letters / ours:,.0f}", f"{bare / ours:.0%}"],
             ],
-            note="The emulator is one Python process: it answers one call at a time, so that its own work is the limit, and "
-            "whoever makes fewer calls is faster. Ours makes a ledger read and write on top.",
+            note="The emulator answers one call at a time: its own work is the limit.",
         ),
     )
     results.leave(request)

@@ -53,9 +53,7 @@ def bench(request: Request) -> None:
             rows=[
                 [what, f"{spent[0]:.2f}", f"{median(spent):.2f}"] for what, spent in seconds.items()
             ],
-            note="Each tab begins with an empty cache. The first that asks for letters or causes waits for the ledger to be read, "
-            f"which bare takes {reading:.1f} s here; what was read serves all who look for ten times as long as that took. The "
-            "emulator is one Python process that looks at one entry after the other; on AWS 10,000 are some six pages of a scan.",
+            note=f"Each tab begins with an empty cache. The first to ask for letters or causes waits for the ledger's scan, bare {reading:.1f} s here.",
         ),
     )
     results.leave(request)

@@ -46,14 +46,11 @@ _COLOURS = ("#c8553d", "#9aa5b1", "#1f3a5f")
 WALD = math.ceil(math.log(ALLOWED) / math.log(CHANCE))
 
 NOTE = f"""\
-A pill's tries and times are the real pass's, in worlds of {_GOOD} good letters, {_PILLS} pills and {_LIVE_PER_MINUTE} live messages a minute, one try to a
-delivery, without reports. Each of the {LETTERS:,} good letters gets as many tries as one of the pills, drawn at random, and fails each with a
-chance of {CHANCE:g}. The bounds are Clopper and Pearson's, at {CONFIDENCE:.0%}. Wald's test, which is the quickest that there can be at {ALLOWED:g}, parks at a
-pill's failure {WALD}, if it may: the column says when the pass has sent it so often. It knows no outage, which a last chance is for.
+Tries and times of a pill are those of real passes, in worlds of {_GOOD} good letters, {_PILLS} pills and {_LIVE_PER_MINUTE} live messages a minute, without reports. Each of the {LETTERS:,}
+good letters gets as many tries as a pill drawn at random, and fails each with a chance of {CHANCE:g}. Bounds: Clopper and Pearson's, at {CONFIDENCE:.0%}.
+Wald's test, the quickest at {ALLOWED:g}, parks at a pill's failure {WALD}; it knows no outage, and is not built in.
 
-What is judged is the engine as it is, by its settings; Wald's test is a measure beside it, and not built in. Its defaults are
-{_USUAL.max_attempts} strikes and a last chance after {_USUAL.last_chance_seconds / 3_600:g} h, the plot's ring. At most {ALLOWED:g} is asked of it, the dashed line. The bounds are those of
-the letters that are drawn: how a pill is tried is of few worlds of one kind."""
+Defaults (the plot's ring): {_USUAL.max_attempts} strikes, a last chance after {_USUAL.last_chance_seconds / 3_600:g} h. The dashed line is the {ALLOWED:g} that is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

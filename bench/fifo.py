@@ -25,9 +25,9 @@ WINDOW = timedelta(minutes=5)
 
 #: Rows that have no meaning with groups, or none that is not another row's.
 LEFT_OUT = {
-    "17": "its second source's letters are in groups of their own: as row 1 and an outage side by side",
-    "22": "who splits a message of a group decides on the order of the parts",
-    "22:copy": "likewise, of the copies",
+    "17": "has groups of its own in each source",
+    "22": "leaves the order of parts to who splits",
+    "22:copy": "likewise",
 }
 
 HEADINGS = (
@@ -43,11 +43,9 @@ HEADINGS = (
 )
 
 NOTE = f"""\
-Letters in {GROUPS} groups, sums over the runs but for the drain, which is the mean of those that were. Every row's first seed is played, then every row's second, as far as {BUDGET_SECONDS / 60:.0f} minutes reach. Overtaken: an earlier letter of the group succeeded
-after it. Before their turn: tried before it, whether or not that succeeded. Producers' messages that died meanwhile are letters, too. Rows of more than
-{MOST_LETTERS:,} letters are left out. Never drained, before the row ends: 2, 8, 10, 11, 12 and 24:1000, as each pill keeps its group for its six hours, one after the other; 9, as a group has a letter done in a good
-phase and mostly none in a bad one. Parked though good: 21, as one letter of a group at a time is not fast enough for those near their expiry, which are parked in their order;
-20:slow, as what numbers can't show done goes again and again, and is given up after three days."""
+Letters in {GROUPS} groups, sums over the runs, the drain's mean; first seeds first, as far as {BUDGET_SECONDS / 60:.0f} minutes reach. Overtaken: an earlier letter of the group succeeded
+after it. Before their turn: tried before it. Rows of more than {MOST_LETTERS:,} letters are left out. Never drained before the row ends: 2, 8, 10, 11, 12 and
+24:1000, as each pill keeps its group for six hours; 9, as a group mostly has no good phase. Parked though good: 21, near its expiry; 20:slow, given up after three days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +192,5 @@ def _one_group(*, is_quick: bool) -> Table:
         title="One group",
         headings=("letters", "drained after, min", "letters an hour"),
         rows=rows,
-        note="One letter of a group for each outcome. With reports the simulated function looks every ten seconds; the deployed one two seconds after each "
-        "look, so that 10,000 letters take some eight hours of a consumer that is done within a second. SQS is not the limit.",
+        note="One letter of a group for each outcome. The simulated function looks every ten seconds, the deployed one every two: 10,000 letters take it some eight hours.",
     )

@@ -64,9 +64,7 @@ def bench(request: Request) -> None:
                 ["synth: bundled, and checked by cdk-nag", f"{synth.wall:.0f}", f"{synth.processor:.0f}"],
                 [f"`redrive status`, median of {RUNS}", f"{wall:.1f}", f"{processor:.1f}"],
             ],
-            note=f"Measured at a load average of {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors. The command is a process "
-            "of its own, its start included, at the emulator: one Python process, and no network between the two. It makes two calls a queue, 32 at a "
-            "time, beside one for each stack and two or three for all; so with 20 ms a call the network adds some 0.3 s.",
+            note=f"At a load average of {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors, without a network. The command makes two calls a queue, 32 at a time.",
         ),
     )  # fmt: skip
     results.leave(request)

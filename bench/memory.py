@@ -44,9 +44,7 @@ def bench(request: Request) -> None:
             title=f"Peak memory of a pass in a function of {memory} MiB, {WORKERS} workers",
             headings=("a letter's body", "text", "letters", "peak"),
             rows=rows,
-            note="Resident memory of a process of its own, Python, boto3 and the stand-in for AWS included, TLS not. An emoji in "
-            "a text makes Python take four bytes for each of its characters. The smaller the letters, the more of them are in "
-            "hand; how many rounds run side by side follows from what the first letters weigh (`passes/outflow.py`).",
+            note="Resident memory of a process, with Python, boto3 and the stand-in for AWS, without TLS. An emoji makes Python take four bytes for each character of a text.",
         ),
     )
     results.leave(request)

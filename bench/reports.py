@@ -170,11 +170,8 @@ def _table(letters: int, lives: Mapping[str, Mapping[str, Spent]]) -> Table:
             "dollars a million",
         ),
         rows=rows,
-        note="Counted on the fakes, at list prices. A failing message is reported with each of its three tries, ten to a report as a consumer "
-        "receives them; the re-driver, paused meanwhile, writes of the last try alone: an entry, and the whole of the error beside it, one unit "
-        "for each KB, so up to five with a long traceback (here they are short). A read unit of the first two rows is the retention guard's. "
-        f"Lambda time is {1000 * CALL_SECONDS:.0f} ms a call one after the other, and the time for which the function stays to listen, "
-        f"every ten seconds here and every five on AWS: {lives['with reports']['redriven'].listening_seconds:.0f} s in all, with more letters hardly more.",
+        note="Counted on the fakes, at list prices. Each of the three tries is reported, ten to a report; the ledger keeps the last, one write unit for each KB of traceback (short here). "
+        f"Lambda time is {1000 * CALL_SECONDS:.0f} ms a call, and {lives['with reports']['redriven'].listening_seconds:.0f} s of listening in all.",
     )
 
 

@@ -20,8 +20,8 @@ LETTERS_WHEN_QUICK = 500
 HEADINGS = ("scenario", "runs", "wasted", "drained after, min", "slowest", "limits broken")
 
 NOTE = """\
-Figures are means over the seeds but for the slowest run. A limit is broken where a run lost a letter, parked a good one,
-left one at large, or opened a circuit that it must not, or where the mean is above what the design allows."""
+Means over the seeds but for the slowest run. A limit is broken where a run loses, parks or leaves a good letter, opens a circuit
+that it must not, or where the mean is above what the design allows."""
 
 
 def bench(request: Request) -> None:

@@ -38,15 +38,11 @@ HEADINGS = {
 FRACTIONS_BELOW = 100
 
 HOW_TO_READ = """\
-A cell begins with the hours and minutes from when the consumer was well for good, and no new poison came, until every
-good letter was done and every poison pill parked, in the slowest of the seeds. It is "never" where some never were, or
-where a good letter waits in the parking lot ("2/5 never": with 2 seeds of 5). What follows are means over the seeds
-(5 a scenario; 3 in scenario 3, 8 in scenario 9, one for each phase of the flapping), left out where they are 0:
-deliveries *wasted* on a consumer that was down or *stripped* of the producer's attributes; messages *lost*, *repeated*,
-wrongly *parked*, or neither done nor parked at the end (*at large*). [scenarios.json](scenarios.json) has every run.
-
-*Smart re-driver* is the very pass that the Lambda runs, with the default settings. The others are described, with their
-sources, in `simulator/rivals/`, and have their sources' defaults.
+A cell begins with the hours and minutes, in the slowest of the seeds, from when the consumer was well for good, and no new poison came, until every
+good letter was done and every pill parked; "2/5 never": with 2 seeds of 5. Then means over the seeds
+(5 a scenario; 3 in scenario 3, 8 in scenario 9), without zeros: deliveries *wasted* on a consumer that was down or *stripped* of attributes;
+messages *lost*, *repeated*, wrongly *parked*, or *at large* at the end. [scenarios.json](scenarios.json) has every run, `simulator/rivals/` the other
+policies and their sources. All have their default settings.
 """
 
 #: Measures of which a cell of the page tells, each with its word.
@@ -60,12 +56,8 @@ TOLD = {
 }
 
 WHAT_IT_SHOWS = """\
-What the table does not flatter: ours waits for verdicts, so a healthy consumer gets its letters back in nine minutes
-instead of one, and after an outage the last letter comes up to three quarters of an hour later. Poison takes six hours:
-until then it could be an outage of what it needs. In the outages (3, 4) it is the fastest of those that waste few
-deliveries and park no good letter; a native move is faster, and delivers 720,000 times in vain in scenario 3. In
-scenario 9 a policy that redrives all at once wastes nothing when it happens to start in an up phase, and thousands
-when it does not.
+What ours costs: it waits for verdicts, so a healthy consumer gets its letters back in nine minutes instead of one. Poison takes six hours, as it could be
+an outage of what it needs.
 """
 
 

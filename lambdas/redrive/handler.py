@@ -18,8 +18,8 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from smart_redriver.engine.aws import clients
+from smart_redriver.engine.aws.clients import RecoveryEvents
 from smart_redriver.engine.aws.metrics import emit, kept_metrics
-from smart_redriver.engine.aws.recovery_events import RecoveryEvents
 from smart_redriver.engine.config.deployment import read_environment
 from smart_redriver.engine.config.recovery import Recovery
 from smart_redriver.engine.passes.recovery import hear, tell

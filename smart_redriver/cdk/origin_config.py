@@ -20,10 +20,17 @@ from aws_cdk import aws_sqs as sqs
 
 from smart_redriver.cdk.given import Targets
 from smart_redriver.cdk.queue_clashes import KEY_ARN
-from smart_redriver.engine.config.addresses import Address, hands_out_credentials, is_public
 from smart_redriver.engine.config.backends import IN_SQS
 from smart_redriver.engine.config.queue_names import is_fifo
-from smart_redriver.engine.config.targets import Origin, Target, TargetKind, read_targets
+from smart_redriver.engine.config.targets import (
+    Address,
+    Origin,
+    Target,
+    TargetKind,
+    hands_out_credentials,
+    is_public,
+    read_targets,
+)
 from smart_redriver.engine.errors import Fault
 
 #: What has a key that whoever sends to it must be allowed to use.

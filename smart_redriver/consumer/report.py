@@ -1,13 +1,14 @@
-"""Outcomes as the bodies of SQS messages: as few as hold them, each within what a queue and a reader take."""
+"""What the kit sends: outcomes as the bodies of as few messages as hold them, and messages for the parking lot."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
-from smart_redriver.consumer.delivery import Delivery
+from smart_redriver.consumer.delivery import TRAIL_ATTRIBUTE, Attribute, Delivery
 from smart_redriver.consumer.failure import Failure
 
 #: One outcome as `outcomes.schema.json` has it.
@@ -93,3 +94,77 @@ def _body(head: str, outcomes: list[str]) -> str:
 
 def _json(fields: dict[str, object]) -> str:
     return json.dumps(fields, separators=(",", ":"))
+
+
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+_MAX_MESSAGE_BYTES = 1_048_576
+_MAX_MESSAGE_ATTRIBUTES = 10
+
+
+def parking_request(
+    url: str, delivery: Delivery, failure: Failure, now: datetime
+) -> dict[str, Any]:
+    """The SendMessage that parks a message, with its trail where it has room for one."""
+    attributes = {
+        name: dict(value) for name, value in delivery.attributes.items() if name != TRAIL_ATTRIBUTE
+    }
+    size = _bytes_of(delivery.body) + sum(_attribute_size(*one) for one in attributes.items())
+    trail = {"DataType": "String", "StringValue": _trail(delivery, failure, now)}
+    has_room = size + _attribute_size(TRAIL_ATTRIBUTE, trail) <= _MAX_MESSAGE_BYTES
+    if has_room and len(attributes) < _MAX_MESSAGE_ATTRIBUTES:
+        attributes[TRAIL_ATTRIBUTE] = trail
+    request: dict[str, Any] = {"QueueUrl": url, "MessageBody": delivery.body}
+    if attributes:
+        request["MessageAttributes"] = attributes
+    if trace_header := _without_lineage(delivery.system.get("AWSTraceHeader")):
+        request["MessageSystemAttributes"] = {
+            "AWSTraceHeader": {"DataType": "String", "StringValue": trace_header}
+        }
+    return request | _group(url, delivery)
+
+
+def _trail(delivery: Delivery, failure: Failure, now: datetime) -> str:
+    """The message's own, or one for a message that was never redriven; with the reason, which lasts as long."""
+    fresh = {
+        "queue": delivery.queue,
+        "id": delivery.message_id,
+        "n": 0,
+        "seen": int((delivery.sent_at or now).timestamp()),
+        "batch": 0,
+        "gen": 0,
+    }
+    why = f"PERMANENT: {failure.error_class}: {failure.first_line}"
+    fields = (delivery.trail.fields if delivery.trail else fresh) | {"why": why}
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _group(url: str, delivery: Delivery) -> dict[str, str]:
+    group = delivery.system.get("MessageGroupId")
+    if url.endswith(".fifo"):
+        # Parked twice within five minutes, by a consumer that was killed in between, it is there once.
+        return {
+            "MessageGroupId": group or delivery.queue,
+            "MessageDeduplicationId": delivery.message_id,
+        }
+    return {"MessageGroupId": group} if group else {}
+
+
+def _without_lineage(trace_header: str | None) -> str:
+    """The X-Ray trace header without the part in which Lambda's recursion guard counts hops, and stops after 16.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    """
+    parts = (trace_header or "").split(";")
+    return ";".join(part for part in parts if part and not part.startswith("Lineage="))
+
+
+def _attribute_size(name: str, attribute: Attribute) -> int:
+    """Bytes that one message attribute counts towards the size limit."""
+    value = attribute.get("StringValue")
+    size = _bytes_of(value) if value is not None else len(attribute.get("BinaryValue") or b"")
+    return _bytes_of(name) + _bytes_of(str(attribute.get("DataType", ""))) + size
+
+
+def _bytes_of(text: str) -> int:
+    # Python knows of a text whether it is ASCII; a megabyte need not be copied to be counted.
+    return len(text) if text.isascii() else len(text.encode())

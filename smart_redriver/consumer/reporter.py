@@ -28,9 +28,16 @@ from smart_redriver.consumer.delivery import (
 )
 from smart_redriver.consumer.errors import PERMANENT, ErrorKind, is_permanent, retry_after_of
 from smart_redriver.consumer.failure import Failure, class_of, failure_of, traceback_of
-from smart_redriver.consumer.parking import parking_request
 from smart_redriver.consumer.quick_sqs import DEADLINE, Wire, quick_client
-from smart_redriver.consumer.report import FAILED, SUCCEEDED, Consumer, Outcome, outcome_of, reports
+from smart_redriver.consumer.report import (
+    FAILED,
+    SUCCEEDED,
+    Consumer,
+    Outcome,
+    outcome_of,
+    parking_request,
+    reports,
+)
 from smart_redriver.consumer.report import PERMANENT as PARKED_FOR_GOOD
 
 #: Environment variables, as the stack's outputs `OutcomeQueueUrl` and `ParkingLotQueueUrl` have them.

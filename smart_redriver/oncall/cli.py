@@ -8,25 +8,75 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from inspect import Parameter, Signature
 from keyword import iskeyword
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from smart_redriver.oncall.terminal.exits import Exit, Misused
-from smart_redriver.oncall.verbs.completion import offers
 from smart_redriver.oncall.verbs.declarations import VERBS, Verb
 from smart_redriver.oncall.verbs.options import Kind, Option, Side
 
 if TYPE_CHECKING:
+    from smart_redriver.engine.triage.ledger import Entry
     from smart_redriver.oncall.deployment.session import Session
+
+
+#: How a half-typed command, as Click has it, comes by its session.
+Open = Callable[[Any], "Session"]
+#: The candidates that begin with the text typed so far.
+Offer = Callable[[Any, str], list[str]]
+
+
+def offers(open_for: Open) -> dict[str, Offer]:
+    """Candidates for completion, by the names of options and arguments."""
+    ids = _offering(open_for, lambda one: (entry.original_id for entry in _entries(one)))
+    return {
+        "ids": ids,
+        "message_id": ids,
+        "cause": _offering(open_for, _causes),
+        "parked_as": _reasons,
+        "queue": _offering(open_for, lambda one: (each.place.queue for each in one.each_queue())),
+    }
+
+
+def _offering(open_for: Open, find: Callable[[Session], Iterable[str]]) -> Offer:
+    def offer(ctx: Any, incomplete: str) -> list[str]:
+        try:
+            found = sorted(set(find(open_for(ctx))))
+        except Exception:
+            return []
+        return [one for one in found if one.lower().startswith(incomplete.lower())]
+
+    return offer
+
+
+def _entries(session: Session) -> Iterable[Entry]:
+    """The first page of the stuck letters. The modules that read it are loaded when they are asked."""
+    stuck: Callable[..., Iterable[Entry]] = resolve_name(
+        "smart_redriver.oncall.letters.ledger_scan:stuck_entries"
+    )
+    return stuck(session, may_go_on=lambda: False)
+
+
+def _causes(session: Session) -> Iterable[str]:
+    return (one.cause for one in _entries(session) if one.cause)
+
+
+def _reasons(ctx: Any, incomplete: str) -> list[str]:
+    """Reasons to park letters; nothing is asked for them."""
+    del ctx
+    reasons: tuple[str, ...] = resolve_name("smart_redriver.oncall.letters.presentation:REASONS")
+    return [one for one in reasons if one.startswith(incomplete.upper())]
+
 
 DEFAULT_STACK = "SmartRedriver"
 
@@ -151,9 +201,9 @@ class Changing(Looking):
     unread = Exit.REFUSED  # it was broken off where it was, perhaps before its first letter
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help."""
-    return "\b\n" + "\n".join(["For example:", *(f"  {one}" for one in lines)])
+def _end_of_help(verb: Verb) -> str:
+    told = f"With --json: {verb.answer}\n\n" if verb.answer else ""
+    return f"{told}\b\n" + "\n".join(["For example:", *(f"  {one}" for one in verb.examples)])
 
 
 def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
@@ -214,7 +264,7 @@ def add_command(app: typer.Typer, verb: Verb) -> None:
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = verb.about + verb.typed
     kind = Changing if verb.changes else Looking
-    app.command(verb.name, cls=kind, epilog=examples(*verb.examples))(run)
+    app.command(verb.name, cls=kind, epilog=_end_of_help(verb))(run)
 
 
 def _python_name(option: Option) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -103,6 +104,21 @@ def incident(desk: Desk) -> Desk:
     desk("pause", "--reason", "migration", "--yes")
     desk("resume", "--yes")
     return desk
+
+
+def test_the_rate_that_the_consumer_bears_is_drawn_where_one_was_found(
+    incident: Desk, open_page: Open
+) -> None:
+    incident.redriver.tick()
+    told = incident.redriver.reports[-1]
+    told.circuits[0]["letters_per_second"] = 2.25
+    incident.clients["logs"].note(told.to_json())
+    page = open_page()
+
+    queue(page)
+
+    drawn = page.get_by_role("img", name="Letters a minute. Now: ")
+    expect(drawn).to_have_accessible_name(re.compile(r"that the consumer bears: 135$"))
 
 
 @pytest.mark.parametrize("view", VIEWS)

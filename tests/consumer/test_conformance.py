@@ -14,8 +14,7 @@ from smart_redriver.consumer import Consumer, PermanentError, RetryableError, id
 from smart_redriver.consumer.delivery import TRAIL_ATTRIBUTE, delivery_of
 from smart_redriver.consumer.errors import seconds_of
 from smart_redriver.consumer.failure import Failure, Frame, cause_of, first_line_of
-from smart_redriver.consumer.parking import parking_request
-from smart_redriver.consumer.report import reports
+from smart_redriver.consumer.report import parking_request, reports
 from smart_redriver.consumer.scrub import without_body, without_secrets
 from tests.consumer.scene import Unhurried
 

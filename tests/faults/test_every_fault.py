@@ -16,7 +16,7 @@ from fakes.faults import (
     on,
     refuse,
 )
-from smart_redriver.engine.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.errors import CONTENT_FAULTS
 from smart_redriver.engine.report import Outcome
 from tests.faults.cases import Cases
 from tests.faults.errors import UNANSWERED, UNREACHED, answers, code_of, refusal

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from fakes.faults import Call, Script, at, fail_entries, leave_undone, on
-from smart_redriver.engine.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.errors import CONTENT_FAULTS
 from tests.faults.cases import Cases
 from tests.faults.scenes import Scene, a_failed_batch, a_scene, three_of_each
 

@@ -14,8 +14,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from stacks.nag import add_checks
-from stacks.redriver_stack import make_stack
+from stacks.redriver_stack import add_checks, make_stack
 from stacks.settings import read_context
 from tests.infrastructure.adopted import (
     by_iam,

@@ -21,7 +21,7 @@ from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
 from smart_redriver.oncall.verbs.edit import EditRequest, RewriteRequest, edit, rewrite
-from smart_redriver.oncall.verbs.import_letters import ImportRequest, import_letters
+from smart_redriver.oncall.verbs.export import ImportRequest, import_letters
 from smart_redriver.oncall.verbs.park import ParkRequest, park
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from smart_redriver.oncall.verbs.undo import UndoRequest, undo

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.oncall.audit.sums import Fate, Present, Unexplained, add_up
+from smart_redriver.oncall.verbs.audit import Fate, Present, Unexplained, add_up
 from tests.unit.examples import NOW, QUEUE
 
 HOUR = timedelta(hours=1)

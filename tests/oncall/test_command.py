@@ -24,8 +24,10 @@ from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.failures import explain
 from smart_redriver.oncall.terminal.terminal import Terminal
+from smart_redriver.oncall.verbs.declarations import VERBS
 from tests.faults.errors import refusal
 from tests.oncall.desk import Desk
+from tests.oncall.reported import declined, report
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -49,6 +51,47 @@ def test_every_command_has_help_with_an_example(desk: Desk, name: str, capsys) -
     shown = capsys.readouterr().out
     assert f"For example:\n    redrive {name}" in shown
     assert COMMANDS[name].help
+
+
+#: Names in these are not the command's own: of attributes, of what became of letters, of services, of facts in records.
+OPEN = {"attributes", "fates", "deleted", "links", "unknown"}
+
+
+def names(told: object) -> set[str]:
+    if isinstance(told, list):
+        return {name for one in told for name in names(one)}
+    if isinstance(told, dict):
+        inner = (
+            names(value)
+            for name, value in told.items()
+            if name not in OPEN and not (name == "groups" and isinstance(value, dict))
+        )
+        return set(told).union(*inner)
+    return set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "status", "status --overview", "causes", "letters --body", "letters --held", "parked --list", "show PARKED",
+        "show DEAD", "history", "audit", "doctor", "replay --all --dry-run", "park --all --dry-run",
+        "pause --reason x --yes",
+    ],
+)  # fmt: skip
+def test_the_help_names_each_field_of_the_answer(desk: Desk, line: str) -> None:
+    (parked,) = desk.dead_letters('{"order": 1}')
+    desk.park()
+    (dead,) = desk.dead_letters('{"order": 2}')
+    report(desk, declined(dead))
+    desk("pause", "--reason", "migration", "--yes")
+    desk("resume", "--yes")
+    words = line.replace("PARKED", parked).replace("DEAD", dead).split()
+    (verb,) = (one for one in VERBS if one.name == words[0])
+
+    told = desk(*words, "--json").json
+
+    unsaid = names(told) - set(re.findall(r"\w+", verb.answer))
+    assert unsaid == set(), told
 
 
 @pytest.mark.parametrize("name", sorted(PROMISED))

@@ -254,6 +254,28 @@ def test_the_timeline_has_the_share_that_succeeded_and_the_spans_of_the_circuits
     ]
 
 
+def test_the_timeline_has_the_rate_that_the_consumer_is_given_beside_live_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(consumer=Consumer(health=down_between(minutes(10), minutes(12))))
+    policy = PassesInTheLog(desk)
+    for minute in range(20):
+        for number in range(120):
+            desk.world.send(f"live {minute} {number}", to=SOURCE)
+        desk.world.run(policy, until=minutes(minute + 1))
+    page = Browsing(desk.session(Wire(), Notepad()))
+
+    passes = page.get(f"/api/queues/{SOURCE}/timeline")["passes"]
+
+    page.console.tasks.close()
+    rates = [one["letters_per_second"] for one in passes]
+    reported = [one.circuits[0]["letters_per_second"] for one in desk.redriver.reports]
+    assert rates == reported[-len(rates) :]
+    assert rates[0] is None
+    assert rates[-1] > 0
+
+
 def test_before_the_first_pass_the_timeline_has_neither(page: Browsing) -> None:
     shown = page.get(f"/api/queues/{SOURCE}/timeline")
 

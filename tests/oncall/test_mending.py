@@ -18,7 +18,7 @@ from smart_redriver.engine.model.lease import Lease
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.letters.export_file import ExportFile
-from smart_redriver.oncall.moving.own_command import Finished, OwnCommand
+from smart_redriver.oncall.moving.sending import Finished, OwnCommand
 from tests.faults.errors import refusal
 from tests.faults.scenes import SOME, TEN
 from tests.oncall.desk import Desk

@@ -25,11 +25,12 @@ from smart_redriver.oncall.doctor.access import calls_of
 from smart_redriver.oncall.doctor.findings import Finding, Level
 from smart_redriver.oncall.doctor.origins import (
     check_origin,
+    check_targets,
     judge_function,
     judge_senders,
     judge_subscription,
+    judge_web,
 )
-from smart_redriver.oncall.doctor.targets import check_targets, judge_web
 from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.infrastructure.test_origin_entries import OF_EACH
 from tests.oncall.target_desk import FUNCTION, SUBSCRIPTIONS, WEB, TargetDesk

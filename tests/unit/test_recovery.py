@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.aws import items
-from smart_redriver.engine.aws.recovery_events import RecoveryEvents
+from smart_redriver.engine.aws.clients import RecoveryEvents
 from smart_redriver.engine.config.recovery import Recovery, elsewhere
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, SettingsError

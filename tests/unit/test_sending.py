@@ -9,8 +9,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from smart_redriver.engine.aws.sqs import SqsQueue
-from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.errors import CONTENT_FAULTS, EntryFault
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
 from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, send_entry
 from tests.unit.examples import QUEUE, a_letter, a_trail

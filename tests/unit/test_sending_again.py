@@ -7,8 +7,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from smart_redriver.engine.aws.sqs import SqsQueue
-from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.fault_codes import CONTENT_FAULTS, TRANSIENT_FAULTS
+from smart_redriver.engine.errors import CONTENT_FAULTS, TRANSIENT_FAULTS, EntryFault
 from smart_redriver.engine.messages.outgoing import Sent
 from tests.unit.sqs_client import Entry, RecordingSqs, denial, numbered
 

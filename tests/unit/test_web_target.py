@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from smart_redriver.engine.config.addresses import is_public
-from smart_redriver.engine.config.targets import Target
+from smart_redriver.engine.config.targets import Target, is_public
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.outgoing import Sent
 from smart_redriver.engine.targets.web_target import TimedConnection, WebTarget, addresses_of

@@ -1,15 +1,22 @@
-"""The boto3 clients of the function, set up for a pass: short time-outs, botocore's own retries."""
+"""The boto3 clients of the function, set up for a pass: short time-outs, botocore's own retries; and the bus
+by which it tells other queues that a consumer is well again.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import boto3
 import botocore
 from botocore.config import Config
+
+from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.config.recovery import BY, DETAIL_TYPE, RECOVERED, SOURCE
+from smart_redriver.engine.errors import CallFailed
 
 #: Rounds that a pass has under way at once. A call to AWS takes ten milliseconds or so, of which Python works
 #: for less than one: two dozen calls that wait keep one processor busy (docs/benchmarks).
@@ -104,3 +111,30 @@ class OnFirstUse:
 
 def _without_own_trace(params: dict[str, Any], **_: Any) -> None:
     params["headers"].pop("X-Amzn-Trace-Id", None)
+
+
+class EventsClient(Protocol):
+    """The call of a boto3 EventBridge client that is made here."""
+
+    @property
+    def put_events(self) -> Callable[..., Any]: ...
+
+
+class RecoveryEvents:
+    """The default bus of the function's account and Region."""
+
+    def __init__(self, events: EventsClient) -> None:
+        self._events = events
+
+    def tell(self, downstream: str, *, by: str) -> None:
+        """Say that it is well again, by the word of `by`. Raises CallFailed."""
+        detail = json.dumps({RECOVERED: [downstream], BY: by})
+        with naming("PutEvents"):
+            answer = self._events.put_events(
+                Entries=[{"Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": detail}]
+            )
+        if answer.get("FailedEntryCount"):
+            [entry] = answer["Entries"]
+            raise CallFailed(
+                "PutEvents", entry.get("ErrorCode", "Unknown"), entry.get("ErrorMessage", "")
+            )

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from smart_redriver.engine.aws.calls import BatchAnswer, batch, naming
 from smart_redriver.engine.config.queue_names import is_fifo
-from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.fault_codes import CONTENT_FAULTS
+from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Attribute
 from smart_redriver.engine.messages.outgoing import (
     BYTES_PER_CALL,

@@ -17,13 +17,14 @@ from urllib.parse import quote, urlsplit
 
 from smart_redriver.engine.config.targets import Origin, Target
 from smart_redriver.engine.messages.letter import Attribute, Letter
-from smart_redriver.engine.messages.letter_shapes import (
+from smart_redriver.engine.messages.origins import (
+    Envelope,
     Request,
+    read_envelope,
     read_record,
     read_request,
     text_of,
 )
-from smart_redriver.engine.messages.origins import Envelope, read_envelope
 from smart_redriver.engine.messages.outgoing import Outgoing
 
 #: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html

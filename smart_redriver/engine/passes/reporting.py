@@ -12,6 +12,7 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.levels import suspects_waiting, waiting_seconds
 from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.passes import guard
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
@@ -149,7 +150,15 @@ def _circuit(lane: Lane) -> dict[str, Any]:
         "window": lane.circuit.window,
         "awaiting_verdict": lane.circuit.outstanding,
         "outcome_unknown": lane.circuit.unknown,
+        "letters_per_second": _given(lane.circuit.rate),
     }
+
+
+def _given(rate: Rate | None) -> float | None:
+    """The letters a second that the consumer is given, as the pass left it."""
+    if rate is None:
+        return None
+    return 0.0 if rate.is_congested else round(rate.per_second, 2)
 
 
 def _verdict(ruling: Ruling) -> dict[str, Any]:

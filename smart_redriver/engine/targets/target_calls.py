@@ -15,8 +15,13 @@ from typing import Any
 from smart_redriver.engine.aws.calls import naming
 from smart_redriver.engine.aws.sqs import SqsQueue
 from smart_redriver.engine.config.targets import Origin, Target
-from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.fault_codes import CONTENT_FAULTS, TARGET_REFUSALS, TRANSIENT_FAULTS
+from smart_redriver.engine.errors import (
+    CONTENT_FAULTS,
+    TARGET_REFUSALS,
+    TRANSIENT_FAULTS,
+    CallFailed,
+    EntryFault,
+)
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts

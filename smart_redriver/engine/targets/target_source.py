@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from smart_redriver.engine.aws.clients import OnFirstUse, target_client
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
-from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.fault_codes import TRANSIENT_FAULTS
+from smart_redriver.engine.errors import TRANSIENT_FAULTS, CallFailed
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts

@@ -19,8 +19,7 @@ from ipaddress import ip_address
 from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
-from smart_redriver.engine.config.addresses import Address, hands_out_credentials, is_public
-from smart_redriver.engine.config.targets import Target
+from smart_redriver.engine.config.targets import Address, Target, hands_out_credentials, is_public
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.redelivery import Post, post_of

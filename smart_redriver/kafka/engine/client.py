@@ -33,7 +33,7 @@ WRITE_PATIENCE = 30.0
 #: Seconds that one wait for records lasts.
 _WAIT = 1.0
 
-#: Codes of errors that say of the record that it can't be written, as `engine.fault_codes` has them.
+#: Codes of errors that say of the record that it can't be written, as `engine.errors` has them.
 _OF_CONTENT = {
     KafkaError.MSG_SIZE_TOO_LARGE: "LetterTooLarge",
     KafkaError.INVALID_MSG_SIZE: "LetterTooLarge",

@@ -32,10 +32,10 @@ from smart_redriver.oncall.status.standing import headlines_of
 from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.terminal.words import stamp
+from smart_redriver.oncall.verbs.audit import history
 from smart_redriver.oncall.verbs.causes import page_of
 from smart_redriver.oncall.verbs.declarations import DLQ_FILTERS, FILTERS, verb
 from smart_redriver.oncall.verbs.doctor import doctor
-from smart_redriver.oncall.verbs.history import history
 from smart_redriver.oncall.verbs.letters import peek
 from smart_redriver.oncall.verbs.options import Kind, Option
 from smart_redriver.oncall.verbs.parked import group, matching

@@ -9,7 +9,7 @@ from typing import Any
 
 from smart_redriver.engine.reports.outcomes import Result
 from smart_redriver.oncall.audit.trail import Change, changes_of, short_name, trail_of
-from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.metrics import Course, courses
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.passes import EndedPass, acts_in_words, is_dry, passes_between
@@ -242,6 +242,7 @@ def _pass(ended: EndedPass) -> dict[str, Any]:
         "state": circuits[0].get("after"),
         "window": report.get("window"),
         "awaiting_verdict": circuits[0].get("awaiting_verdict"),
+        "letters_per_second": circuits[0].get("letters_per_second"),
         "redriven": acts.get("redriven", 0),
         "returned": report.get("returned", 0),
     }

@@ -1,4 +1,5 @@
 """The AWS clients of one command: the caller's credentials, opened when first used, every call counted.
+Answers may be missing: status is for when things are wrong.
 
 Botocore's clients and not boto3's, which are the same at twice the start-up time.
 """
@@ -9,15 +10,56 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.engine.errors import CallFailed, RedriverError
+from smart_redriver.oncall.terminal.exits import Misused, Refused
 
 if TYPE_CHECKING:
     from botocore.session import Session
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """An answer, or why there is none."""
+
+    value: T | None = None
+    fault: str | None = None
+
+
+def ask(question: Callable[[], T]) -> Answer[T]:
+    """The answer to one question; a refusal is an answer, too."""
+    try:
+        return Answer(value=question())
+    except CallFailed as failed:
+        return Answer(fault=f"{failed.call}: {failed.code}")
+    except (Refused, RedriverError) as refused:
+        return Answer(fault=str(refused))
+
+
+class Asking:
+    """Questions under way at the same time. Enter it, ask, then read the futures."""
+
+    def __init__(self, width: int = 12) -> None:
+        self._pool = ThreadPoolExecutor(width)
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def __call__(self, question: Callable[[], T]) -> Callable[[], Answer[T]]:
+        """Begin to ask; calling what comes back waits for the answer."""
+        return self._pool.submit(ask, question).result
+
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 #: Opens the client of one service, by botocore's name for it.

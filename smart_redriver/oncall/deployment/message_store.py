@@ -5,14 +5,15 @@ What a pass needs of either is the same (`smart_redriver.engine.passes.ports`). 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from smart_redriver.engine.config.targets import TargetKind
 from smart_redriver.engine.errors import EntryFault
-from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.letter import Letter, Unfit
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, Source
 from smart_redriver.engine.triage.ledger import Entry
@@ -20,6 +21,21 @@ from smart_redriver.oncall.terminal.exits import Refused
 
 if TYPE_CHECKING:
     from smart_redriver.engine.wiring import Connection
+
+
+KINDS: Mapping[TargetKind, str] = {
+    TargetKind.QUEUE: "an SQS queue",
+    TargetKind.FUNCTION: "a Lambda function",
+    TargetKind.DELIVERY_STREAM: "a Firehose delivery stream",
+    TargetKind.STATE_MACHINE: "a Step Functions state machine",
+    TargetKind.TOPIC: "an SNS topic",
+    TargetKind.WEB: "an HTTP endpoint",
+}
+#: Why a letter is given back to nobody.
+UNFIT: Mapping[Unfit, str] = {
+    Unfit.UNKNOWN_ORIGIN: "it does not tell which of the listed targets failed it",
+    Unfit.INCOMPLETE: "it does not hold what its target was given, or never failed",
+}
 
 
 class Operation(Enum):

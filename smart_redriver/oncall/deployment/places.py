@@ -17,7 +17,7 @@ from smart_redriver.engine.config.backends import BACKENDS, Location, LocationRe
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.targets import Origin, Target, read_targets
 from smart_redriver.engine.errors import CallFailed, SettingsError
-from smart_redriver.oncall.deployment.asking import Asking
+from smart_redriver.oncall.deployment.aws import Asking
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import shortened
 

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.targets import Origin
-from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.access import check_access
 from smart_redriver.oncall.doctor.alarms import check_alarms
 from smart_redriver.oncall.doctor.findings import Finding, unknown
 from smart_redriver.oncall.doctor.network import check_network
-from smart_redriver.oncall.doctor.origins import check_origin
+from smart_redriver.oncall.doctor.origins import check_origin, check_targets
 from smart_redriver.oncall.doctor.passes import check_passes, check_reports, check_state
 from smart_redriver.oncall.doctor.queues import check_queues
-from smart_redriver.oncall.doctor.targets import check_targets
 
 #: Looks at one side of a deployment. Raises CallFailed and Refused for what it can't do without.
 Check = Callable[[Session], Iterable[Finding]]

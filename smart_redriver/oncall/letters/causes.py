@@ -12,7 +12,7 @@ from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import Stuck
-from smart_redriver.oncall.status.causes import cause_to_json, held_in_words, since_when
+from smart_redriver.oncall.status.outlook import cause_to_json, held_in_words, since_when
 from smart_redriver.oncall.terminal.words import letters, stamp
 
 #: How a group of letters is called whose consumer reported no cause.

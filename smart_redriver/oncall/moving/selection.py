@@ -14,8 +14,8 @@ from smart_redriver.engine.messages.letter import Letter, Unfit
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.deployment.targets import UNFIT
 from smart_redriver.oncall.letters.choice import Choice, cause_in_hand
 from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through

@@ -1,10 +1,14 @@
 """Sends letters back to their source queues, or to the parking lot, for a person: by the same send, record, delete as a
-pass.
+pass. A command of theirs (`--validate CMD`, `--with CMD`) is given each body before.
 """
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from smart_redriver.engine.aws.queues import owner_of
@@ -17,10 +21,11 @@ from smart_redriver.engine.passes.send_back import Forwarded, Leaving, Send, for
 from smart_redriver.engine.reports.outcomes import error_of
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
+from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.deployment.targets import UNFIT
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
+from smart_redriver.oncall.terminal.exits import Misused
 
 #: What is wrong with a letter's body, or None. May take its time.
 Validate = Callable[[Letter], str | None]
@@ -281,3 +286,65 @@ class Park:
 
         trail = case.next_trail(name, None)
         return Leaving(Outgoing(letter=letter, trail=trail, size_limit=self._limit), record)
+
+
+#: Ten letters are in hand at once and hidden for five minutes.
+TIMEOUT_SECONDS = 10
+_LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What it made of one body: its output, or why there is none."""
+
+    out: bytes = b""
+    fault: str | None = None
+
+
+class OwnCommand:
+    """A command that is given one body at a time on standard input. Non-zero means no.
+
+    No shell is started: quote as in a shell, and name one (`sh -c '...'`) to use pipes.
+    """
+
+    def __init__(self, option: str, command: str) -> None:
+        """`option` is what the person typed before it. Raises Misused where there is no such command."""
+        try:
+            self._arguments = shlex.split(command)
+        except ValueError as fault:
+            raise Misused(f"{option} {command!r}: {fault}.") from fault
+        if not self._arguments or shutil.which(self._arguments[0]) is None:
+            raise Misused(f"{option} {command!r}: there is no such command.")
+
+    def run(self, body: str) -> Finished:
+        """Give it one body, for ten seconds at most."""
+        try:
+            ended = subprocess.run(  # noqa: S603 - the caller's own command, with no shell
+                self._arguments,
+                input=body.encode(),
+                capture_output=True,
+                timeout=TIMEOUT_SECONDS,
+                check=False,
+                # A Ctrl-C in the terminal is for all of its group: the command would die of it, as if it had said no.
+                process_group=0,
+            )
+        except subprocess.TimeoutExpired:
+            return Finished(fault=f"it took longer than {TIMEOUT_SECONDS} s")
+        except OSError as fault:
+            return Finished(fault=f"it could not be started: {fault.strerror}")
+        if ended.returncode == 0:
+            return Finished(ended.stdout)
+        lines = (ended.stderr or ended.stdout).decode(errors="replace").strip().splitlines()
+        why = lines[-1][:_LONGEST_REASON] if lines else f"exit code {ended.returncode}"
+        return Finished(fault=why)
+
+
+def validator(command: str) -> Validate:
+    """A check that gives each body to `command`. Raises Misused."""
+    own = OwnCommand("--validate", command)
+
+    def validate(letter: Letter) -> str | None:
+        fault = own.run(letter.body).fault
+        return f"not valid: {fault}" if fault else None
+
+    return validate

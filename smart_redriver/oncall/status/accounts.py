@@ -20,7 +20,7 @@ from smart_redriver.engine.errors import RedriverError
 from smart_redriver.engine.headline import Headline, Topic, headline, seen_of, worst
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
-from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import split_name
 from smart_redriver.oncall.terminal.exits import Refused

@@ -21,7 +21,7 @@ from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders
 from smart_redriver.oncall.audit.trail import Change, changes_of, trail_of
-from smart_redriver.oncall.deployment.asking import Answer, Asking
+from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.places import Place
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import ringing_alarms

@@ -14,9 +14,8 @@ from smart_redriver.engine.headline import Colour, Headline
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import short_name
-from smart_redriver.oncall.deployment.targets import KINDS
-from smart_redriver.oncall.status.causes import causes_in_words
-from smart_redriver.oncall.status.outlook import is_known, last_canary
+from smart_redriver.oncall.deployment.message_store import KINDS
+from smart_redriver.oncall.status.outlook import causes_in_words, is_known, last_canary
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.snapshot import Snapshot, SourceNow
 from smart_redriver.oncall.terminal.terminal import Tone

@@ -14,8 +14,7 @@ from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.circuit import Circuit, Orders
 from smart_redriver.oncall.audit.trail import Change
 from smart_redriver.oncall.status.alarms import Alarm
-from smart_redriver.oncall.status.causes import cause_to_json
-from smart_redriver.oncall.status.outlook import is_known, last_canary
+from smart_redriver.oncall.status.outlook import cause_to_json, is_known, last_canary
 from smart_redriver.oncall.status.passes import ENABLED, EndedPass, is_dry
 from smart_redriver.oncall.terminal.words import stamp
 

@@ -1,21 +1,130 @@
-"""`redrive audit`: what became of every letter of a span of time, and which of them nobody can account for."""
+"""`redrive audit`: what became of every letter of a span of time; `redrive history`: who changed what.
+
+A letter is done, parked, deleted, on its way or still there, or is listed with why not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.oncall.audit.sums import Fate, Present, Sums, add_up
+from smart_redriver.oncall.audit.trail import changes_of, short_name, trail_of
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.ledger_scan import all_entries
 from smart_redriver.oncall.letters.look import look_through
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, parse_moment, stamp
+
+
+class Fate(str, Enum):
+    """What became of a letter, as far as ledger and queues show."""
+
+    DONE = "DONE"  # its consumer reported that it is done with it
+    NOT_SEEN_AGAIN = (
+        "NOT_SEEN_AGAIN"  # sent back, and had time to return: done, as far as anybody can tell
+    )
+    ON_ITS_WAY = "ON_ITS_WAY"  # sent back, and may return
+    PARKED = "PARKED"
+    DELETED = "DELETED"  # by a person, who has it in a file
+    STILL_THERE = "STILL_THERE"
+    UNEXPLAINED = "UNEXPLAINED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """The queues as they were looked through at `at`: original ids of the letters in them.
+
+    `time_to_return` is how long a letter that was sent back may take to be in the DLQ again.
+    """
+
+    at: datetime
+    dead: Set[str]
+    parked: Set[str]
+    time_to_return: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Unexplained:
+    """A letter that is not where the ledger has it."""
+
+    original_id: str
+    why: str
+
+
+@dataclass(slots=True)
+class Sums:
+    """The letters of a span of time, by their fate.
+
+    Attributes:
+        letters: all of them. `fates` add up to it.
+        deleted: letters that people deleted, by the ledger's note of it.
+        unexplained: those whose fate is UNEXPLAINED.
+
+    """
+
+    letters: int = 0
+    fates: Counter[Fate] = field(default_factory=Counter)
+    deleted: Counter[str] = field(default_factory=Counter)
+    unexplained: list[Unexplained] = field(default_factory=list)
+
+
+def add_up(entries: Iterable[Entry], present: Present) -> Sums:
+    """Account for the letters that the ledger knows, and for those in the DLQ and the parking lot that it does not."""
+    sums, known = Sums(), set[str]()
+    for entry in entries:
+        known.add(entry.original_id)
+        fate, why = _fate(entry, present)
+        sums.fates[fate] += 1
+        if fate is Fate.DELETED:
+            sums.deleted[_note(entry)] += 1
+        elif fate is Fate.UNEXPLAINED:
+            sums.unexplained.append(Unexplained(entry.original_id, why))
+    sums.fates[Fate.STILL_THERE] += len(present.dead - known)
+    for stranger in sorted(present.parked - known - present.dead):
+        sums.fates[Fate.UNEXPLAINED] += 1
+        sums.unexplained.append(
+            Unexplained(stranger, "in the parking lot, and the ledger has no record")
+        )
+    sums.letters = sums.fates.total()
+    return sums
+
+
+def _fate(entry: Entry, present: Present) -> tuple[Fate, str]:
+    """A letter that is seen is where it is seen; else its record tells."""
+    if entry.status is Status.DELETED:
+        return Fate.DELETED, ""
+    if entry.original_id in present.dead:
+        return Fate.STILL_THERE, ""
+    if entry.original_id in present.parked:
+        return Fate.PARKED, ""
+    match entry.status:
+        case Status.SUCCEEDED:
+            return Fate.DONE, ""
+        case Status.PARKED:
+            return Fate.UNEXPLAINED, "parked, and not in the parking lot"
+        case Status.RETURNED:
+            return Fate.UNEXPLAINED, "was in the DLQ, and is not there"
+    # Sent back; or its last failure was reported, and SQS has it on its way to the DLQ.
+    since = entry.last_redrive or entry.first_seen
+    if present.at < since + present.time_to_return:
+        return Fate.ON_ITS_WAY, ""
+    if entry.status is Status.FAILED or entry.is_settled:
+        return Fate.UNEXPLAINED, "its last failure was reported, and it never came to the DLQ"
+    return Fate.NOT_SEEN_AGAIN, ""
+
+
+def _note(entry: Entry) -> str:
+    """What the history says of the last change, without its time."""
+    return entry.history[-1].partition(" ")[2] if entry.history else "unknown"
+
 
 #: Letters without an explanation that a person reads; `--json` has all.
 _MOST_LISTED = 20
@@ -124,3 +233,36 @@ def _lines(session: Session, sums: Sums, since: datetime, unseen: int) -> Iterat
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
     """As declared."""
     return audit(session, parse_moment(given["since"], session.clock()))
+
+
+def history(session: Session, *, days: int) -> Exit:
+    """Print the changes of the last days, one a line, oldest first. Raises CallFailed and Refused."""
+    lines = trail_of(session).read(session.clock().date(), days)
+    acts = changes_of(lines)
+    session.terminal.result(
+        {
+            "queue": session.place.queue,
+            "changes": [one.to_json() for one in lines],
+            "acts": [
+                {
+                    "at": stamp(one.at),
+                    "who": short_name(one.who),
+                    "what": one.what,
+                    "outcome": one.outcome,
+                    "why": one.why,
+                }
+                for one in acts
+            ],
+        }
+    )
+    if not lines:
+        session.terminal.say(f"Nobody changed anything by hand in the last {days} days.")
+    for one in acts:
+        told = f"{stamp(one.at)}  {short_name(one.who)}  {one.in_words()}"
+        session.terminal.say(printable(told))
+    return Exit.DONE
+
+
+def act_history(session: Session, given: Mapping[str, Any]) -> Exit:
+    """As declared."""
+    return history(session, days=given["days"])

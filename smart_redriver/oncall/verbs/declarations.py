@@ -28,7 +28,7 @@ class Verb:
 
     Attributes:
         about: what it does, in a sentence. `typed`: what the command's help says beside that.
-        examples: of the command.
+        examples: of the command. `answer`: the fields of its `--json`, parts in brackets. They may grow, and lose none.
         changes: it changes something, and so asks.
         sides: where it can be given. What only looks has addresses of its own on the page.
 
@@ -40,6 +40,7 @@ class Verb:
     typed: str = ""
     options: tuple[Option, ...] = ()
     examples: tuple[str, ...] = ()
+    answer: str = ""
     changes: bool = False
     sides: Side = Side.COMMAND
 
@@ -169,6 +170,21 @@ _INSISTS = _flag(
 _LINKS = _flag("links", "Where the AWS console shows it.")
 _SHARED_DLQ = "\n\nIf several queues share a DLQ, name one with `--queue`."
 
+_ENTRY = (
+    "original_id, current_id, status, reason, cause, error, is_permanent, redrive_count, strikes, first_seen, "
+    "last_redrive, parked_at, held_until, history"
+)
+_HEADLINE = "headline [topic, colour, text, until, then]"
+#: What an order on letters tells, and what its plan.
+_MOVED = (
+    "done, discarded, skipped (counts by reason), failed (counts by reason), missing (ids), "
+    "not_met (hidden by then), gone (somebody else took them), interrupted"
+)
+_PLANNED = (
+    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body]], left_out, "
+    "overtaking (on FIFO)"
+)
+
 VERBS = (
     Verb(
         name="status",
@@ -184,6 +200,20 @@ VERBS = (
                 kind=Kind.TEXTS,
                 metavar="PROFILE[/REGION]",
             ),
+        ),
+        answer=(
+            f"queues [queue, origin, at, {_HEADLINE}, sources [queue, target, depth, circuit, next, "
+            "last_canary [batch, letters, verdict, sent_at], draining_until, "
+            "pace [out, letters_per_second, drained_by], "
+            "causes [cause, held_since, next_canary_at, canary_is_out, canaries_failed]], "
+            "of the first source circuit [state, since, reason, window, "
+            "awaiting_verdict [batch, letters, fate_unknown, due_at]] and next [step, at], "
+            "look_again_seconds, paused, paused_until, mode, schedule, draining_until, "
+            "depths [source, dead_letters, parked], oldest_letter_seconds, least_seconds_to_expiry, "
+            "last_pass [at, outcome, reason], last_change [at, who, what, outcome, why], "
+            "alarms, alarm_details [name, short, meaning, first], links, unknown]. With --overview or --home: "
+            "homes [home, region, fault, queues [queue, circuits [queue, state, since], depths [dead_letters, parked], "
+            "paused, mode, alarms, headline, quiet, unknown]]"
         ),
         examples=(
             "redrive status",
@@ -212,6 +242,7 @@ VERBS = (
             ),
             _LINKS,
         ),
+        answer="As of status, at each look.",
         examples=("redrive watch", "redrive watch --every 2"),
     ),
     Verb(
@@ -219,6 +250,12 @@ VERBS = (
         about="Why letters are stuck, as their consumers reported it, the most frequent cause first.",
         typed=" From the ledger only.",
         act="verbs.causes:act",
+        answer=(
+            f"queues [queue, at, {_HEADLINE}, letters, groups [queue, cause (null: none reported), "
+            "letters, in_dlq, parked, not_in_ledger, since, parked_since, state (held, waiting, "
+            "flowing, parked), held_since, next_canary_at, canary_is_out, canaries_failed, example "
+            "[original_id, first_line], line]]"
+        ),
         examples=("redrive causes", "redrive causes --queue orders --json"),
     ),
     Verb(
@@ -237,6 +274,11 @@ VERBS = (
             *DLQ_FILTERS,
             _flag("body", "Show the bodies, too."),
             _flag("held", "List letters that are hidden until a known time, from the ledger."),
+        ),
+        answer=(
+            "queue, depth, seen, receives, letters [message_id, original_id, cause, sent_at, redrive_count, strikes, "
+            "bytes, attributes, ledger, waits [for, until]; body with --body]. "
+            f"With --held: queue, count, letters [{_ENTRY}, waits [for, until]]"
         ),
         examples=(
             "redrive letters",
@@ -258,6 +300,10 @@ VERBS = (
                 default=100,
             ),
             *FILTERS,
+        ),
+        answer=(
+            "queue, count, groups [reason, cause, error, count, first_parked, last_parked]; "
+            f"with --list letters [{_ENTRY}]"
         ),
         examples=("redrive parked", "redrive parked --list --parked-as MAX_ATTEMPTS --since 2h"),
     ),
@@ -291,6 +337,12 @@ VERBS = (
                 read=named,
             ),
         ),
+        answer=(
+            f"where, target, unfit, ledger [{_ENTRY}], waits [for, until], "
+            "failure [reported_at, error_class, first_line, traceback, receive_count, permanent, "
+            "consumer [name, version, log_group, log_stream, request_id], log_command], "
+            "message [message_id, sent_at, attributes [DataType, StringValue or BinaryBase64], group_id, body]"
+        ),
         examples=("redrive show 5a8b1f0e-0000-4000-8000-0123456789ab",),
     ),
     Verb(
@@ -314,7 +366,7 @@ VERBS = (
     Verb(
         name="history",
         about="Who changed what, when and why, from the audit trail.",
-        act="verbs.history:act",
+        act="verbs.audit:act_history",
         options=(
             Option(
                 name="days",
@@ -325,6 +377,10 @@ VERBS = (
                 default=30,
             ),
         ),
+        answer=(
+            "queue, changes [at, who, what, why], acts [the same with begin and end in one, and "
+            "outcome]"
+        ),
         examples=("redrive history", "redrive history --days 7"),
     ),
     Verb(
@@ -333,6 +389,10 @@ VERBS = (
         typed=" Looks through DLQ and parking lot: on SQS each look counts as a receive.",
         act="verbs.audit:act",
         options=(Option(name="since", about="2h, 3d, or ISO 8601.", default="7d", metavar="WHEN"),),
+        answer=(
+            "queue, since, letters, fates (counts), deleted (counts by note), unexplained "
+            "[original_id, why], hidden"
+        ),
         examples=("redrive audit", "redrive audit --since 2026-11-20T00:00:00Z --json"),
     ),
     Verb(
@@ -357,6 +417,7 @@ VERBS = (
             _WHY,
             *FILTERS,
         ),
+        answer=_PLANNED + ", rate",
         examples=(
             "redrive replay --all --dry-run",
             "redrive replay --error 'price is null' --validate './check-order' --rate 20",
@@ -403,6 +464,10 @@ VERBS = (
             _WHY,
             *(replace(one, sides=Side.COMMAND) for one in FILTERS),
         ),
+        answer=(
+            _MOVED
+            + ". With --with and --dry-run: plan [count of changed letters, staying (counts by reason)]"
+        ),
         examples=(
             "redrive edit 5a8b1f0e-0000-4000-8000-0123456789ab --reason 'currency was missing'",
             'redrive edit --error KeyError --with "jq -c \'.currency = \\"EUR\\"\'" --dry-run',
@@ -424,6 +489,7 @@ VERBS = (
             ),
             _WHY,
         ),
+        answer=_MOVED,
         examples=("redrive undo edited-20261121T155439Z.jsonl",),
         changes=True,
         sides=Side.BOTH,
@@ -433,6 +499,7 @@ VERBS = (
         about="Move letters from the DLQ to the parking lot, where they wait for a person.",
         act="verbs.park:act",
         options=(_IDS, _ALL, _DRY_RUN, _WHY, *FILTERS),
+        answer=_PLANNED,
         examples=("redrive park --cause KeyError --reason 'until orders 2.4.2 is out'",),
         changes=True,
         sides=Side.BOTH,
@@ -451,6 +518,7 @@ VERBS = (
             _WHY,
             *FILTERS,
         ),
+        answer=_PLANNED,
         examples=("redrive delete --where 'test' --export test-orders.jsonl --reason 'load test'",),
         changes=True,
         sides=Side.BOTH,
@@ -466,6 +534,11 @@ VERBS = (
             _FROM_DLQ,
             *FILTERS,
         ),
+        answer=(
+            "file, count, is_complete. A line of the file: version, queue, message_id, original_id, "
+            "sent_at, body, attributes, group_id, trace_header, source_arn, trail, first_seen, "
+            "redrive_count, strikes, reason, error; unfit if it goes back to no target"
+        ),
         examples=(
             "redrive export parked.jsonl",
             "redrive export dlq.jsonl --from-dlq --since 1d",
@@ -475,7 +548,7 @@ VERBS = (
     Verb(
         name="import",
         about="Send the letters of a file. Letters that the ledger shows as still there are skipped.",
-        act="verbs.import_letters:act",
+        act="verbs.export:act_import",
         options=(
             _file("What `export` or `delete` wrote.", Side.BOTH),
             Option(
@@ -501,6 +574,7 @@ VERBS = (
             _INSISTS,
             _WHY,
         ),
+        answer=_MOVED + ". With --dry-run: plan [count]",
         examples=(
             "redrive import parked.jsonl --dry-run",
             "redrive import parked.jsonl --to source",
@@ -518,6 +592,7 @@ VERBS = (
             Option(name="for", about="Resumes by itself after 90s, 20m, 2h.", metavar="DURATION"),
             _INSISTS,
         ),
+        answer="queue, circuit, paused, paused_until",
         examples=("redrive pause --for 2h --reason 'database migration'",),
         changes=True,
         sides=Side.BOTH,
@@ -527,6 +602,7 @@ VERBS = (
         about="Let passes redrive again.",
         act="verbs.pause:act_resume",
         options=(_WHY,),
+        answer="queue, circuit, paused, paused_until",
         examples=("redrive resume --reason 'migration is over'",),
         changes=True,
         sides=Side.BOTH,
@@ -537,6 +613,7 @@ VERBS = (
         typed=_SHARED_DLQ,
         act="verbs.pause:act_open",
         options=(_NEEDED_WHY,),
+        answer="queue, circuit, paused, paused_until",
         examples=("redrive open --reason 'the payment provider is down'",),
         changes=True,
         sides=Side.BOTH,
@@ -547,6 +624,7 @@ VERBS = (
         typed=_SHARED_DLQ,
         act="verbs.pause:act_close",
         options=(_NEEDED_WHY,),
+        answer="queue, circuit, paused, paused_until",
         examples=("redrive close --reason 'the provider is back, I checked'",),
         changes=True,
         sides=Side.BOTH,
@@ -585,6 +663,10 @@ VERBS = (
             _INSISTS,
             _WHY,
         ),
+        answer=(
+            "depth_before, depth, circuit, end; with --no-follow window, windows (by source queue), "
+            "rate, depth"
+        ),
         examples=("redrive drain", "redrive drain --for 30m --rate 500 --no-follow"),
         changes=True,
         sides=Side.BOTH,
@@ -597,6 +679,10 @@ VERBS = (
             _flag("dry_run", "What the next pass would do: verdicts, decisions, reasons."),
             _kept("forever", "Run passes here, as this file says, until stopped: beside Kafka."),
             _WHY,
+        ),
+        answer=(
+            "the pass's report, headline, circuits, verdicts; with --dry-run the first 100 decisions,"
+            " and would [redriven, parked, discarded, renewed] instead of what was done"
         ),
         examples=(
             "redrive run --dry-run",
@@ -621,6 +707,7 @@ VERBS = (
                 sides=Side.COMMAND,
             ),
         ),
+        answer="queues [queue, findings [level (good, wrong, unknown), what, remedy]]",
         examples=(
             "redrive doctor",
             "redrive doctor --queue orders",
@@ -648,6 +735,7 @@ VERBS = (
             ),
             _flag("read_only", "Read-only: nothing can be changed."),
         ),
+        answer="url, read_only, at the start",
         examples=("redrive console", "redrive console --read-only --port 8700"),
     ),
 )

@@ -30,9 +30,15 @@ from smart_redriver.oncall.letters.export_file import ExportFile
 from smart_redriver.oncall.letters.look import find, look_through
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
-from smart_redriver.oncall.moving.own_command import OwnCommand, validator
 from smart_redriver.oncall.moving.selection import CUT, SAMPLES, facts_of, nothing_matches
-from smart_redriver.oncall.moving.sending import Destinations, SendBack, Validate, why_not_served
+from smart_redriver.oncall.moving.sending import (
+    Destinations,
+    OwnCommand,
+    SendBack,
+    Validate,
+    validator,
+    why_not_served,
+)
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused

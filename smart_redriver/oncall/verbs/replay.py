@@ -15,9 +15,8 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.presentation import NO_ERROR
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
-from smart_redriver.oncall.moving.own_command import validator
 from smart_redriver.oncall.moving.selection import Selection, find_selection, tell_selection
-from smart_redriver.oncall.moving.sending import SendBack, Validate
+from smart_redriver.oncall.moving.sending import SendBack, Validate, validator
 from smart_redriver.oncall.moving.work import Throttle, Work
 from smart_redriver.oncall.status.outlook import forecast
 from smart_redriver.oncall.status.standing import confirm_sending, tell_standing

@@ -13,8 +13,8 @@ from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.reports.processing import Told
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.oncall.deployment.message_store import KINDS, UNFIT
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.deployment.targets import KINDS, UNFIT
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import attributes_to_json
 from smart_redriver.oncall.letters.failures import (

@@ -52,6 +52,8 @@ function Charts({ value }) {
     for (const one of passes) sums.set(one.at - (one.at % 60), (sums.get(one.at - (one.at % 60)) ?? 0) + one[name]);
     return [...sums];
   };
+  const given = passes.map(({ at, letters_per_second: rate }) => [at, rate === null ? null : 60 * rate]);
+  const isPaced = given.some(([, rate]) => rate !== null);
   const shares = Object.entries(value.shares);
   return html`<${Chart}
       ...${within}
@@ -76,6 +78,7 @@ function Charts({ value }) {
       courses=${[
         { name: "redriven", points: minutely("redriven"), color: "--first" },
         { name: "returned", points: minutely("returned"), color: "--second" },
+        ...(isPaced ? [{ name: "that the consumer bears", points: given, color: "--third" }] : []),
       ]}
     />
     ${origin === "sqs" &&
