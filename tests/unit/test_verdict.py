@@ -200,7 +200,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "only half of all messages did": (
         Case(evidence=mixed(deleted=4, live_successes=1)),
-        SUCCESS,
+        NO_EVIDENCE,
     ),
     "most did, and none of them is surely a live one": (
         Case(evidence=mixed(deleted=5, live_successes=0)),
