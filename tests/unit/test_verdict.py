@@ -204,7 +204,15 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "most did, and none of them is surely a live one": (
         Case(evidence=mixed(deleted=5, live_successes=0)),
+        NO_EVIDENCE,
+    ),
+    "as many succeeded as ours are, and others fail": (
+        Case(evidence=replace(mixed(deleted=4, live_successes=0), others_failed_tries=3)),
         SUCCESS,
+    ),
+    "fewer succeeded than ours are, and others fail": (
+        Case(evidence=replace(mixed(deleted=3, live_successes=0), others_failed_tries=3)),
+        NO_EVIDENCE,
     ),
     "all failed, and live messages that are expected have not been heard": (
         Case(evidence=replace(beside(SILENT, failed=4), deleted=1)),

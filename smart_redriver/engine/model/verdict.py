@@ -156,15 +156,15 @@ def _mixture(
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Where as many messages succeeded as letters had time to fail, and none of them is surely a producer's, it does not
-    matter whose they were. Whether those that failed are at fault is for their next tries to show: they are strikes for nobody.
+    Where producers' messages fail, and as many messages succeeded as letters had time to fail, they were those. Whether
+    those that failed are at fault is for their next tries to show: they are strikes for nobody.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
     if failed < settings.failure_rate * weight:
         succeeded = weight - failed
         were_tried = now >= batch.due_at and evidence.were_tried
-        if not were_tried or evidence.live.succeeded or evidence.deleted < succeeded:
+        if not (were_tried and evidence.others_failed_tries and evidence.deleted >= succeeded):
             return None
     if succeeded < max(1, MIXED_SHARE * weight):
         return None
