@@ -207,11 +207,11 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         NO_EVIDENCE,
     ),
     "as many succeeded as ours are, and others fail": (
-        Case(evidence=replace(mixed(deleted=4, live_successes=0), others_failed_tries=3)),
+        Case(evidence=replace(mixed(deleted=4, live_successes=0), others_failed_tries=5)),
         SUCCESS,
     ),
     "fewer succeeded than ours are, and others fail": (
-        Case(evidence=replace(mixed(deleted=3, live_successes=0), others_failed_tries=3)),
+        Case(evidence=replace(mixed(deleted=3, live_successes=0), others_failed_tries=5)),
         NO_EVIDENCE,
     ),
     "all failed, and live messages that are expected have not been heard": (

@@ -156,7 +156,7 @@ def _mixture(
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Where producers' messages fail, and as many messages succeeded as letters had time to fail, they were those. Whether
+    Where producers' tries mostly fail, and as many messages succeeded as letters had time to fail, they were those. Whether
     those that failed are at fault is for their next tries to show: they are strikes for nobody.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
@@ -164,7 +164,8 @@ def _mixture(
     if failed < settings.failure_rate * weight:
         succeeded = weight - failed
         were_tried = now >= batch.due_at and evidence.were_tried
-        if not (were_tried and evidence.others_failed_tries and evidence.deleted >= succeeded):
+        others_fail = evidence.others_failed_tries > evidence.deleted
+        if not (were_tried and others_fail and evidence.deleted >= succeeded):
             return None
     if succeeded < max(1, MIXED_SHARE * weight):
         return None
