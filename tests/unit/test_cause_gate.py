@@ -272,9 +272,10 @@ def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> N
 
 
 def test_letters_of_other_causes_are_not_parked_with_it() -> None:
-    old = {"first_received_at": ago(days=1)}
-    declined, timed_out = letters(1, **old), letters(2, "Timeout", **old)
-    one = Pass([canary_back(), *declined, *timed_out, a_letter_of(None, "plain", **old)], LAST)
+    old = ago(days=1)
+    others = letters(2, "Timeout", first_received_at=old)
+    plain = a_letter_of(None, "plain", first_received_at=old)
+    one = Pass([canary_back(), *letters(1, first_received_at=old), *others, plain], LAST)
 
     assert one.parked == ["Declined-0"]
 
