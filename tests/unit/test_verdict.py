@@ -206,6 +206,21 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
         Case(evidence=mixed(deleted=5, live_successes=0)),
         NO_EVIDENCE,
     ),
+    "a canary, and one succeeded on a queue without producers": (
+        Case(
+            evidence=Evidence(met=3, deleted=1, were_tried=True, has_books=True),
+            batch=replace(a_batch(size=1), due_at=ahead(hours=1)),
+            is_canary=True,
+        ),
+        SUCCESS,
+    ),
+    "a batch, and as many succeeded of those before": (
+        Case(
+            evidence=Evidence(met=8, deleted=4, were_tried=True, has_books=True),
+            batch=NOT_DUE,
+        ),
+        WAITS,
+    ),
     "as many succeeded as ours are, and others fail": (
         Case(evidence=replace(mixed(deleted=4, live_successes=0), others_failed_tries=5)),
         SUCCESS,

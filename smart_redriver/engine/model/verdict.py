@@ -92,7 +92,7 @@ def weigh(
     return (
         _shown_success(batch, evidence, settings)
         or _vouched_success(batch, evidence, settings)
-        or _mixture(batch, evidence, settings, now)
+        or _mixture(batch, evidence, settings, now, is_canary=is_canary)
         or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
         or _nothing_but_failed_tries(
             batch, evidence, settings, now, visibility_timeout, is_canary=is_canary
@@ -152,20 +152,22 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
 
 
 def _mixture(
-    batch: Batch, evidence: Evidence, settings: Settings, now: datetime
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Where producers' tries mostly fail, and as many messages succeeded as letters had time to fail, they were those. Whether
+    Where producers' tries mostly fail, and as many messages succeeded as letters had time to fail, they were those. On
+    a queue without producers they were ours, if not this canary then what is still there of batches before. Whether
     those that failed are at fault is for their next tries to show: they are strikes for nobody.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
     if failed < settings.failure_rate * weight:
         succeeded = weight - failed
-        were_tried = now >= batch.due_at and evidence.were_tried
-        others_fail = evidence.others_failed_tries > evidence.deleted
-        if not (were_tried and others_fail and evidence.deleted >= succeeded):
+        others_fail = evidence.others_failed_tries > evidence.deleted and now >= batch.due_at
+        are_ours = is_canary and not evidence.live.is_expected
+        has_succeeded = evidence.were_tried and evidence.deleted >= succeeded
+        if not has_succeeded or not (others_fail or are_ours):
             return None
     if succeeded < max(1, MIXED_SHARE * weight):
         return None
