@@ -46,6 +46,17 @@ def nearly_half_failed(batch: Batch) -> Evidence:
     )
 
 
+def three_in_four_failed(batch: Batch) -> Evidence:
+    succeeded = batch.size // 4
+    return Evidence(
+        succeeded=succeeded,
+        failed=batch.size - succeeded,
+        met=batch.size,
+        were_tried=True,
+        has_books=True,
+    )
+
+
 def all_failed_beside_live_successes(batch: Batch) -> Evidence:
     return beside(WELL, failed=batch.size, ours=batch.size)
 

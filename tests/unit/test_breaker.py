@@ -23,6 +23,7 @@ from tests.unit.circuits import (
     nothing_known,
     sending,
     succeeding,
+    three_in_four_failed,
 )
 from tests.unit.examples import NOW, a_batch, a_circuit, ahead
 from tests.unit.judging import WELL
@@ -81,6 +82,22 @@ def test_only_a_window_that_was_used_at_least_by_half_has_been_shown_to_be_safe(
 
     assert (circuit.window > 8) is grows
     assert circuit.good_window == (size if grows else 0)
+
+
+@pytest.mark.parametrize(("window", "size", "after"), [(40, 40, 40), (40, 60, 60), (40, 12, 12)])
+def test_after_a_mixture_the_window_is_four_times_what_succeeded(
+    window: int, size: int, after: int
+) -> None:
+    circuit = judging(three_in_four_failed, size=size)(a_circuit(window=window, failure_count=2))
+
+    assert circuit.window == after
+    assert circuit.failure_count == 0
+
+
+def test_after_a_mixture_the_initial_window_is_the_least() -> None:
+    circuit = judging(three_in_four_failed, size=4)(a_circuit(window=5))
+
+    assert circuit.window == SETTINGS.initial_window
 
 
 def test_failure_halves_the_window_down_to_one_letter() -> None:

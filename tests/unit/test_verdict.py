@@ -63,7 +63,17 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     "nothing came back yet": (Case(batch=NOT_DUE), WAITS),
     "nothing came back, and nobody could be asked": (Case(evidence=Evidence()), WAITS),
     # Failure is shown, too.
-    "half failed": (Case(evidence=shown(2, failed=2)), FAILURE),
+    "half failed, and nothing is known of the rest": (Case(evidence=shown(failed=2)), FAILURE),
+    "one in twenty succeeded": (
+        Case(evidence=shown(1, failed=19), batch=a_batch(size=20)),
+        FAILURE,
+    ),
+    # A mixture of both is no outage.
+    "half failed": (Case(evidence=shown(2, failed=2)), SUCCESS),
+    "one in ten succeeded": (
+        Case(evidence=shown(1, failed=9), batch=a_batch(size=10)),
+        SUCCESS,
+    ),
     "half failed, long before the batch is due": (
         Case(evidence=shown(failed=2), batch=NOT_DUE),
         FAILURE,
@@ -91,7 +101,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "suspects failed and half of the others did": (
         Case(evidence=shown(1, failed=1, suspects_failed=2), batch=of_suspects(2)),
-        FAILURE,
+        SUCCESS,
     ),
     "suspects that succeeded speak for the consumer": (
         Case(evidence=shown(3, failed=1), batch=of_suspects(2)),
@@ -115,7 +125,7 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "two of them failed beside one": (
         Case(evidence=shown(1, failed=2, suspects_failed=5), batch=of_suspects(5, size=8)),
-        FAILURE,
+        SUCCESS,
     ),
     "hardly any but suspects, and all failed": (
         Case(evidence=shown(failed=1, suspects_failed=3), batch=of_suspects(3)),
@@ -194,6 +204,29 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     ),
     "most did, and none of them is surely a live one": (
         Case(evidence=mixed(deleted=5, live_successes=0)),
+        NO_EVIDENCE,
+    ),
+    "a canary, and one succeeded on a queue without producers": (
+        Case(
+            evidence=Evidence(met=3, deleted=1, were_tried=True, has_books=True),
+            batch=replace(a_batch(size=1), due_at=ahead(hours=1)),
+            is_canary=True,
+        ),
+        SUCCESS,
+    ),
+    "a batch, and as many succeeded of those before": (
+        Case(
+            evidence=Evidence(met=8, deleted=4, were_tried=True, has_books=True),
+            batch=NOT_DUE,
+        ),
+        WAITS,
+    ),
+    "as many succeeded as ours are, and others fail": (
+        Case(evidence=replace(mixed(deleted=4, live_successes=0), others_failed_tries=5)),
+        SUCCESS,
+    ),
+    "fewer succeeded than ours are, and others fail": (
+        Case(evidence=replace(mixed(deleted=3, live_successes=0), others_failed_tries=5)),
         NO_EVIDENCE,
     ),
     "all failed, and live messages that are expected have not been heard": (

@@ -118,7 +118,11 @@ def _after_batch(
 ) -> Circuit:
     window, good = circuit.window, circuit.good_window
     # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
-    if 2 * batch.size >= window:
+    is_used = 2 * batch.size >= window
+    if judgement.shown_window:
+        shown = max(judgement.shown_window, settings.initial_window)
+        window = shown if is_used else min(window, shown)
+    elif is_used:
         window, good = _grown(window, judgement, vouched), batch.size
     # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
     calming = circuit.success_count if judgement.is_strike else 0

@@ -41,6 +41,10 @@ STRIKE_SHARE = 0.8
 #: Among so many times as many suspects that came back, a letter without strikes that came back, too, is no outage.
 FEW_AMONG_SUSPECTS = 3
 
+#: Where at least such a share of a batch succeeded, the consumer is up: an outage spares nobody. What came back beside
+#: them may be poison.
+MIXED_SHARE = 0.1
+
 #: What a success lets the window grow by: shown by the letters themselves, or vouched for by others.
 GROWTH_WHERE_SHOWN = 4
 GROWTH_WHERE_VOUCHED = 2
@@ -56,6 +60,7 @@ class Judgement:
         was_alone: suspects came back, and nobody was there to compare them with.
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
+        shown_window: of a mixture, the window that those that succeeded have shown to be safe; else 0.
         vouched_per_minute: producers' messages that succeed a minute: letters at that rate are safe, too.
         is_beyond_doubt: so many of them succeeded that no further canary could show more.
 
@@ -67,6 +72,7 @@ class Judgement:
     was_alone: bool = False
     overturned_at: int = 0
     growth: int = 1
+    shown_window: int = 0
     vouched_per_minute: float = 0.0
     is_beyond_doubt: bool = False
 
@@ -86,6 +92,7 @@ def weigh(
     return (
         _shown_success(batch, evidence, settings)
         or _vouched_success(batch, evidence, settings)
+        or _mixture(batch, evidence, settings, now, is_canary=is_canary)
         or _shown_failure(batch, evidence, settings, now, is_canary=is_canary)
         or _nothing_but_failed_tries(
             batch, evidence, settings, now, visibility_timeout, is_canary=is_canary
@@ -141,6 +148,33 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
         growth=GROWTH_WHERE_VOUCHED,
         vouched_per_minute=live.per_minute,
         is_beyond_doubt=live.succeeded >= MANY_LIVE_SUCCESSES,
+    )
+
+
+def _mixture(
+    batch: Batch, evidence: Evidence, settings: Settings, now: datetime, *, is_canary: bool
+) -> Judgement | None:
+    """As many failed as in an outage, ours or producers', and others succeeded: there is none.
+
+    Where producers' tries mostly fail, and as many messages succeeded as letters had time to fail, they were those. On
+    a queue without producers they were ours, if not this canary then what is still there of batches before. Whether
+    those that failed are at fault is for their next tries to show: they are strikes for nobody.
+    """
+    succeeded, failed = evidence.succeeded, evidence.failed
+    weight = batch.size - evidence.suspects_failed
+    if failed < settings.failure_rate * weight:
+        succeeded = weight - failed
+        others_fail = evidence.others_failed_tries > evidence.deleted and now >= batch.due_at
+        are_ours = is_canary and not evidence.live.is_expected
+        has_succeeded = evidence.were_tried and evidence.deleted >= succeeded
+        if not has_succeeded or not (others_fail or are_ours):
+            return None
+    if succeeded < max(1, MIXED_SHARE * weight):
+        return None
+    return Judgement(
+        verdict=Verdict.SUCCESS,
+        reason=f"{failed} of {batch.size} returned, but {succeeded} messages succeeded",
+        shown_window=GROWTH_WHERE_SHOWN * succeeded,
     )
 
 
