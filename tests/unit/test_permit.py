@@ -23,6 +23,7 @@ from smart_redriver.engine.model.permit import (
     cools_until,
     has_cooled_down,
 )
+from smart_redriver.engine.model.rate import Rate
 from tests.unit.circuits import SETTINGS, failing, succeeding
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead
 
@@ -90,6 +91,22 @@ def test_after_a_failure_only_one_batch_is_out_at_a_time() -> None:
     registered = register_batch(failed, allow(failed, SETTINGS, NOW), NOW, due_at=NOW)[0]
 
     assert allow(registered, SETTINGS, NOW).limit == 0
+
+
+def test_what_the_rate_held_back_follows_its_batch_after_a_failure() -> None:
+    out = a_batch(size=4, last_try_at=NOW)
+    shaken = a_circuit(is_shaken=True, pending=(out,))
+    at_a_rate = replace(shaken, rate=Rate(per_second=1.0, looked_at=NOW))
+
+    assert allow(shaken, SETTINGS, NOW).limit == 0
+    assert (allow(at_a_rate, SETTINGS, NOW).limit, allow(at_a_rate, SETTINGS, NOW).is_trial) == (
+        4,
+        False,
+    )
+    assert allow(replace(at_a_rate, window=4), SETTINGS, NOW).limit == 0
+    assert (
+        allow(replace(at_a_rate, pending=(replace(out, is_probe=True),)), SETTINGS, NOW).limit == 0
+    )
 
 
 def test_probes_that_are_out_keep_no_batch_from_following_a_success() -> None:
