@@ -206,13 +206,14 @@ def ended(entry: Entry, how: str) -> Entry:
 def test_a_report_that_the_circuit_does_not_count_can_be_taken_in_again_and_counts_once(
     how: str,
 ) -> None:
-    tried = replace(an_entry(), failed_tries=1)
+    tried = replace(an_entry(), failed_tries=1, history=("sent", "sent again"))
 
     heard = ended(tried, how).heard(tried, version=20)
 
     again = heard.uncounted(20)
     assert (again.status, again.current_id) == (tried.status, tried.current_id)
     assert (again.is_settled, again.failed_tries) == (False, 1)
+    assert again.history == tried.history
     assert ended(again, how).heard(again, version=20).uncounted(20) == again
     assert heard.uncounted(21) == heard
 

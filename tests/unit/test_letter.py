@@ -1,6 +1,7 @@
 """A letter's identity: the trail that it carries, and what SQS counts against its size."""
 
 import json
+from dataclasses import replace
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -136,6 +137,15 @@ def test_a_trail_that_the_ledger_cannot_store_is_refused(text: str) -> None:
     """
     with pytest.raises(ValueError, match="not a redrive trail"):
         Trail.decode(text)
+
+
+@pytest.mark.parametrize("field", ["redrive_count", "batch", "generation"])
+def test_a_trails_numbers_end_at_a_million_millions(field: str) -> None:
+    most = replace(a_trail(), **{field: 10**12})
+
+    assert Trail.decode(most.encode()) == most
+    with pytest.raises(ValueError, match="out of bounds"):
+        Trail.decode(replace(most, **{field: 10**12 + 1}).encode())
 
 
 def test_a_letter_without_a_trail_has_none_and_no_fault() -> None:

@@ -292,6 +292,11 @@ def test_a_drain_raises_a_closed_circuits_window_at_once_and_never_lowers_it() -
     assert order(a_circuit(window=16), drain, NOW).window == 16
 
 
+def test_a_drain_without_a_window_asks_for_none() -> None:
+    assert Orders(drain_until=ahead(hours=1), drain_rate=5).window(NOW) == 0
+    assert Orders(drain_until=ahead(hours=1), drain_window=12).window(NOW) == 12
+
+
 def test_a_drain_that_is_over_raises_nothing() -> None:
     assert order(a_circuit(window=8), Orders(drain_until=ago(hours=1), drain_window=12), NOW) == (
         a_circuit(window=8, orders=Orders(drain_until=ago(hours=1), drain_window=12))
