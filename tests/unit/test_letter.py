@@ -1,8 +1,8 @@
 """A letter's identity: the trail that it carries, and what SQS counts against its size."""
 
 import json
-from dataclasses import replace
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
