@@ -1,7 +1,8 @@
 """Every SQL text of the adapters, as constants; what stands in braces is put in by `statements`.
 
 Each is one transaction of its own. `now` always comes from outside: nothing here reads the database's clock. Where two
-passes meet, `skip locked` gives each row to one of them, and the other goes on without it.
+passes meet, `skip locked` gives each row to one of them, and the other goes on without it. Trails are sent in binary
+form (`b`): as text, each quote of their JSON would have to be escaped.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ _FORGET_HOLDS = "delete from {held} where until < %(before)s"
 #: divided by how often it was inserted, see `refusals.SWALLOWED`.
 _REDRIVE = """
 with asked as (
-  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
+  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_run_after, our_trail, our_left_job)
 ), locked as materialized (
   select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s)<as read> order by d.{d_id}
@@ -188,7 +189,7 @@ def _redrive(table: LiteralString, parts: dict[LiteralString, LiteralString]) ->
 #: `parking_lot`.
 PARK = """
 with asked as (
-  select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
+  select * from unnest(%(rows)s::bigint[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_trail, our_left_job)
 ), locked as materialized (
   select d.{d_id} as our_row from {dead} d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
@@ -307,7 +308,7 @@ _SETTLE = """
 update {redriven} r
 set settled_at = case when a.tries is null then %(now)s::timestamptz end, returned_as = a.letter,
     tries_told = coalesce(a.tries, r.tries_told)
-from unnest(%(jobs)s::bigint[], %(letters)s::bigint[], %(tries)s::int[], %(trails)s::text[])
+from unnest(%(jobs)s::bigint[], %(letters)s::bigint[], %(tries)s::int[], %(trails)b::text[])
   as a(job, letter, tries, trail)
 where r.job_id = a.job and r.trail = a.trail and r.settled_at is null
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -248,7 +248,7 @@ class PeoplesSource(JobsSource):
         payload = place.column("jobs.payload")
         kinds = {one.name: one.declared for one in columns_of(self._database, place.jobs)}
         # The catalog's own name of a type is SQL.
-        kind = sql.SQL(cast("LiteralString", kinds[payload]))
+        kind = sql.SQL(kinds[payload])
         return composed(EDITED_TEXTS[is_parked], {**names_of(place), "payload_type": kind})
 
 
