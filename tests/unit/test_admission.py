@@ -213,6 +213,11 @@ def test_every_letter_gets_exactly_one_decision(cases: list[Case], limit: int) -
     assert sorted(name for name, _ in decided(one, cases)) == sorted(names(cases))
 
 
+def test_no_letter_is_left_out_for_want_of_chance() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        admission().decide(letters(2), [0.0], a_circuit(), TERMS, NOW)
+
+
 # When.
 
 
