@@ -79,8 +79,10 @@ def test_what_failed_long_ago_says_nothing_of_what_fails_now() -> None:
     late = NOW + COUNTED_FOR + timedelta(seconds=1)
 
     (one,) = failed(1, failed(2), late)
+    (in_time,) = failed(1, failed(2), NOW + COUNTED_FOR)
 
     assert (one.failed, one.is_held) == (1, False)
+    assert (in_time.failed, in_time.is_held) == (3, True)
 
 
 @pytest.mark.parametrize(("lucky", "is_held"), [(3, False), (2, False), (1, False), (0, True)])
@@ -137,8 +139,10 @@ def test_counts_of_letters_that_flow_are_forgotten_when_they_are_old() -> None:
     late = NOW + COUNTED_FOR + timedelta(seconds=1)
 
     after = with_failures(failed(2), {"Timeout": 1}, COOL, late)
+    in_time = with_failures(failed(2), {"Timeout": 1}, COOL, NOW + COUNTED_FOR)
 
     assert [one.cause for one in after] == ["Timeout"]
+    assert len(in_time) == 2
 
 
 def test_a_held_cause_of_which_no_letter_was_seen_for_a_day_is_forgotten() -> None:
