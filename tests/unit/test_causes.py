@@ -188,6 +188,13 @@ def test_a_failed_canary_is_no_longer_out_and_the_cause_cools_down() -> None:
     assert (after.canaries_failed, after.canary_id, after.cools_until) == (1, None, NOW + COOL)
 
 
+@pytest.mark.parametrize(("most", "seconds"), [(1, 1), (3, 1), (4, 2)])
+def test_a_cool_down_by_cause_lasts_a_second_at_the_least(most: int, seconds: int) -> None:
+    settings = Settings(cool_down_seconds=1, max_cool_down_seconds=most)
+
+    assert cause_cool_down(9, settings, 1.0) == timedelta(seconds=seconds)
+
+
 @pytest.mark.parametrize("failed_before", range(12))
 def test_a_cool_down_by_cause_doubles_and_is_half_as_long_at_most(failed_before: int) -> None:
     longest = timedelta(seconds=SETTINGS.max_cool_down_seconds / 2)
