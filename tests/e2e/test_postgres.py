@@ -15,7 +15,7 @@ import pytest
 
 from smart_redriver.postgres.migration import ROLE
 from tests.e2e.checked_aws import checked_aws
-from tests.e2e.worker_queue.world import BAD, DBNAME, ORDERS, World
+from tests.e2e.worker_queue.world import BAD, CHARGES, DBNAME, ORDERS, World
 from tests.postgres.certificates import Authority
 from tests.postgres.conftest import prepare
 from tests.postgres.tls_server import HOST, running_tls
@@ -68,6 +68,15 @@ def test_what_became_of_each_redriven_job_was_heard(world: World) -> None:
     assert world.rows(again) == [(1,)]
 
 
+def test_a_librarys_dead_jobs_are_done_in_their_rows_and_each_end_is_heard(world: World) -> None:
+    """Beside the team's tables, by a function with the library's profile."""
+    done = "select count(*) from river_job where state = 'completed' and attempt = 1"
+    heard = "select settled_at is not null, returned_as from river_redriven"
+
+    assert world.rows(done) == [(CHARGES,)]
+    assert world.rows(heard) == [(True, None)] * CHARGES
+
+
 def test_no_pass_is_refused_anything(world: World) -> None:
     """Neither by IAM, which is enforced, nor by the database."""
     passes = [one.fields for one in world.log if one.name == "pass.finished"]
@@ -92,8 +101,8 @@ def test_the_functions_sessions_are_its_roles_and_encrypted(world: World) -> Non
 
 
 def test_status_and_causes_tell_what_is_in_the_tables(world: World) -> None:
-    status = world.redrive("status", "--json")
-    causes = world.redrive("causes", "--json")
+    status = world.redrive("status", "--queue", "orders", "--json")
+    causes = world.redrive("causes", "--queue", "orders", "--json")
 
     (queue,) = status.json["queues"]
     (groups,) = (one["groups"] for one in causes.json["queues"])
@@ -109,28 +118,31 @@ def test_the_doctor_finds_database_role_and_schedule_well(world: World) -> None:
     """Nobody is paged here."""
     found = world.redrive("doctor", "--json")
 
-    (told,) = found.json["queues"]
-    well = [one["what"] for one in told["findings"] if one["level"] == "good"]
-    others = [one["what"] for one in told["findings"] if one["level"] != "good"]
-    assert "The database: TLS, verified." in well, found.said
-    assert len(others) == 2
-    assert all(one.startswith("Nobody is subscribed to") for one in others)
+    assert {one["queue"] for one in found.json["queues"]} == {"orders", "charges"}
+    for told in found.json["queues"]:
+        well = [one["what"] for one in told["findings"] if one["level"] == "good"]
+        others = [one["what"] for one in told["findings"] if one["level"] != "good"]
+        assert "The database: TLS, verified." in well, found.said
+        assert len(others) == 2, others
+        assert all(one.startswith("Nobody is subscribed to") for one in others)
 
 
 def test_without_the_file_of_authorities_a_person_is_told_to_name_it(world: World) -> None:
-    refused = world.redrive("replay", "--all", "--yes", PGSSLROOTCERT="")
+    refused = world.redrive("replay", "--all", "--queue", "orders", "--yes", PGSSLROOTCERT="")
 
     assert refused.code != 0
     assert "Name your copy of it: PGSSLROOTCERT=" in refused.err
 
 
 def test_the_parked_letter_is_replayed_once_and_done_after_a_fix(world: World) -> None:
-    (letter,) = world.redrive("parked", "--list", "--json").json["letters"]
+    (letter,) = world.redrive("parked", "--queue", "orders", "--list", "--json").json["letters"]
     world.takes_bad = True
 
-    replayed = world.redrive("replay", letter["original_id"], "--yes", "--reason", "mended")
+    replay = ("replay", letter["original_id"], "--queue", "orders", "--yes", "--reason", "mended")
+
+    replayed = world.redrive(*replay)
     there = world.places()
-    again = world.redrive("replay", letter["original_id"], "--yes", "--reason", "mended")
+    again = world.redrive(*replay)
     world.live()
 
     assert letter["reason"] == "PERMANENT"

@@ -10,6 +10,8 @@ from psycopg import sql
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.reports.outcomes import Result, parse_outcomes
+from smart_redriver.engine.triage.ledger import Entry, Status
+from smart_redriver.postgres.engine.connection import entry_of
 from smart_redriver.postgres.engine.dead_letters import COUNTED, PAGE, DeadLetters, ParkingLot
 from smart_redriver.postgres.engine.letters import Handle
 from smart_redriver.postgres.engine.outcomes import REMEMBERED, Outcomes
@@ -53,6 +55,26 @@ def test_letters_come_in_the_order_of_their_ids_from_somewhere_on_and_each_once(
     around = [*range(first, PAGE + 6), *range(1, first)]
     assert ids(received) == [f"dlq-{n}" for n in around]
     assert dlq.receive(10, hidden_for=A_MINUTE) == []
+
+
+def test_a_row_says_what_a_report_of_its_end_would_have_said(bench, dlq):
+    bench.die("a", error="shop.Declined", message="card 7")
+    (letter,) = dlq.receive(10, hidden_for=A_MINUTE)
+    unheard = Entry(
+        original_id="dlq-1",
+        queue=QUEUE,
+        first_seen=letter.sent_at,
+        status=Status.FAILED,
+        current_id="dlq-1",
+    )
+
+    assert entry_of(letter, QUEUE, ("shop.Declined",)) == unheard.failed(
+        tries=1,
+        is_last=True,
+        cause="shop.Declined",
+        error="shop.Declined: card 7",
+        permanent=True,
+    )
 
 
 @pytest.mark.parametrize("gap", [1, 1_000_000_000])

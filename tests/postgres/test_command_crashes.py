@@ -16,6 +16,7 @@ from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.delete import DeleteRequest, delete
+from smart_redriver.oncall.verbs.edit import RewriteRequest, rewrite
 from smart_redriver.oncall.verbs.park import ParkRequest, park
 from smart_redriver.oncall.verbs.replay import ReplayRequest, replay
 from smart_redriver.oncall.verbs.undo import UndoRequest, undo
@@ -43,6 +44,15 @@ VERBS: dict[str, tuple[Verb, bool]] = {
     "delete": (
         lambda session: delete(session, DeleteRequest(choice=Choice(), file=KEPT)),
         True,
+    ),
+    "edit from the DLQ": (
+        lambda session: rewrite(
+            session,
+            RewriteRequest(
+                choice=Choice(), command="sed s/letter/mended/", file=KEPT, from_dlq=True
+            ),
+        ),
+        False,
     ),
     "undo": (
         lambda session: undo(session, UndoRequest(file=KEPT, kept=Path("undone.jsonl"))),
@@ -108,8 +118,13 @@ def complaints(bench: Bench, verb: str) -> list[str]:
     there = bench.everywhere()
     if verb.startswith("delete"):
         return [] if kept() == Counter(LETTERS) and not there else [f"{there} beside {kept()}"]
-    table = "jobs" if verb.startswith("replay") else "jobs_parked"
-    wrong = [] if there == Counter(LETTERS) else [f"lost or repeated: {there}"]
+    table = "jobs" if verb.startswith(("replay", "edit")) else "jobs_parked"
+    letters = LETTERS
+    if verb.startswith("edit"):
+        letters = [one.replace("letter", "mended") for one in LETTERS]
+        if kept() != Counter(LETTERS):
+            return [f"not all in the file: {kept()}"]
+    wrong = [] if there == Counter(letters) else [f"lost or repeated: {there}"]
     return wrong + ([] if len(bench.payloads(table)) == len(LETTERS) else [f"not all in {table}"])
 
 

@@ -79,7 +79,26 @@ def test_other_orders_of_the_page_end_well(page, bench, verb):
     assert bench.everywhere() == {"a": 1}
 
 
-def test_a_payload_is_not_edited_from_the_page(page, bench):
+def test_a_payload_is_edited_from_the_page(page, bench):
+    bench.die({"order": 7})
+    letter = page.get("/api/queues/orders/letters/dlq-1")["message"]
+
+    ended = page.done(
+        "orders",
+        "edit",
+        id="dlq-1",
+        was=letter["fingerprint"],
+        body='{"order": 8}',
+        attributes=letter["attributes"],
+        from_dlq=True,
+    )
+
+    assert ended["exit_code"] == 0, ended
+    assert bench.everywhere() == {'{"order": 8}': 1}
+    assert bench.payloads("jobs") == [{"order": 8}]
+
+
+def test_what_a_row_says_of_its_end_is_not_edited_from_the_page(page, bench):
     bench.die({"order": 7})
     letter = page.get("/api/queues/orders/letters/dlq-1")["message"]
 

@@ -1,9 +1,5 @@
 """What the doctor says of a database, and that it is so: what it finds wrong is refused, or lost, by a statement."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from smart_redriver.engine.errors import CallFailed
@@ -481,28 +477,6 @@ def test_a_database_that_can_t_be_asked_is_an_error(bench):
             examine(bench.open())
     finally:
         bench.owner.execute("alter role smart_redriver login")
-
-
-@pytest.mark.parametrize("missing", ["boto3", "psycopg"])
-def test_where_a_package_is_missing_it_says_which_extras_bring_it(missing):
-    command = (
-        f"import runpy, sys; sys.modules[{missing!r}] = None; runpy.run_module('smart_redriver.postgres', "
-        "run_name='__main__')"
-    )
-
-    ran = subprocess.run(
-        [sys.executable, "-c", command, "doctor", "--database", "db.json"],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.strip().endswith(
-        "install smart-redriver[oncall,postgres], the package with these extras."
-    )
-    assert len(ran.stderr.splitlines()) == 1
 
 
 TRIED = "insert into jobs (payload, attempts{columns}) select '1', 1{values} from generate_series(1, 20); analyze jobs"

@@ -10,7 +10,6 @@ from psycopg.errors import InsufficientPrivilege
 
 from emulator.postgres import PostgresServer
 from smart_redriver.engine.errors import SettingsError
-from smart_redriver.postgres.__main__ import main
 from smart_redriver.postgres.doctor.examination import examine
 from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
 from smart_redriver.postgres.engine.place import JobsDatabase
@@ -294,7 +293,7 @@ def test_a_letter_whose_id_is_no_number_is_parked_in_its_place_and_goes_back(ben
 
 
 @pytest.mark.parametrize("profile", SCHEMAS)
-def test_the_doctor_finds_a_library_well_and_names_what_is_not(bench, profile, tmp_path, capsys):
+def test_the_doctor_finds_a_library_well_and_names_what_is_not(bench, profile, tmp_path):
     if profile == "graphile-worker" and not GRAPHILE.exists():
         pytest.skip("npm ci")
     serve(bench, profile)
@@ -302,16 +301,17 @@ def test_the_doctor_finds_a_library_well_and_names_what_is_not(bench, profile, t
     file = tmp_path / "database.json"
     given = {"host": bench.place.host, "dbname": bench.name, "sslmode": "disable", "user": ROLE}
     file.write_text(json.dumps(given))
-    doctor = ["doctor", "--database", str(file), "--profile", profile]
+    doctor = ["doctor", "--database", str(file), "--library", profile]
 
-    assert main(doctor) == 0
-    told = capsys.readouterr().out
-    assert "FAIL" not in told
-    assert "grant select (" in told
+    well = desk_of(bench)(*doctor)
+    assert well.code == 0
+    assert "WRONG" not in well.out
+    assert "grant select (" in well.out
 
     bench.owner.execute(f"revoke update ({column}) on {table} from {ROLE}")
-    assert main(doctor) == 1
-    assert f"grant it: {column}" in capsys.readouterr().out
+    ill = desk_of(bench)(*doctor)
+    assert ill.code == 1
+    assert f"grant it: {column}" in ill.out
 
 
 def desk_of(bench: Bench) -> PostgresDesk:

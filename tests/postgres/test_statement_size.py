@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from fakes.faults import Wire
-from smart_redriver.postgres.engine.dead_letters import DeadLetters
+from smart_redriver.postgres.engine.dead_letters import LARGEST_PAGE, PAGE, DeadLetters
 from smart_redriver.postgres.engine.source import JobsSource
 from tests.postgres.bench import QUEUE, Bench
 
@@ -30,6 +30,33 @@ def test_statements_grow_in_a_pass_with_a_large_window_alone(bench, window, larg
 
     assert report.redriven == sum(sizes(bench, wire)) == window
     assert max(sizes(bench, wire)) == largest
+
+
+def test_a_pass_asks_once_for_each_statement_that_moves_letters_whether_they_are_gone(bench):
+    wire = Wire()
+    bench.die(*range(500))
+
+    bench.run_pass(wire, initial_window=500, max_window=500, max_rate=0)
+
+    asked = [len(one.request["rows"]) for one in wire.calls if one.operation == "FindLetters"]
+    moved = sizes(bench, wire)
+    assert (sum(asked), asked.count(100)) == (500, moved.count(100))
+    assert len(asked) <= len(moved)
+
+
+def test_each_page_of_letters_is_twice_as_large_as_the_one_before(bench):
+    wire = Wire()
+    bench.die(*range(2 * LARGEST_PAGE))
+    letters = DeadLetters(bench.wired(wire), bench.clock.now)
+
+    read = 0
+    while few := letters.receive(10, hidden_for=A_MINUTE):
+        read += len(few)
+
+    pages = [one.request["limit"] for one in wire.calls if one.operation == "ReadLetters"]
+    assert read == 2 * LARGEST_PAGE
+    assert pages[:5] == [PAGE, 2 * PAGE, 4 * PAGE, 8 * PAGE, LARGEST_PAGE]
+    assert set(pages[5:]) == {LARGEST_PAGE}
 
 
 def test_a_statement_is_halved_where_a_letter_is_refused(bench):

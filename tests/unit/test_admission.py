@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.circuit import Circuit, Orders
 from smart_redriver.engine.model.permit import Permit
+from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.triage.admission import SUSPECTS_TURN, Admission
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import (
@@ -68,7 +69,7 @@ def admission(
     circuit: Circuit | None = None,
     now: datetime = NOW,
 ) -> Admission:
-    return Admission(circuit or a_circuit(), permit, settings, now)
+    return Admission(circuit or a_circuit(), permit, settings, now, awaits_suspects=False)
 
 
 def decided(
@@ -212,6 +213,11 @@ def test_every_letter_gets_exactly_one_decision(cases: list[Case], limit: int) -
     assert sorted(name for name, _ in decided(one, cases)) == sorted(names(cases))
 
 
+def test_no_letter_is_left_out_for_want_of_chance() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        admission().decide(letters(2), [0.0], a_circuit(), TERMS, NOW)
+
+
 # When.
 
 
@@ -328,6 +334,18 @@ def test_over_several_passes_no_letter_is_due_beyond_the_rate(
     # Where two passes meet they share a second, and the few letters that are not worth a note in the circuit.
     span = (max(due) - min(due)).total_seconds() + 1
     assert len(due) <= rate * span + (len(passes) - 1) * (rate + 3)
+
+
+@pytest.mark.parametrize(
+    ("paced_until", "first"), [(None, 1), (ago(minutes=1), 1), (ahead(seconds=5), 6)]
+)
+def test_beside_live_messages_a_pass_begins_in_the_second_after_the_last_that_may_be_full(
+    paced_until: datetime | None, first: int
+) -> None:
+    rate = Rate(per_second=1, looked_at=NOW)
+    circuit = a_circuit(rate=rate, paced_until=paced_until)
+
+    assert delays(admission(circuit=circuit), letters(3)) == [first, first + 1, first + 2]
 
 
 def test_a_persons_drain_raises_the_rate_while_it_lasts_and_never_lowers_it() -> None:

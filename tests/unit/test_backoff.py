@@ -207,3 +207,22 @@ def test_the_end_of_the_used_up_rate_never_moves_back() -> None:
     pacer.slot(seconds(0), NOW)
 
     assert pacer.until == NOW + seconds(100)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "free"),
+    [(-60, -30, 0), (-60, 0, 0), (10, 10, 0), (0, 2, 2)],
+    ids=["over", "just over", "all at once", "under way"],
+)
+def test_letters_that_are_on_their_way_take_their_seconds(first: int, last: int, free: int) -> None:
+    pacer = Pacer(1)
+    pacer.book(100, NOW + seconds(first), NOW + seconds(last), NOW)
+
+    assert pacer.slot(timedelta(), NOW) == seconds(free)
+
+
+def test_without_a_limit_no_letter_on_its_way_takes_a_second() -> None:
+    pacer = Pacer(0)
+    pacer.book(100, NOW, NOW + seconds(60), NOW)
+
+    assert pacer.slot(timedelta(), NOW) == timedelta()

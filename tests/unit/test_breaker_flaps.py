@@ -219,3 +219,23 @@ def test_no_success_is_fresh_after_a_failure_or_a_persons_word() -> None:
 
     assert failing(fresh).probed_at is None
     assert force(fresh, State.CLOSED, "by hand", NOW).probed_at is None
+
+
+@pytest.mark.parametrize(("state", "opens", "window"), [(State.CLOSED, 0, 1), (State.OPEN, 1, 8)])
+def test_a_persons_word_forgets_what_was_counted(state: State, opens: int, window: int) -> None:
+    counted = a_circuit(
+        window=8,
+        failure_count=2,
+        success_count=1,
+        consecutive_opens=4,
+        is_shaken=True,
+        probed_at=NOW,
+        up_since=ago(hours=1),
+        flaps=3,
+    )
+
+    told = force(counted, state, "by hand", NOW)
+
+    assert (told.state, told.window, told.consecutive_opens) == (state, window, opens)
+    assert (told.failure_count, told.success_count, told.flaps) == (0, 0, 0)
+    assert (told.is_shaken, told.probed_at, told.up_since) == (False, None, None)

@@ -80,7 +80,7 @@ class Pass:
     ) -> None:
         circuit: Circuit = a_circuit(causes=causes)
         gate = CauseGate(circuit, settings, ROLL)
-        admission = Admission(circuit, permit, settings, now, gate)
+        admission = Admission(circuit, permit, settings, now, gate, awaits_suspects=False)
         decided = admission.decide(cases, [0.0] * len(cases), circuit, TERMS, now)
         self.decisions: dict[str, Decision] = {case.message_id: what for case, what in decided}
         self.left = {one.cause: one for one in gate.circuits(SENT, now)}

@@ -79,8 +79,10 @@ def test_what_failed_long_ago_says_nothing_of_what_fails_now() -> None:
     late = NOW + COUNTED_FOR + timedelta(seconds=1)
 
     (one,) = failed(1, failed(2), late)
+    (in_time,) = failed(1, failed(2), NOW + COUNTED_FOR)
 
     assert (one.failed, one.is_held) == (1, False)
+    assert (in_time.failed, in_time.is_held) == (3, True)
 
 
 @pytest.mark.parametrize(("lucky", "is_held"), [(3, False), (2, False), (1, False), (0, True)])
@@ -137,8 +139,10 @@ def test_counts_of_letters_that_flow_are_forgotten_when_they_are_old() -> None:
     late = NOW + COUNTED_FOR + timedelta(seconds=1)
 
     after = with_failures(failed(2), {"Timeout": 1}, COOL, late)
+    in_time = with_failures(failed(2), {"Timeout": 1}, COOL, NOW + COUNTED_FOR)
 
     assert [one.cause for one in after] == ["Timeout"]
+    assert len(in_time) == 2
 
 
 def test_a_held_cause_of_which_no_letter_was_seen_for_a_day_is_forgotten() -> None:
@@ -182,6 +186,13 @@ def test_a_failed_canary_is_no_longer_out_and_the_cause_cools_down() -> None:
     after = held().after_failed_canary(COOL, NOW, convicts_after=timedelta(hours=6), fewest=5)
 
     assert (after.canaries_failed, after.canary_id, after.cools_until) == (1, None, NOW + COOL)
+
+
+@pytest.mark.parametrize(("most", "seconds"), [(1, 1), (3, 1), (4, 2)])
+def test_a_cool_down_by_cause_lasts_a_second_at_the_least(most: int, seconds: int) -> None:
+    settings = Settings(cool_down_seconds=1, max_cool_down_seconds=most)
+
+    assert cause_cool_down(9, settings, 1.0) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("failed_before", range(12))

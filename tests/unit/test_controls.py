@@ -166,7 +166,7 @@ def test_suspects_alone_wait_for_nobody() -> None:
 
 def delays(roll: float, permit: Permit = WINDOW, **circuit: Any) -> set[timedelta]:
     flapping = a_circuit(**circuit)
-    one = Admission(flapping, permit, UNLIMITED, NOW)
+    one = Admission(flapping, permit, UNLIMITED, NOW, awaits_suspects=False)
     decided = one.decide(ENOUGH, [roll] * len(ENOUGH), flapping, TERMS, NOW)
     return {decision.delay for _, decision in decided if isinstance(decision, Redrive)}
 
@@ -191,13 +191,13 @@ HIDDEN = a_return(strikes=1, last_redrive=ago(seconds=TERMS.time_to_fail.total_s
 
 
 def decided(cases: Sequence[Case], circuit: Circuit = CALM) -> Admission:
-    one = Admission(circuit, WINDOW, UNLIMITED, NOW)
+    one = Admission(circuit, WINDOW, UNLIMITED, NOW, awaits_suspects=False)
     one.decide(cases, [0.0] * len(cases), circuit, UNDELAYED, NOW, is_end=True)
     return one
 
 
 def test_controls_wait_for_suspects_that_are_hidden_as_nobody_can_delay_them() -> None:
-    one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW)
+    one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW, awaits_suspects=False)
 
     went = one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), UNDELAYED, NOW, is_end=True)
 
@@ -219,7 +219,7 @@ def test_until_when_they_are_hidden_is_remembered() -> None:
 
 
 def test_where_sqs_delays_suspects_they_are_on_their_way_and_nobody_waits_for_them() -> None:
-    one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW)
+    one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW, awaits_suspects=False)
 
     one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), TERMS, NOW, is_end=True)
 

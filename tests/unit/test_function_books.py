@@ -243,6 +243,15 @@ def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail()
     assert [one.held for one in books.minutes] == [1, 0]
 
 
+def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> None:
+    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
+    first = replace(nothing, received=2, invocations=1, throttles=1)
+
+    books = books_of_function([first, *[nothing] * 4], minutes_to_fail=2)
+
+    assert books.minutes == ()
+
+
 @pytest.mark.parametrize("since", [6, 30, 100])
 def test_a_function_that_is_invoked_otherwise_has_no_books(since: int) -> None:
     past = Past()

@@ -150,6 +150,8 @@ def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks
         first_strike=ago(hours=9),
         first_redrive=ago(days=2),
         not_before=ahead(hours=1),
+        cause="Boom",
+        is_permanent=True,
     )
 
     fresh = entry.replayed(
@@ -159,6 +161,7 @@ def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks
     assert fresh.status is Status.REPLAYED
     assert (fresh.strikes, fresh.first_strike, fresh.first_redrive) == (0, None, None)
     assert (fresh.batch, fresh.counted_batch, fresh.not_before) == (None, None, None)
+    assert (fresh.cause, fresh.is_permanent) == (None, False)
     assert (fresh.redrive_count, fresh.current_id) == (2, "third")
     assert fresh.has_replaced("second")
 
@@ -203,15 +206,31 @@ def ended(entry: Entry, how: str) -> Entry:
 def test_a_report_that_the_circuit_does_not_count_can_be_taken_in_again_and_counts_once(
     how: str,
 ) -> None:
-    tried = replace(an_entry(), failed_tries=1)
+    tried = replace(an_entry(), failed_tries=1, history=("sent", "sent again"))
 
     heard = ended(tried, how).heard(tried, version=20)
 
     again = heard.uncounted(20)
     assert (again.status, again.current_id) == (tried.status, tried.current_id)
     assert (again.is_settled, again.failed_tries) == (False, 1)
+    assert again.history == tried.history
     assert ended(again, how).heard(again, version=20).uncounted(20) == again
     assert heard.uncounted(21) == heard
+
+
+@pytest.mark.parametrize(
+    "moved_on",
+    [
+        an_entry(status=Status.PARKED, current_id="there"),
+        an_entry(status=Status.RETURNED, current_id="back", left_id="second"),
+    ],
+    ids=["parked by a pass", "back from where its consumer parked it"],
+)
+def test_a_letter_that_has_moved_on_since_a_report_is_left_as_it_is(moved_on: Entry) -> None:
+    heard = replace(moved_on, is_settled=True, failed_tries=3).heard(an_entry(), version=20)
+
+    assert heard.heard_in_version == 20
+    assert heard.uncounted(20) == heard
 
 
 def test_a_letter_that_came_back_meanwhile_is_counted_as_a_return() -> None:

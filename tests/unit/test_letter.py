@@ -138,6 +138,16 @@ def test_a_trail_that_the_ledger_cannot_store_is_refused(text: str) -> None:
         Trail.decode(text)
 
 
+@pytest.mark.parametrize("field", ["redrive_count", "batch", "generation"])
+def test_a_trails_numbers_end_at_a_million_millions(field: str) -> None:
+    most: dict[str, Any] = {field: 10**12}
+    beyond: dict[str, Any] = {field: 10**12 + 1}
+
+    assert Trail.decode(a_trail(**most).encode()) == a_trail(**most)
+    with pytest.raises(ValueError, match="out of bounds"):
+        Trail.decode(a_trail(**beyond).encode())
+
+
 def test_a_letter_without_a_trail_has_none_and_no_fault() -> None:
     assert read_trail({"colour": {"DataType": "String", "StringValue": "red"}}, {QUEUE}) == (
         None,

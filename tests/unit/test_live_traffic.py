@@ -98,6 +98,15 @@ def test_producers_are_expected_even_where_the_books_are_late() -> None:
     assert known(keeper).live.is_expected
 
 
+def test_what_we_sent_as_the_look_back_begins_makes_no_producers() -> None:
+    begins = ago(minutes=10) - LIVE_LOOKBACK
+    keeper = BookKeeper(begins - PERIOD).minute(sent=5, deleted=5).until(ago(minutes=10))
+    keeper.minute(sent=4).quiet(3)
+
+    assert known(keeper).live.is_expected
+    assert not known(keeper, a_judged(5, sent_at=begins)).live.is_expected
+
+
 def test_producers_that_fell_silent_long_before_are_not_expected() -> None:
     long_ago = ago(minutes=11) - LIVE_LOOKBACK
     keeper = BookKeeper(long_ago - timedelta(minutes=1)).minute(sent=1, deleted=1)

@@ -285,6 +285,23 @@ def test_a_copy_is_known_where_its_record_was_lost() -> None:
     assert copies_among([first_visit, a_copy()]) == [a_copy()]
 
 
+@pytest.mark.parametrize(
+    ("known", "is_copy"),
+    [
+        ({"current_id": "copy"}, True),
+        ({"current_id": "another", "replaced_ids": ("copy",)}, True),
+        ({"current_id": "another", "replaced_ids": ()}, False),
+    ],
+)
+def test_a_copy_that_the_ledger_knows_is_one_whatever_became_of_its_body(
+    known: dict[str, Any], is_copy: bool
+) -> None:
+    copy = a_copy(**known)
+    changed = replace(copy, letter=replace(copy.letter, body="other"))
+
+    assert copies_among([Case(letter=a_letter(message_id="m1")), changed]) == [changed] * is_copy
+
+
 def test_what_a_person_has_sent_again_is_no_copy_of_what_was_left_behind() -> None:
     """The delete of the old one failed: it is what is to be discarded."""
     left_behind = Case(letter=a_letter(message_id="m1"), entry=an_entry(replaced_ids=("m1",)))

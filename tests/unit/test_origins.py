@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.config.targets import SERVED, Origin, Target
 from smart_redriver.engine.messages.letter import Letter, Unfit
+from smart_redriver.engine.messages.letter_shapes import read_record
 from smart_redriver.engine.messages.origins import recognise
 from smart_redriver.engine.reports.outcomes import error_of
 from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
@@ -197,6 +198,10 @@ class TestLambda:
         letter = of_destination(requestContext={"condition": "Success"})
 
         assert whose(letter, Origin.LAMBDA, FUNCTION) is INCOMPLETE
+
+    @pytest.mark.parametrize("unread", [{"functionArn": 1}, {"condition": 1}])
+    def test_a_record_of_no_function_or_no_condition_is_none(self, unread: dict[str, Any]) -> None:
+        assert read_record(json.dumps(record(requestContext=unread))) is None
 
     def test_a_record_whose_payload_was_left_out_is_incomplete(self) -> None:
         told = record()

@@ -20,11 +20,13 @@ from smart_redriver.engine.reports.outcomes import (
     TOO_MANY,
     Consumer,
     DeliveryOutcome,
+    OutcomeMessage,
     Parsed,
     Result,
     parse_outcomes,
     report_fields,
 )
+from tests.unit.examples import NOW
 
 IDS = st.from_regex(r"[A-Za-z0-9_-]{1,100}", fullmatch=True)
 NUMBERS = st.integers(0, 10**12)
@@ -54,6 +56,12 @@ def an_outcome(**changes: Any) -> dict[str, Any]:
         "traceback": "Traceback: card expired",
     }
     return {name: value for name, value in (usual | changes).items() if value is not ...}
+
+
+def test_what_a_consumer_wrote_is_not_shown_with_the_message_that_brought_it() -> None:
+    message = OutcomeMessage(message_id="m", receipt_handle="r", body="a card", sent_at=NOW)
+
+    assert "a card" not in repr(message)
 
 
 def report(*outcomes: Any, **more: Any) -> str:

@@ -23,6 +23,7 @@ from smart_redriver.engine.model.permit import (
     cools_until,
     has_cooled_down,
 )
+from smart_redriver.engine.model.rate import Rate
 from tests.unit.circuits import SETTINGS, failing, succeeding
 from tests.unit.examples import NOW, QUEUE, a_batch, a_circuit, ago, ahead
 
@@ -90,6 +91,22 @@ def test_after_a_failure_only_one_batch_is_out_at_a_time() -> None:
     registered = register_batch(failed, allow(failed, SETTINGS, NOW), NOW, due_at=NOW)[0]
 
     assert allow(registered, SETTINGS, NOW).limit == 0
+
+
+def test_what_the_rate_held_back_follows_its_batch_after_a_failure() -> None:
+    out = a_batch(size=4, last_try_at=NOW)
+    shaken = a_circuit(is_shaken=True, pending=(out,))
+    at_a_rate = replace(shaken, rate=Rate(per_second=1.0, looked_at=NOW))
+
+    assert allow(shaken, SETTINGS, NOW).limit == 0
+    assert (allow(at_a_rate, SETTINGS, NOW).limit, allow(at_a_rate, SETTINGS, NOW).is_trial) == (
+        4,
+        False,
+    )
+    assert allow(replace(at_a_rate, window=4), SETTINGS, NOW).limit == 0
+    assert (
+        allow(replace(at_a_rate, pending=(replace(out, is_probe=True),)), SETTINGS, NOW).limit == 0
+    )
 
 
 def test_probes_that_are_out_keep_no_batch_from_following_a_success() -> None:
@@ -273,6 +290,11 @@ def test_a_drain_raises_a_closed_circuits_window_at_once_and_never_lowers_it() -
 
     assert order(a_circuit(window=8), drain, NOW).window == 12
     assert order(a_circuit(window=16), drain, NOW).window == 16
+
+
+def test_a_drain_without_a_window_asks_for_none() -> None:
+    assert Orders(drain_until=ahead(hours=1), drain_rate=5).window(NOW) == 0
+    assert Orders(drain_until=ahead(hours=1), drain_window=12).window(NOW) == 12
 
 
 def test_a_drain_that_is_over_raises_nothing() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.rate import (
+    CLEARED,
     CREEP,
     FIRST,
     GROWTH,
@@ -48,10 +49,11 @@ def after(
     live: tuple[int, ...] = LIVE,
     used: timedelta = MINUTE,
     is_closed: bool = True,
+    are_out: bool = False,
     later: timedelta = MINUTE,
 ) -> Rate | None:
     at = rate.looked_at + later if rate else NOW
-    return felt(rate, facts, at, live=live, used=used, is_closed=is_closed)
+    return felt(rate, facts, at, live=live, used=used, is_closed=is_closed, are_out=are_out)
 
 
 def known(rate: Rate | None) -> Rate:
@@ -59,9 +61,18 @@ def known(rate: Rate | None) -> Rate:
     return rate
 
 
-@pytest.mark.parametrize("live", [(), (0, 60, 60), (1,), (0, 0, 5_000)])
+@pytest.mark.parametrize("live", [(), (0, 60, 60), (1,), (5_000,), (0, 60, 5_000)])
 def test_where_hardly_a_message_could_suffer_there_is_no_rate(live: tuple[int, ...]) -> None:
     assert after(None, holding(waiting=1_000), live=live) is None
+
+
+def test_two_busy_minutes_are_live_traffic() -> None:
+    assert known(after(None, holding(), live=(0, 61, 61))).per_second == FIRST
+
+
+def test_what_the_queue_holds_at_first_is_usual_unless_letters_are_out() -> None:
+    assert known(after(None, holding(7, 3))).without_ours == 10
+    assert known(after(None, holding(7, 3), are_out=True)).without_ours == 0
 
 
 def test_it_begins_with_one_a_second_or_a_tenth_of_live_traffic() -> None:
@@ -106,6 +117,91 @@ def test_nothing_goes_while_messages_wait_or_their_failed_tries_hide_them(
     assert congested.is_congested
     assert known(after(congested, facts, used=-MINUTE)).is_congested
     assert not known(after(congested, holding(), used=-MINUTE)).is_congested
+
+
+A_RATE = Rate(per_second=1.0, looked_at=NOW, live=3.0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "used", "waiting", "in_flight"),
+    [
+        # Of four that arrive a second, three are producers'; three seconds' waiting and one in flight are too much.
+        (A_RATE, MINUTE, 5 + 4 * 3, 5 + 4 * 1),
+        (A_RATE, timedelta(), 5 + 3 * 3, 5 + 3 * 1),
+        (replace(A_RATE, usual_wait=1.0, usual_in_flight=2.0), MINUTE, 5 + 4 * 5, 5 + 4 * 5),
+        (replace(A_RATE, without_ours=2), MINUTE, 5 + 4 + 4 * 3, 5 + 4 + 4 * 1),
+    ],
+    ids=["used", "not used", "as usual", "without ours"],
+)
+def test_the_consumer_has_too_much_from_one_message_on_beyond_these(
+    rate: Rate, used: timedelta, waiting: int, in_flight: int
+) -> None:
+    assert not known(after(rate, holding(waiting, in_flight), used=used)).is_congested
+    assert known(after(rate, holding(waiting + 1, in_flight), used=used)).is_congested
+    assert known(after(rate, holding(waiting, in_flight + 1), used=used)).is_congested
+
+
+def test_what_is_usual_is_learned_by_halves_while_few_letters_go() -> None:
+    learned = known(after(A_RATE, holding(waiting=8, in_flight=4)))
+    faster = replace(A_RATE, per_second=2.0)
+
+    assert (learned.usual_wait, learned.usual_in_flight) == (1.0, 0.5)
+    assert known(after(faster, holding(waiting=8))).usual_wait == 0
+
+
+def test_what_the_queue_holds_long_after_the_last_letter_is_not_ours() -> None:
+    rate = replace(A_RATE, without_ours=4)
+
+    cleared = known(after(rate, holding(6, 2), used=-CLEARED))
+    hardly = known(after(rate, holding(6, 2), used=-CLEARED + timedelta(seconds=1)))
+
+    assert (cleared.without_ours, hardly.without_ours) == (6, 4)
+
+
+def test_it_is_not_looked_at_twice_in_a_second() -> None:
+    full = holding(waiting=500)
+
+    assert after(A_RATE, full, later=timedelta(milliseconds=999)) == A_RATE
+    assert known(after(A_RATE, full, later=timedelta(seconds=1))).is_congested
+
+
+def test_where_nothing_is_known_of_live_messages_they_come_as_before() -> None:
+    assert known(after(A_RATE, holding(), live=())).live == 3.0
+    assert known(after(A_RATE, holding(), live=(60, 120, 360))).live == 2.0
+
+
+def test_what_was_borne_is_the_rate_of_half_a_minute_ago() -> None:
+    first = known(after(A_RATE, holding(), later=timedelta(seconds=10)))
+    steps = [first]
+    for _ in range(6):
+        steps.append(known(after(steps[-1], holding(), later=timedelta(seconds=10))))
+
+    assert [one.before for one in steps] == [0, 0, 0, 1, 1, 1, steps[3].marked]
+    assert steps[3].marked == pytest.approx(1.25**3)
+
+
+@pytest.mark.parametrize(
+    ("used", "is_closed", "borne"),
+    [(MINUTE, True, SHARE_OF_BORNE), (MINUTE, False, None), (timedelta(), True, None)],
+)
+def test_what_was_borne_is_learned_only_while_letters_flow(
+    used: timedelta, is_closed: bool, borne: float | None
+) -> None:
+    congested = known(after(A_RATE, holding(waiting=500), used=used, is_closed=is_closed))
+
+    assert congested.is_congested
+    assert congested.borne == borne
+    assert (congested.borne_at is None) == (borne is None)
+
+
+def test_after_a_congestion_it_begins_to_learn_anew() -> None:
+    marked = replace(A_RATE, before=0.5, marked=0.7, marked_at=NOW, congested_since=NOW)
+
+    gone_on = known(after(marked, holding(), used=-MINUTE))
+    slow = known(after(replace(marked, borne=LEAST), holding(), used=-MINUTE))
+
+    assert (gone_on.before, gone_on.marked, gone_on.marked_at) == (0, 0, None)
+    assert (gone_on.per_second, slow.per_second) == (A_RATE.per_second, LEAST)
 
 
 def test_it_goes_on_below_what_was_too_much_and_creeps_there() -> None:

@@ -323,7 +323,11 @@ class TestPost:
 
     @pytest.mark.parametrize(
         ("url", "path"),
-        [("https://example.com", "/"), ("https://example.com/ö%20?a=ü", "/%C3%B6%20?a=%C3%BC")],
+        [
+            ("https://example.com", "/"),
+            ("https://example.com/ö%20?a=ü", "/%C3%B6%20?a=%C3%BC"),
+            ("https://example.com/!~?a=$|~!", "/!~?a=$|~!"),
+        ],
     )
     def test_the_path_is_ascii(self, url: str, path: str) -> None:
         assert post_of(sent("b"), Target.parse(url)).path == path

@@ -118,6 +118,20 @@ def test_books_and_reports_each_know_only_some() -> None:
     assert (few.succeeded, more.succeeded) == (3, 4)
 
 
+def test_suspects_that_are_reported_as_failed_did_not_succeed_whatever_the_books_say() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).quiet(2)
+    batch = a_batch(size=4, suspects=2)
+
+    evidence = gather_evidence(
+        replace(batch, heard=Heard(failed=1, suspects_failed=2, tries=3)),
+        [],
+        keeper.books,
+        max_receives=MAX_RECEIVES,
+    )
+
+    assert (evidence.succeeded, evidence.failed, evidence.suspects_failed) == (1, 1, 2)
+
+
 @given(HEARD, COUNTS, st.integers(1, 12))
 def test_no_claim_makes_more_of_a_batch_than_it_has(heard: Heard, returned: int, size: int) -> None:
     batch = a_batch(size=size, returned=min(returned, size), heard=heard)

@@ -153,5 +153,14 @@ def test_each_letter_of_a_deep_dlq_is_likely_to_be_met_several_times_within_the_
     assert between == BETWEEN_SWEEPS or sweeps * SWEEP_LIMIT >= MEETINGS_PER_MARGIN * depth * 0.999
 
 
+@pytest.mark.parametrize("met", [0, 1])
+def test_where_hardly_a_letter_was_met_as_many_sweeps_are_needed_as_there_are_letters(
+    met: int,
+) -> None:
+    between = until_all_are_met(NOW + FORTNIGHT, FORTNIGHT, met, 40, NOW) - NOW
+
+    assert between == calm_margin(FORTNIGHT) / (MEETINGS_PER_MARGIN * 40)
+
+
 def test_a_sweep_that_is_due_sooner_stays_as_it_is() -> None:
     assert until_all_are_met(NOW, FORTNIGHT, SWEEP_LIMIT, 10**6, NOW) == NOW

@@ -11,7 +11,7 @@ from botocore.exceptions import ReadTimeoutError
 from smart_redriver.engine.aws.sqs import SqsQueue
 from smart_redriver.engine.errors import CONTENT_FAULTS, EntryFault
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
-from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, send_entry
+from smart_redriver.engine.messages.outgoing import BYTES_PER_CALL, Outgoing, in_calls, send_entry
 from tests.unit.examples import QUEUE, a_letter, a_trail
 from tests.unit.sqs_client import ATTRIBUTES, MIB, RecordingSqs, denial, numbered, outgoing
 
@@ -143,6 +143,23 @@ def test_no_call_is_larger_than_a_mebibyte_attributes_and_trails_included(
         )
         assert total <= BYTES_PER_CALL
     assert sqs.batch_sizes == [4, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("count", "more", "calls"), [(2, 0, [2]), (4, 0, [2, 2]), (2, 1, [1, 1]), (4, 1, [1, 1, 1, 1])]
+)
+def test_a_call_holds_a_whole_mebibyte_and_no_byte_more(
+    count: int, more: int, calls: list[int]
+) -> None:
+    empty = outgoing(a_letter(body="")).size
+    letters = [
+        outgoing(
+            a_letter(message_id=f"m{n}", body="y" * (BYTES_PER_CALL // 2 - empty + more * (n % 2)))
+        )
+        for n in range(count)
+    ]
+
+    assert [len(few) for few in in_calls(letters)] == calls
 
 
 def test_a_letter_of_a_whole_mebibyte_goes_alone(sqs: RecordingSqs, queue: SqsQueue) -> None:

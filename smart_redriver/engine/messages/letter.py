@@ -175,9 +175,13 @@ def trail_attribute(trail: Trail) -> Attribute:
 
 def attribute_size(name: str, attribute: Attribute) -> int:
     """Bytes that one message attribute counts towards the size limit."""
-    value = attribute.get("StringValue")
-    value_size = bytes_of(value) if value is not None else len(attribute.get("BinaryValue") or b"")
-    return bytes_of(name) + bytes_of(str(attribute.get("DataType", ""))) + value_size
+    kind, value = str(attribute.get("DataType", "")), attribute.get("StringValue")
+    if value is None:
+        return bytes_of(name) + bytes_of(kind) + len(attribute.get("BinaryValue") or b"")
+    # Asked of each attribute of each letter, several times.
+    if name.isascii() and kind.isascii() and value.isascii():
+        return len(name) + len(kind) + len(value)
+    return bytes_of(name) + bytes_of(kind) + bytes_of(value)
 
 
 def bytes_of(text: str) -> int:

@@ -31,6 +31,7 @@ class Outgoing:
     for `salt` see `Entry`.
 
     Attributes:
+        before: the letter as it lies there, where a person has edited it.
         trail_attribute: the trail as the message carries it.
         may_carry_trail: nothing may be added to what goes to some destinations.
         may_return: it can come back from its destination, and is to be known then.
@@ -47,6 +48,7 @@ class Outgoing:
     salt: int = 0
     may_carry_trail: bool = True
     may_return: bool = True
+    before: Letter | None = None
     trail_attribute: Attribute = field(init=False)
     carries_trail: bool = field(init=False)
     size: int = field(init=False)

@@ -160,13 +160,13 @@ def _sns_part(envelope: Envelope) -> dict[str, Any]:
 
 
 def _json(value: object) -> bytes:
-    """As short as can be; half a surrogate pair, which JSON may hold and UTF-8 may not, stays as it was written."""
+    """As short as can be, and no NaN, which is not JSON; half a surrogate pair, which JSON may hold and UTF-8 may not, stays as it was written."""
     try:
         return json.dumps(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
         ).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        return json.dumps(value, separators=(",", ":")).encode()
     except RecursionError as fault:
         raise ValueError("too deep to be written") from fault
 

@@ -87,8 +87,8 @@ class Account:
 
     @property
     def failed_tries_of_all(self) -> int:
-        """Receives that ended in the span without a delete."""
-        return max(0, self.in_flight_before + self.received - self.deleted - self.in_flight)
+        """Receives that ended in the span without a delete; fewer than none where the figures lag."""
+        return self.in_flight_before + self.received - self.deleted - self.in_flight
 
 
 @dataclass(frozen=True, slots=True)

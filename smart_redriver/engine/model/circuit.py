@@ -5,7 +5,7 @@ Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdict
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
@@ -138,7 +138,7 @@ class Circuit:
     tallies: tuple[Tally, ...] = ()
     rate: Rate | None = None
     pending: tuple[Batch, ...] = ()
-    judged: tuple[Judged, ...] = field(default=(), repr=False)
+    judged: tuple[Judged, ...] = ()
 
     @property
     def outstanding(self) -> int:

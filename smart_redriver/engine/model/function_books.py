@@ -84,7 +84,7 @@ def _books(
         unshown -= hidden
     told = []
     for place, one in enumerate(minutes[minutes_to_fail:], start=minutes_to_fail):
-        lately = minutes[max(0, place - minutes_to_fail + 1) : place + 1]
+        lately = minutes[place - minutes_to_fail + 1 : place + 1]
         untried = max(0, still[place] - sum(each.errors for each in lately))
         told.append(
             Minute(

@@ -107,7 +107,7 @@ def felt(
     live: Sequence[int],
     used: timedelta,
     is_closed: bool,
-    are_out: bool = False,
+    are_out: bool,
 ) -> Rate | None:
     """The rate after a look at the source queue.
 
@@ -122,7 +122,7 @@ def felt(
 
     """
     # One minute of many may be what died, sent all at once.
-    if live and sorted((0, *live))[-2] <= 60 * HARDLY_LIVE:
+    if live and sum(one > 60 * HARDLY_LIVE for one in live) < 2:
         return None
     if rate is None:
         return _first(live, 0 if are_out else _held(facts), now) if live else None

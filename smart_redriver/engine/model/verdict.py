@@ -199,7 +199,7 @@ def _shown_failure(
             verdict=None, reason=f"{came_back} returned; live messages may still speak"
         )
     # Reports and returns that contradict each other are no excuse for anybody.
-    are_few = 0 < weight * FEW_AMONG_SUSPECTS <= suspects_failed and came_back <= batch.size
+    are_few = 0 < weight <= suspects_failed // FEW_AMONG_SUSPECTS and came_back <= batch.size
     if has_failed and are_few and came_back < batch.size and now < batch.due_at:
         return None  # one more that succeeded would make strikes of it
     if not is_canary and (not has_failed or are_few):

@@ -166,10 +166,12 @@ class _Forwarder:
                 self._unrecorded.append((one, records[message_id](new_id), new_id))
 
     def _record_some(self) -> None:
-        some = self._unrecorded[:ENTRIES_PER_WRITE]
+        count = len(self._unrecorded)
+        full_writes = count // ENTRIES_PER_WRITE * ENTRIES_PER_WRITE or count
+        some = self._unrecorded[:full_writes]
         self._record(some)
         self._recorded += [one.letter for one, _, _ in some]
-        del self._unrecorded[:ENTRIES_PER_WRITE]
+        del self._unrecorded[:full_writes]
         full_calls = len(self._recorded) // ENTRIES_PER_CALL * ENTRIES_PER_CALL
         self._delete(self._recorded[:full_calls])
         del self._recorded[:full_calls]

@@ -61,7 +61,7 @@ class Admission:
         now: datetime,
         gate: CauseGate | None = None,
         *,
-        awaits_suspects: bool = False,
+        awaits_suspects: bool,
     ) -> None:
         self.room = permit.limit
         self._gate = gate or CauseGate(circuit, settings, 0.0)

@@ -150,7 +150,7 @@ def _has_had_its_last_chance(
     Where the queue has been quiet, with nobody else that succeeded or failed, two strikes do.
     """
     entry = case.entry
-    if strikes == 0 or entry is None:
+    if entry is None:
         return False
     first_strike = entry.first_strike
     if settings.last_chance_seconds and (

@@ -69,6 +69,7 @@ class MessageStore(Protocol):
         sources: what letters go back to.
         connection: what a pass made here works with.
         finds_by_id: a letter is found by its id at once, held or not, and looking for it changes nothing.
+        keeps_rows: a letter is a row: its body alone can be edited, and a file brings it back as the row that it was.
 
     """
 
@@ -82,6 +83,8 @@ class MessageStore(Protocol):
     def connection(self) -> Connection: ...
     @property
     def finds_by_id(self) -> bool: ...
+    @property
+    def keeps_rows(self) -> bool: ...
 
     def letters_in(
         self, *, dlq: bool, ids: Collection[str], whole: bool, contains: str | None

@@ -28,6 +28,7 @@ class Queues:
     """The queues of one DLQ. `reach`: how its targets are reached."""
 
     finds_by_id = False
+    keeps_rows = False
 
     def __init__(self, deployment: Deployment, aws: Aws, reach: Callable[[], Reach]) -> None:
         self._deployment = deployment

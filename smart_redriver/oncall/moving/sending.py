@@ -120,7 +120,7 @@ class SendBack:
     """An `Act`: sends letters back to the source queues that they belong to, as they are or as `edit` makes them.
 
     `note` is what the ledger's history says of it. `validate` may keep a letter where it is. `keep` is given the
-    letters as they were before the first is sent.
+    letters as they were before the first is sent, and says which it can't keep: these stay, too.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class SendBack:
         note: str,
         validate: Validate | None = None,
         edit: Callable[[Letter], Letter] | None = None,
-        keep: Callable[[Sequence[Case]], object] | None = None,
+        keep: Callable[[Sequence[Case]], list[EntryFault]] = lambda _: [],
     ) -> None:
         self._session = session
         self._out_of = out_of
@@ -182,8 +182,10 @@ class SendBack:
         return self._validate(case.letter) if self._validate else None
 
     def _send(self, some: Sequence[Case], destination: Destination, acted: Acted) -> None:
-        if self._keep is not None:
-            self._keep(some)
+        unkept = self._keep(some)
+        acted.faults += unkept
+        stay = {fault.key for fault in unkept}
+        some = [case for case in some if case.message_id not in stay]
         now = self._session.clock()
         leaving = [self._leaving(case, destination, now) for case in some]
         source = destination.source
@@ -221,6 +223,7 @@ class SendBack:
             may_carry_trail=destination.source.carries_trails,
             may_return=not destination.source.settles_at_once,
             salt=case.entry.salt if case.entry else 0,
+            before=case.letter if self._edit else None,
         )
         return Leaving(outgoing, record)
 

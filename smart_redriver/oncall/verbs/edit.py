@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.triage.case import Case
@@ -26,7 +27,7 @@ from smart_redriver.oncall.letters.edit_form import (
     read_form,
     write_form,
 )
-from smart_redriver.oncall.letters.export_file import ExportFile
+from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.look import find, look_through
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
@@ -76,7 +77,7 @@ def edit(session: Session, request: EditRequest, ready: Callable[[], Hand]) -> E
     hand = ready()
     out_of = session.letters_in(dlq=request.from_dlq)
     before = _find(session, out_of, request.message_id)
-    after = _edited_by_hand(before, hand)
+    after = _edited_by_hand(before, hand, keeps_rows=session.letter_store.keeps_rows)
     to = _destination(session, after)
     for line in difference(before.letter, after.letter):
         tone = {"+": Tone.GOOD, "-": Tone.BAD}.get(line[:1])
@@ -107,9 +108,13 @@ def _find(session: Session, out_of: DeadLetters, message_id: str) -> Case:
     return found
 
 
-def _edited_by_hand(found: Case, hand: Hand) -> Case:
+def _edited_by_hand(found: Case, hand: Hand, *, keeps_rows: bool) -> Case:
     before = found.letter
     after = read_form(hand(write_form(before)), before)
+    if keeps_rows and after.attributes != dict(before.attributes):
+        raise Refused(
+            "A job has no attributes: those are what its row says of its end. Edit the body alone. Nothing was changed."
+        )
     if (after.body, after.attributes) == (before.body, dict(before.attributes)):
         raise Refused(
             "Nothing was edited, so nothing was changed. `redrive replay` sends it as it is."
@@ -131,12 +136,23 @@ def _send(
             note=note,
             validate=lambda letter: None if fingerprint(letter) == was else _CHANGED,
             edit=lambda letter: _mended(letter, after),
-            keep=file.write,
+            keep=partial(_kept, session, file, dlq=request.from_dlq),
         )
         with recorded(session, what, request.reason) as ended:
             tally = Work(session, out_of, exactly, mended, limit=1, is_sent=True).run()
             ended += [*tally_in_words(tally, "sent the edited copy of"), *file.told()]
     return finish(session, tally, exactly, "sent the edited copy of")
+
+
+def _kept(
+    session: Session, file: ExportFile, cases: Sequence[Case], *, dlq: bool
+) -> list[EntryFault]:
+    """Write letters to the file; those that it can't hold, or that have gone. Raises CallFailed and Refused."""
+    kept, unread = to_be_kept(session, cases, dlq=dlq)
+    file.write(kept)
+    known = {case.message_id for case in kept} | {fault.key for fault in unread}
+    gone = [case.message_id for case in cases if case.message_id not in known]
+    return unread + [EntryFault(call="KeepLetters", key=one, code="LetterNotThere") for one in gone]
 
 
 def _mended(letter: Letter, after: Letter) -> Letter:
@@ -354,7 +370,7 @@ def _send_rewritten(
             note=note,
             validate=transformation.fault_of,
             edit=transformation.take,
-            keep=file.write,
+            keep=partial(_kept, session, file, dlq=request.from_dlq),
         )
         agreed = Choice(
             ids=frozenset(trial.changed | trial.left_over)

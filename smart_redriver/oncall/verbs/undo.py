@@ -7,24 +7,27 @@ original, and is kept in a file of its own. One that is at its source queue can'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
+from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.message_store import Operation, refuse_unless
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile, Kept, KeptFile
+from smart_redriver.oncall.moving.deleting import WriteAndDelete
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
 from smart_redriver.oncall.moving.sending import Park
-from smart_redriver.oncall.moving.work import Tally, Work
+from smart_redriver.oncall.moving.work import Acted, Tally, Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.words import letters
@@ -55,9 +58,9 @@ class _Originals:
 
     unknown: set[str] = field(default_factory=set)
     gone: dict[str, Kept] = field(default_factory=dict)
-    parked: dict[str, Letter] = field(default_factory=dict)
-    returned: dict[str, Letter] = field(default_factory=dict)
-    away: dict[str, Letter] = field(default_factory=dict)
+    parked: dict[str, Kept] = field(default_factory=dict)
+    returned: dict[str, Kept] = field(default_factory=dict)
+    away: dict[str, Kept] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """How many letters: a file may have one in several lines."""
@@ -98,56 +101,47 @@ def _sort(session: Session, file: KeptFile) -> _Originals:
             elif original_id in known.gone:
                 found.gone.setdefault(original_id, one)
             elif entry.status is Status.PARKED:
-                found.parked.setdefault(entry.current_id, one.letter)
+                found.parked.setdefault(entry.current_id, one)
             elif entry.status in _IN_DLQ:
-                found.returned.setdefault(entry.kept_id or entry.current_id, one.letter)
+                found.returned.setdefault(entry.kept_id or entry.current_id, one)
             else:
-                found.away.setdefault(entry.kept_id or entry.current_id, one.letter)
+                found.away.setdefault(entry.kept_id or entry.current_id, one)
     return found
 
 
 def _put_back(session: Session, request: UndoRequest, originals: _Originals) -> Tally:
-    tally = _bring_back(session, request, originals.gone.values())
+    tally = _bring_back(session, request.reason, originals.gone.values())
     if originals.unknown:
         tally.skipped[_UNKNOWN] += len(originals.unknown)
-    note = session.signed("put back", request.reason)
-    if session.letter_store.refusal(
-        Operation.REWRITE
-    ):  # then they are as they were, wherever they are
-        stay = (
-            (_AS_IT_WAS, originals.parked),
-            (_UNCHANGED, originals.returned),
-            (_AWAY, originals.away),
-        )
-        tally.skipped += Counter({why: len(those) for why, those in stay})
-        return tally
+    swap = _exchange if session.letter_store.keeps_rows else _swap
     with ExportFile(request.kept, session.name_of) as file:
         in_dlq = originals.returned | originals.away
         for letters_of, is_dlq in ((originals.parked, False), (in_dlq, True)):
             if letters_of and not tally.was_interrupted:
-                _add(tally, _swap(session, letters_of, file, note, is_dlq=is_dlq))
+                _add(tally, swap(session, letters_of, file, request.reason, is_dlq=is_dlq))
     return tally
 
 
-def _bring_back(session: Session, request: UndoRequest, gone: Iterable[Kept]) -> Tally:
-    importing = ToParkingLot(session, request.reason)
+def _bring_back(session: Session, reason: str, gone: Iterable[Kept]) -> Tally:
+    importing = ToParkingLot(session, reason)
     importing.take_all(gone)
     return importing.tally
 
 
 def _swap(
-    session: Session, originals: dict[str, Letter], file: ExportFile, note: str, *, is_dlq: bool
+    session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
 ) -> Tally:
     """Put originals in the place of their copies in one queue, by the copies' ids."""
     out_of = session.letters_in(dlq=is_dlq)
+    note = session.signed("put back", reason)
 
     def fault_of(letter: Letter) -> str | None:
-        was = _as_it_was(originals, letter)
+        was = _as_it_was(originals, letter).letter
         is_same = (letter.body, dict(letter.attributes)) == (was.body, dict(was.attributes))
         return _AS_IT_WAS if is_same and not is_dlq else None
 
     def original_of(letter: Letter) -> Letter:
-        was = _as_it_was(originals, letter)
+        was = _as_it_was(originals, letter).letter
         return replace(letter, body=was.body, attributes=was.attributes)
 
     act = Park(session, out_of, note=note, fault_of=fault_of, edit=original_of, keep=file.write)
@@ -158,7 +152,35 @@ def _swap(
     return tally
 
 
-def _as_it_was(originals: Mapping[str, Letter], letter: Letter) -> Letter:
+def _exchange(
+    session: Session, originals: dict[str, Kept], file: ExportFile, reason: str, *, is_dlq: bool
+) -> Tally:
+    """Delete copies in one table, by their ids, and bring back the rows that were edited."""
+    take_out = WriteAndDelete(session, file, reason, from_dlq=is_dlq)
+    taken: list[Kept] = []
+
+    def act(few: Sequence[Case], *, until: datetime) -> Acted:
+        others = [
+            case
+            for case in few
+            if case.letter.body != _as_it_was(originals, case.letter).letter.body
+        ]
+        acted = take_out(others, until=until)
+        taken.extend(_as_it_was(originals, case.letter) for case in acted.done)
+        same = [case for case in few if case not in others]
+        acted.skipped += [(case, _UNCHANGED if is_dlq else _AS_IT_WAS) for case in same]
+        return acted
+
+    choice = Choice(ids=frozenset(originals))
+    tally = Work(session, session.letters_in(dlq=is_dlq, ids=choice.ids), choice, act).run()
+    if missing := len(originals.keys() - tally.ids_done):
+        tally.skipped[_AWAY] += missing
+    tally.done = 0  # whoever is deleted is done when the row is back
+    _add(tally, _bring_back(session, reason, taken))
+    return tally
+
+
+def _as_it_was(originals: Mapping[str, Kept], letter: Letter) -> Kept:
     """Its original, whose id may be that of an earlier copy: since the plan it may have been sent and come back."""
     return next(
         originals[one] for one in (*letter.known_as, letter.original_id) if one in originals

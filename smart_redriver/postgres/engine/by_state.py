@@ -27,7 +27,7 @@ _PARKED: LiteralString = """(select {id}::bigint as id, {origin}::bigint as orig
 #: As `texts` has it; the row stays what it is, and its number is the job's. The note of its last redrive is replaced.
 _REDRIVE: LiteralString = """
 with asked as (
-  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
+  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_run_after, our_trail, our_left_job)
 ), locked as materialized (
   select {id}::bigint as our_row, {error_class}::text as our_class, left({error}::text, 2000) as our_message
@@ -61,7 +61,7 @@ where not exists (select from <table> d where d.id = r.row_id)
 
 _PARK: LiteralString = """
 with asked as (
-  select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
+  select * from unnest(%(rows)s::bigint[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_trail, our_left_job)
 ), locked as materialized (
   select {id}::bigint as our_row from {all}

@@ -111,8 +111,10 @@ def by_table(outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
             yield some
 
 
-#: Letters of one page, of which a pass is handed out ten at a time.
+#: Letters of the first page, of which a pass is handed out ten at a time; each further one is twice as large, up to
+#: this.
 PAGE = 100
+LARGEST_PAGE = 1_000
 
 #: When no letter is held any more.
 _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
@@ -135,9 +137,9 @@ class Pages:
 
     `begin`: tells the row with which to begin, if any; those before it come last. Without, it is the first.
 
-    `size`: of its pages; None for as much as is asked for, of which nothing waits here and grows old. `among`: of these
-    rows alone, held ones among them; then `read` takes `rows`, too. `contains`: what payloads have in them, for a
-    `read` that takes it.
+    `size`: of its first page; None for as much as is asked for, of which nothing waits here and grows old.
+    `among`: of these rows alone, held ones among them; then `read` takes `rows`, too. `contains`: what payloads have in
+    them, for a `read` that takes it.
     """
 
     def __init__(
@@ -208,6 +210,8 @@ class Pages:
         if self._among is not None:
             parameters |= {"rows": self._among, "now": _END_OF_TIME}
         rows = self._database.run("ReadLetters", self._read, parameters)
+        if self._size:
+            self._size = min(2 * self._size, LARGEST_PAGE)
         self._page.extend(self._letters(rows, now))
         self._after = rows[-1][0] if rows else self._after
         return bool(rows)

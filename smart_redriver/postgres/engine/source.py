@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg import sql
 
 from smart_redriver.engine.errors import CallFailed, DatabaseLost, EntryFault
 from smart_redriver.engine.messages.letter import Trail
@@ -131,6 +134,12 @@ class JobsSource:
             "now": now,
         }
         statement = known.redrive_parked if handles[0].is_parked else known.redrive_dead
+        return self._moved(some, statement, parameters)
+
+    def _moved(
+        self, some: Sequence[Outgoing], statement: sql.Composed, parameters: dict[str, Any]
+    ) -> dict[int, str]:
+        """The ids that letters have as jobs, by their rows. Raises CallFailed."""
         rows = self._database.run(_CALL, statement, parameters)
         by_state = bool(self._database.place.library)
         counts = {Handle.of(one.letter).row: one.trail.redrive_count * by_state for one in some}

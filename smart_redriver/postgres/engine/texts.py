@@ -1,7 +1,8 @@
 """Every SQL text of the adapters, as constants; what stands in braces is put in by `statements`.
 
 Each is one transaction of its own. `now` always comes from outside: nothing here reads the database's clock. Where two
-passes meet, `skip locked` gives each row to one of them, and the other goes on without it.
+passes meet, `skip locked` gives each row to one of them, and the other goes on without it. Trails are sent in binary
+form (`b`): as text, each quote of their JSON would have to be escaped.
 """
 
 from __future__ import annotations
@@ -126,10 +127,11 @@ _FORGET_HOLDS = "delete from {held} where until < %(before)s"
 #: divided by how often it was inserted, see `refusals.SWALLOWED`.
 _REDRIVE = """
 with asked as (
-  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)s::text[], %(left_jobs)s::bigint[])
+  select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_run_after, our_trail, our_left_job)
 ), locked as materialized (
-  select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
+  select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s)<as read> order by d.{d_id}
+  for update skip locked
 ), gone as (
   delete from <table> d using locked l where d.{d_id} = l.our_row
   returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
@@ -141,7 +143,7 @@ with asked as (
 ), sent as (
   insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts}{carried})
   overriding system value
-  select g.our_job, g.our_payload, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
+  select g.our_job, <payload>, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
   returning {j_id} as our_job
 ), noted as (
   insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying, original_id)
@@ -164,11 +166,30 @@ where r.is_parked = <is_parked> and not exists (select 1 from <table> d where d.
 group by r.row_id
 """
 
+_AS_IT_IS: dict[LiteralString, LiteralString] = {"<as read>": "", "<payload>": "g.our_payload"}
+#: Of letters that a person has edited: `befores` are their payloads as they were read, `payloads` what they are to be.
+#: What somebody has changed meanwhile is left.
+_EDITED: dict[LiteralString, LiteralString] = {
+    "<as read>": """
+    and coalesce(d.{d_payload}::text, '') = (%(befores)s::text[])[array_position(%(rows)s::bigint[], d.{d_id}::bigint)]
+   """,
+    "<payload>": """
+    cast((%(payloads)s::text[])[array_position(%(rows)s::bigint[], g.our_row::bigint)] as {payload_type})""",
+}
+
+
+def _redrive(table: LiteralString, parts: dict[LiteralString, LiteralString]) -> LiteralString:
+    text: LiteralString = _REDRIVE
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return of_table(table, as_read(text))
+
+
 #: `rows`, `trails`, `left_jobs`, `now` -> the rows that are parked, now, or before by the same asking. Beside: see
 #: `parking_lot`.
 PARK = """
 with asked as (
-  select * from unnest(%(rows)s::bigint[], %(trails)s::text[], %(left_jobs)s::bigint[])
+  select * from unnest(%(rows)s::bigint[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_trail, our_left_job)
 ), locked as materialized (
   select d.{d_id} as our_row from {dead} d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
@@ -287,7 +308,7 @@ _SETTLE = """
 update {redriven} r
 set settled_at = case when a.tries is null then %(now)s::timestamptz end, returned_as = a.letter,
     tries_told = coalesce(a.tries, r.tries_told)
-from unnest(%(jobs)s::bigint[], %(letters)s::bigint[], %(tries)s::int[], %(trails)s::text[])
+from unnest(%(jobs)s::bigint[], %(letters)s::bigint[], %(tries)s::int[], %(trails)b::text[])
   as a(job, letter, tries, trail)
 where r.job_id = a.job and r.trail = a.trail and r.settled_at is null
 """
@@ -305,8 +326,8 @@ TEXTS: dict[str, LiteralString] = {
     "read_parked": as_read(READ_PARKED.replace("<content>", _UNREAD)),
     "hold": _HOLD,
     "forget_holds": _FORGET_HOLDS,
-    "redrive_dead": of_table("dead", as_read(_REDRIVE)),
-    "redrive_parked": of_table("parked", as_read(_REDRIVE)),
+    "redrive_dead": _redrive("dead", _AS_IT_IS),
+    "redrive_parked": _redrive("parked", _AS_IT_IS),
     "park": as_read(PARK),
     "beside": _BESIDE,
     "delete_dead": of_table("dead", _DELETE),
@@ -446,4 +467,9 @@ PEOPLES_TEXTS: dict[str, LiteralString] = {
     "group_dead": as_read(of_table("dead", _GROUPS).replace("<since>", DEATH)),
     "group_parked": as_read(of_table("parked", _GROUPS).replace("<since>", "d.parked_at")),
     "oldest": _OLDEST,
+}
+
+#: As `redrive_dead` and `redrive_parked`, for edited letters; `payload_type` is what the jobs' payload is of.
+EDITED_TEXTS: dict[bool, LiteralString] = {
+    is_parked: _redrive("parked" if is_parked else "dead", _EDITED) for is_parked in (False, True)
 }

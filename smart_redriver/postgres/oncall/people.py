@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg import sql
 
@@ -20,7 +20,9 @@ from smart_redriver.postgres.columns import Column, columns_of
 from smart_redriver.postgres.engine.database import Database, StatementRefused
 from smart_redriver.postgres.engine.dead_letters import DeadLetters, Pages, ParkingLot
 from smart_redriver.postgres.engine.letters import Handle, job_id
+from smart_redriver.postgres.engine.source import JobsSource
 from smart_redriver.postgres.engine.statements import composed, names_of
+from smart_redriver.postgres.engine.texts import EDITED_TEXTS
 
 
 def by_halves(
@@ -218,6 +220,36 @@ def _value(column: Column) -> sql.Composable:
         return sql.SQL("r.{}").format(_name(column))
     is_null = sql.SQL("json_typeof(a.our_content -> {}) = 'null'").format(_spelt(column))
     return sql.SQL("case when {} then 'null' else r.{} end").format(is_null, _name(column))
+
+
+class PeoplesSource(JobsSource):
+    """The table of jobs. Of a letter that a person has edited, what they made of its payload becomes the job."""
+
+    def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
+        """As a pass does; edited letters by statements of their own. Nothing is raised."""
+        sent = Sent()
+        for is_edited in (False, True):
+            sent.add(super().deliver([one for one in outgoing if bool(one.before) is is_edited]))
+        return sent
+
+    def _moved(
+        self, some: Sequence[Outgoing], statement: sql.Composed, parameters: dict[str, Any]
+    ) -> dict[int, str]:
+        befores = [one.before.body for one in some if one.before]
+        if befores:
+            statement = self._edited(is_parked=Handle.of(some[0].letter).is_parked)
+            payloads = [one.letter.body for one in some]
+            parameters = {**parameters, "befores": befores, "payloads": payloads}
+        return super()._moved(some, statement, parameters)
+
+    def _edited(self, *, is_parked: bool) -> sql.Composed:
+        """With the type of the payload, which no text becomes by itself. Raises CallFailed."""
+        place = self._database.place
+        payload = place.column("jobs.payload")
+        kinds = {one.name: one.declared for one in columns_of(self._database, place.jobs)}
+        # The catalog's own name of a type is SQL.
+        kind = sql.SQL(kinds[payload])
+        return composed(EDITED_TEXTS[is_parked], {**names_of(place), "payload_type": kind})
 
 
 #: What a person agrees to is counted, and not estimated.

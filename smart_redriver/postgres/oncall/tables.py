@@ -157,8 +157,6 @@ _OF_LIBRARIES = {
     Operation.IMPORT_TO_SOURCE: _NONE_TO_PUT_BACK,
 }
 _REFUSALS = {
-    Operation.REWRITE: "A payload in a table is changed where it is: park the letter, `update` its row of {parked} in "
-    "your database, then `redrive replay` it. Nothing was changed.",
     Operation.IMPORT_TO_SOURCE: "Rows of a file go to the parking lot, as they were: leave --to out, "
     "and `redrive replay` them from "
     "there. Nothing was changed.",
@@ -181,6 +179,7 @@ class Tables:
     """
 
     finds_by_id = True
+    keeps_rows = True
 
     def __init__(
         self,
@@ -226,9 +225,9 @@ class Tables:
     def sources(self) -> tuple[Source, ...]:
         """The table of jobs."""
         database = self.database
-        from smart_redriver.postgres.engine.source import JobsSource
+        from smart_redriver.postgres.oncall.people import PeoplesSource
 
-        return (JobsSource(database, self._queue, self._clock),)
+        return (PeoplesSource(database, self._queue, self._clock),)
 
     def letters_in(
         self, *, dlq: bool, ids: Collection[str], whole: bool, contains: str | None

@@ -21,9 +21,10 @@ from emulator.environments import ROOT
 from emulator.process import LocalAws
 from examples.postgres_worker.worker import Worker
 from smart_redriver.oncall.deployment.places import read_outputs
-from smart_redriver.postgres.migration import ROLE
+from smart_redriver.postgres.migration import ROLE, migration_of
 from tests.e2e.oncall_command import OnCall
 from tests.oncall.ran import Ran
+from tests.postgres.libraries import RIVER
 from tests.postgres.tls_server import HOST, TlsServer
 
 Connection = psycopg.Connection[Any]
@@ -35,8 +36,27 @@ LATE = 3
 BAD = {"order": "none"}
 #: Nothing ever took longer; a story that does is told as it ended.
 _PATIENCE_MINUTES = 60
+#: Jobs of a library, in its one table beside those of the team, and what is the re-driver's own there.
+CHARGES = 3
+_OF_LIBRARY = {
+    "profile": "river",
+    "parked": "river_parked",
+    "held": "river_held",
+    "redriven": "river_redriven",
+}
+_RIVER_DIES = """
+insert into river_job (kind, max_attempts, attempt, state, finalized_at, errors)
+select 'charge', 1, 1, 'discarded', %s, array['{"error": "nobody answers"}'::jsonb] from generate_series(1, %s)
+"""
+_RIVER_WORKS = """
+update river_job set attempt = attempt + 1, finalized_at = %s, state = %s::river_job_state
+where state in ('available', 'scheduled') and scheduled_at <= %s
+"""
 _RETURNED = "select from jobs_redriven where returned_as is not null"
-_UNHEARD = "select from jobs_redriven where settled_at is null"
+_UNHEARD = (
+    "select from jobs_redriven where settled_at is null union all"
+    " select from river_redriven where settled_at is null"
+)
 _MINUTE = 60.0
 _BETWEEN_WORK = 10.0
 
@@ -77,6 +97,10 @@ class World:
         self.after: dict[str, Counter[str]] = {}
         self._late_failures = 0
         self.owner.execute("create table booked (payload jsonb)")
+        self.owner.execute(RIVER)
+        migration = migration_of(server.place(DBNAME, **_OF_LIBRARY))
+        for part in (migration.tables, migration.grants, migration.index):
+            self.owner.execute(part)
         cdk.bootstrap(aws)
         self.folder = aws.work_dir / "deployment"
         self.folder.mkdir()
@@ -99,7 +123,6 @@ class World:
 
     def _toml(self) -> str:
         entry = {
-            "name": "orders",
             "origin": "postgres",
             "authorities": str(self.server.authorities),
             **_NETWORK,
@@ -114,7 +137,15 @@ class World:
             "max_attempts": 1,
             "time_to_fail_seconds": 60,
         }
-        return "\n".join(["[[queues]]", *_lines(entry), "[queues.database]", *_lines(database), ""])
+        queues = {"orders": database, "charges": database | _OF_LIBRARY}
+        return "\n".join(
+            line
+            for name, its in queues.items()
+            for line in (
+                *("[[queues]]", *_lines({"name": name, **entry})),
+                *("[queues.database]", *_lines(its), ""),
+            )
+        )
 
     def _keep_secret(self) -> str:
         """Give the role a password that Secrets Manager alone knows; the ARN."""
@@ -138,6 +169,7 @@ class World:
                 "insert into jobs (payload, max_attempts) values (%s, 1)",
                 [(Jsonb(one),) for one in (*({"order": n} for n in ORDERS), BAD)],
             )
+        self.owner.execute(_RIVER_DIES, (self.stack.now(), CHARGES))
         self.work()
         for _ in range(_PATIENCE_MINUTES):
             self.live()
@@ -169,6 +201,8 @@ class World:
         """Let the worker take all jobs whose turn it is."""
         while self._worker.work():
             pass
+        now = self.stack.now()
+        self.owner.execute(_RIVER_WORKS, (now, "discarded" if self.is_down else "completed", now))
 
     def _handle(self, payload: Any, connection: Connection) -> None:
         if payload == BAD and not self.takes_bad:
@@ -189,7 +223,8 @@ class World:
 
     def waiting(self) -> int:
         """Jobs and letters that are neither done nor parked."""
-        return sum(len(self.payloads(table)) for table in ("jobs", "jobs_dlq"))
+        of_library = self.rows("select from river_job where state <> 'completed'")
+        return len(of_library) + sum(len(self.payloads(table)) for table in ("jobs", "jobs_dlq"))
 
     def payloads(self, table: str) -> list[Any]:
         return [one for (one,) in self.rows(f"select payload from {table}")]
