@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.config.targets import SERVED, Origin, Target
 from smart_redriver.engine.messages.letter import Letter, Unfit
-from smart_redriver.engine.messages.letter_shapes import read_record
-from smart_redriver.engine.messages.origins import recognise
+from smart_redriver.engine.messages.origins import read_record, recognise
 from smart_redriver.engine.reports.outcomes import error_of
 from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
