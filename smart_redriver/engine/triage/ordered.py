@@ -71,15 +71,9 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
     """
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
-    if known := known_fate(entry):
+    if known := known_fate(entry) or _shown_fate(entry, circuit):
         return known
-    if circuit.pending_batch(entry.batch):
-        return Fate.OUT
     judged, tally = circuit.judged_batch(entry.batch), circuit.tally(entry.batch)
-    if judged is not None and judged.has_succeeded_as_a_whole:
-        return Fate.DONE
-    if tally is not None and tally.is_accounted:
-        return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
     settled_at += timedelta(seconds=settings.verdict_grace_seconds)
     has_left = terms.is_source_empty or (tally is not None and tally.is_gone)
@@ -87,15 +81,23 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         return Fate.OUT
     if case.group_view is GroupView.WHOLE:
         return Fate.DONE
-    is_overdue = now >= settled_at + LONGEST_OUT
     if case.group_view is GroupView.CUT and now < settled_at + CUT_PATIENCE:
         return Fate.OUT  # the next look is likely to show all of it
     if tally is not None and tally.is_unexplained:
         is_over = now >= (entry.last_redrive or now) + terms.time_to_fail + DEDUPLICATION_WINDOW
         return Fate.BACK if is_over else Fate.OUT
-    if not is_overdue or (tally is not None and tally.is_read(now)):
+    if now < settled_at + LONGEST_OUT or (tally is not None and tally.is_read(now)):
         return Fate.OUT
     return Fate.BACK if tally is None or _has_failed(case, judged, circuit) else Fate.DONE
+
+
+def _shown_fate(entry: Entry, circuit: Circuit) -> Fate | None:
+    """What the batch of the copy tells of it: nothing before its verdict, and all where every letter of it is done."""
+    if circuit.pending_batch(entry.batch):
+        return Fate.OUT
+    judged, tally = circuit.judged_batch(entry.batch), circuit.tally(entry.batch)
+    is_whole = judged is not None and judged.has_succeeded_as_a_whole
+    return Fate.DONE if is_whole or (tally is not None and tally.is_accounted) else None
 
 
 def _longest(judged: Judged | None, tally: Tally | None, now: datetime) -> timedelta:
