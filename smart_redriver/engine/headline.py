@@ -99,7 +99,8 @@ class Seen:
             `out_until`: when they are known at the latest.
         belief_down: P(down), from 0 to 1.
         succeeded, tried, since: what became of the letters that were tried last, since the last success.
-        succeeded_at: when a batch was sent that succeeded, the last time.
+        succeeded_at: when a batch was sent that succeeded, the last time. `came_back`: where half of its letters failed or
+            more, those of its `of_these`.
         next_canary_at: while OPEN; `canary_at_latest`: where live messages fail all the while. `kinds_down`: kinds that wait for a canary of their own.
         suspects, suspects_until: letters that failed while others succeeded, and when the last of them is tried again.
         crowded_since: since when the consumer has more than it bears, so that nothing goes.
@@ -125,6 +126,8 @@ class Seen:
     failed: int = 0
     since: datetime | None = None
     succeeded_at: datetime | None = None
+    came_back: int = 0
+    of_these: int = 0
     next_canary_at: datetime | None = None
     canary_at_latest: datetime | None = None
     kinds_down: tuple[KindDown, ...] = ()
@@ -215,6 +218,7 @@ def seen_of(
     if circuit is None:
         return seen
     tried, failed, since, succeeded_at = _tried(circuit)
+    came_back, of_these = _mixture_of(circuit)
     unknown = [one for one in circuit.pending if not one.known]
     rate = _rate(circuit, now)
     suspects = [one for one in circuit.held_suspects if one.until > now]
@@ -231,6 +235,8 @@ def seen_of(
         failed=failed,
         since=since,
         succeeded_at=succeeded_at,
+        came_back=came_back,
+        of_these=of_these,
         next_canary_at=_next_canary_at(circuit, settings),
         canary_at_latest=_canary_at_latest(circuit, settings),
         kinds_down=tuple(_kinds(circuit)),
@@ -272,6 +278,14 @@ def _tried(circuit: Circuit) -> tuple[int, int, datetime | None, datetime | None
             return tried, failed, since, max(succeeded_at or judged.sent_at, judged.sent_at)
         tried, failed, since = tried + judged.size, failed + judged.seen_again, judged.sent_at
     return tried, failed, since, succeeded_at
+
+
+def _mixture_of(circuit: Circuit) -> tuple[int, int]:
+    """Letters of the last success that came back, and how many it had, where these are half of them or more."""
+    last = next((one for one in reversed(circuit.judged) if one.verdict is Verdict.SUCCESS), None)
+    if last is None or last.is_strike or not last.seen_again or 2 * last.seen_again < last.size:
+        return 0, 0
+    return last.seen_again, last.size
 
 
 def _rate(circuit: Circuit, now: datetime) -> float | None:
@@ -526,6 +540,19 @@ def _suspects_wait(seen: Seen) -> Headline | None:
     )
 
 
+def _mixture(seen: Seen) -> Headline | None:
+    """Some letters go back for good, and as many come back: it is not green, and nobody is down."""
+    if not seen.came_back or not seen.is_fresh or not seen.backlog:
+        return None
+    return Headline(
+        topic=Topic.SUSPECTS,
+        colour=Colour.YELLOW,
+        text=f"{seen.came_back:,} of the last {_letters(seen.of_these)} failed while others succeeded. {_waiting(seen)}",
+        waits_for="Letters that were never tried go first",
+        then="`redrive causes` says what they fail of.",
+    )
+
+
 def _flowing(seen: Seen) -> Headline | None:
     if not seen.is_fresh or not seen.is_moving:
         return None
@@ -571,6 +598,7 @@ _RULES: tuple[Callable[[Seen], Headline | None], ...] = (
     _silent,
     _kind_down,
     _suspects_wait,
+    _mixture,
     _flowing,
     _starting,
 )

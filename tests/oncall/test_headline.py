@@ -18,10 +18,12 @@ from smart_redriver.engine.headline import (
     seen_of,
     worst,
 )
+from smart_redriver.engine.model.batch import Verdict
 from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.circuit import Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.permit import allow
+from tests.unit.examples import a_circuit, a_judged
 
 NOW = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=27)
@@ -52,7 +54,15 @@ DECLINED = KindDown(
     next_canary_at=NOW + minutes(3),
 )
 
+MIXED = replace(FLOWING, came_back=14, of_these=28)
+
 SENTENCES = [
+    (
+        MIXED,
+        Colour.YELLOW,
+        "14 of the last 28 letters failed while others succeeded. 300 letters wait. "
+        "Letters that were never tried go first.",
+    ),
     (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
     (
         Seen(at=NOW, backlog=0, parked=1),
@@ -279,3 +289,18 @@ def test_as_json_it_says_until_when_and_what_to_do() -> None:
         "until": "2026-11-24T02:30:00Z",
         "then": "Look.",
     }
+
+
+@pytest.mark.parametrize(
+    ("returned", "is_strike", "told"),
+    [(14, False, (14, 28)), (13, False, (0, 0)), (14, True, (0, 0)), (0, False, (0, 0))],
+)
+def test_a_success_of_which_half_came_back_is_told_as_a_mixture(
+    returned: int, is_strike: bool, told: tuple[int, int]
+) -> None:
+    last = a_judged(size=28, returned=returned, is_strike=is_strike)
+    circuit = a_circuit(judged=(last, a_judged(id=8, verdict=Verdict.NO_EVIDENCE)))
+
+    seen = seen_of(circuit, Settings(), NOW, dlq=None)
+
+    assert (seen.came_back, seen.of_these) == told
