@@ -70,6 +70,8 @@ def succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
     """The circuit after a batch of its generation succeeded: HALF_OPEN it may close, CLOSED its window grows."""
+    if judgement.shown_window and circuit.state is State.CLOSED:
+        return _after_mixture(circuit, batch, judgement, settings)
     circuit = replace(
         circuit,
         success_count=circuit.success_count + 1,
@@ -117,12 +119,7 @@ def _after_batch(
     circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int, settings: Settings
 ) -> Circuit:
     window, good = circuit.window, circuit.good_window
-    # Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's).
-    is_used = 2 * batch.size >= window
-    if judgement.shown_window:
-        shown = max(judgement.shown_window, settings.initial_window)
-        window = shown if is_used else min(window, shown)
-    elif is_used:
+    if _has_used(window, batch):
         window, good = _grown(window, judgement, vouched), batch.size
     # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
     calming = circuit.success_count if judgement.is_strike else 0
@@ -136,6 +133,20 @@ def _after_batch(
         is_shaken=is_shaken,
         flaps=circuit.flaps if is_shaken else 0,
     )
+
+
+def _after_mixture(
+    circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings
+) -> Circuit:
+    """It was no failure, and calms nobody: what follows it is no sign of a consumer that is up and down."""
+    shown = max(judgement.shown_window, settings.initial_window)
+    window = shown if _has_used(circuit.window, batch) else min(circuit.window, shown)
+    return replace(circuit, failure_count=0, window=min(window, settings.max_window))
+
+
+def _has_used(window: int, batch: Batch) -> bool:
+    """Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's)."""
+    return 2 * batch.size >= window
 
 
 def _grown(window: int, judgement: Judgement, vouched: int) -> int:
