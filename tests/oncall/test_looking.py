@@ -336,6 +336,17 @@ def test_show_says_so_when_nobody_knows_the_id(desk: Desk) -> None:
     assert "no-such-id was not found" in ran.err
 
 
+def test_show_says_how_much_of_an_id_it_needs(desk: Desk) -> None:
+    (message_id,) = desk.park("a")
+    desk("replay", "--all", "--yes")
+
+    short, enough = desk("show", message_id[:5]), desk("show", message_id[:6])
+
+    assert (short.code, enough.code) == (1, 0)
+    assert "the beginning of an id needs six characters at least" in short.err
+    assert f"{message_id} is sent back" in enough.out
+
+
 def test_history_is_empty_until_somebody_changes_something(desk: Desk) -> None:
     assert "Nobody changed anything by hand in the last 30 days." in desk("history").out
 
