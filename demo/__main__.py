@@ -133,12 +133,18 @@ def _practise(aws: LocalAws, name: str, console: Console) -> bool:
         "See `redrive audit` and `redrive history`: it runs on until Ctrl-C."
         if console.is_terminal
         else "It ends here: without a terminal nothing runs on.",
-        "Next: make demo INCIDENT=" + next(one for one in (*INCIDENTS, *INCIDENTS) if one != name),
+        f"Next: make demo INCIDENT={_next_of(name)}",
     )
     if console.is_terminal:
         with suppress(KeyboardInterrupt):
             Event().wait()
     return True
+
+
+def _next_of(name: str) -> str:
+    """The incident after this one; after the last the first."""
+    names = [*INCIDENTS]
+    return names[(names.index(name) + 1) % len(names)]
 
 
 def _wait_a_minute(aws: LocalAws) -> None:

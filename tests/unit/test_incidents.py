@@ -85,6 +85,20 @@ class _Deployed:
         return {}
 
 
+@pytest.mark.parametrize(
+    ("name", "following"),
+    [
+        ("payments", "outage"),
+        ("outage", "poison"),
+        ("poison", "overload"),
+        ("overload", "payments"),
+    ],
+)
+def test_each_incident_names_the_next(name: str, following: str) -> None:
+    """Two of the four named each other."""
+    assert program._next_of(name) == following
+
+
 def test_without_a_terminal_it_says_that_it_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
