@@ -130,14 +130,21 @@ def _practise(aws: LocalAws, name: str, console: Console) -> bool:
         "",
         f"Solved after {took:.0f} minutes of the incident's time: nothing waits, and each order was processed, "
         "or deleted by you.",
-        "See `redrive audit` and `redrive history`. Next: make demo INCIDENT="
-        + next(one for one in (*INCIDENTS, *INCIDENTS) if one != name),
+        "See `redrive audit` and `redrive history`: it runs on until Ctrl-C."
+        if console.is_terminal
+        else "It ends here: without a terminal nothing runs on.",
+        f"Next: make demo INCIDENT={_next_of(name)}",
     )
     if console.is_terminal:
-        _say(console, "It runs on until Ctrl-C.")
         with suppress(KeyboardInterrupt):
             Event().wait()
     return True
+
+
+def _next_of(name: str) -> str:
+    """The incident after this one; after the last the first."""
+    names = [*INCIDENTS]
+    return names[(names.index(name) + 1) % len(names)]
 
 
 def _wait_a_minute(aws: LocalAws) -> None:
@@ -198,7 +205,8 @@ def _tell_the_incident(stack: DeployedStack, console: Console, title: str, owner
         "In another shell, here (docs/oncall.md, docs/runbook.md):",
         f"  . {shlex.quote(str(stack.aws.write_shell_file()))}",
         "  redrive status      redrive causes      redrive console",
-        "Ten minutes pass in one. This one watches until nothing waits; Ctrl-C ends it all.",
+        "Ten minutes pass in one. This one watches until nothing waits, "
+        + ("and runs on; Ctrl-C ends it all." if console.is_terminal else "and then ends it all."),
     )
 
 

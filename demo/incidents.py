@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import boto3
+from botocore.exceptions import EndpointConnectionError
 
 from .stack import DeployedStack, control_item
 from .story import DEPLOYED_WITH, Snapshot, Stage, holds_payments
@@ -157,7 +158,10 @@ def mend() -> None:
     """Throw all switches back, in the shell of a person who looks around. Raises LookupError in any other."""
     if "AWS_ENDPOINT_URL" not in os.environ:
         raise LookupError("source the file that `make demo INCIDENT=...` named, then try again")
-    (stack,) = boto3.client("cloudformation").describe_stacks(StackName=_STACK)["Stacks"]
+    try:
+        (stack,) = boto3.client("cloudformation").describe_stacks(StackName=_STACK)["Stacks"]
+    except EndpointConnectionError as fault:
+        raise LookupError("that demo has ended; start another, and read its file") from fault
     outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
     boto3.client("dynamodb").put_item(
         TableName=outputs["SampleControlTableName"], Item=control_item(is_down=False)

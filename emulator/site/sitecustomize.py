@@ -14,6 +14,13 @@ so in a file, so that whoever moves the clock need not wait for it (`overlay.sle
 import os
 
 _clock_file = os.environ.get("LOCAL_AWS_CLOCK")
+if _clock_file and not os.path.exists(_clock_file):  # noqa: PTH110 - as below
+    import sys
+
+    sys.stderr.write(
+        "The demo that this shell was for has ended, and its local AWS with it: use another shell.\n"
+    )
+    _clock_file = None
 if _clock_file:
     import mmap
     import struct

@@ -7,6 +7,8 @@ the order of `_RULES`: the first that applies speaks. It is never green while le
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -497,32 +499,44 @@ def _kind_down(seen: Seen) -> Headline | None:
     if not seen.kinds_down or not seen.backlog:
         return None
     first, *_ = kinds = sorted(seen.kinds_down, key=lambda one: -one.letters)
+    names = _short_names(kinds)
     named = [
-        f"{_most(one.letters, seen)} {_wait(one.letters)} for {_quoted(one.name)}, down"
+        f"{_most(one.letters, seen)} {_wait(one.letters)} for {names[one.name]}, down"
         f"{_since(one.since, seen.at)}"
         for one in kinds[:_MOST_NAMED]
         if one.letters
-    ] or [_not_looked_at(first, seen)]
-    unnamed = len(kinds) - len(named)
+    ]
+    flows = seen.is_fresh and 0 < sum(one.letters for one in kinds) < seen.backlog
+    unnamed = len(kinds) - max(1, len(named))
     more = f", {unnamed} more cause{'' if unnamed == 1 else 's'}" if unnamed else ""
     canary = "A canary of it is out"
     if first.next_canary_at:
-        canary = f"Next canary of {_quoted(first.name)} {_canary(first.next_canary_at, seen.at)}"
+        of = "it" if len(kinds) == 1 else names[first.name]
+        canary = f"Next canary of {of} {_canary(first.next_canary_at, seen.at)}"
+    told = "; ".join(named) or _not_looked_at(first, names[first.name], seen)
     return Headline(
         topic=Topic.KINDS,
         colour=Colour.YELLOW,
-        text=f"{'Healthy; ' if seen.is_fresh else ''}{'; '.join(named)}{more}.",
+        text=f"{'Healthy; ' if flows else ''}{told}{more}.",
         waits_for=canary,
         then="Fix what they need: `redrive causes`.",
     )
 
 
-def _not_looked_at(kind: KindDown, seen: Seen) -> str:
+def _short_names(kinds: Iterable[KindDown]) -> dict[str, str]:
+    """What each is called in a sentence, by its name: the class of its error, where no other has the same."""
+    classes = {one.name: re.split(r" in |: ", one.name)[0] for one in kinds}
+    alike = Counter(classes.values())
+    return {name: _quoted(short if alike[short] == 1 else name) for name, short in classes.items()}
+
+
+def _not_looked_at(kind: KindDown, name: str, seen: Seen) -> str:
     """Letters came after a pass that found none of the kind in the DLQ: they may be of it."""
     backlog = seen.backlog or 0
+    them = "it" if backlog == 1 else "them"
     return (
-        f"{_letters(backlog)} {_wait(backlog)} for the next pass to look at them; "
-        f"{_quoted(kind.name)} is down{_since(kind.since, seen.at)}"
+        f"{_letters(backlog)} {_wait(backlog)} for the next pass to look at {them}; "
+        f"{name} is down{_since(kind.since, seen.at)}"
     )
 
 

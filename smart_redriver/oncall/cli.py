@@ -224,7 +224,9 @@ def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
         _give_up_output()
         return code
     except KeyboardInterrupt:
-        session.terminal.warn("\nStopped. What was done stays done: `redrive history` tells.")
+        done = "What was done stays done: `redrive history` tells."
+        changed = done if session.terminal.has_agreed else "Nothing was changed."
+        session.terminal.warn(f"\nStopped. {changed}")
         return Exit.REFUSED
     except Exception as fault:  # the last place where a traceback can become a sentence
         from smart_redriver.oncall.terminal.failures import explain

@@ -305,7 +305,7 @@ def test_a_letter_that_is_replayed_goes_to_its_target_and_to_nobody_else(
     done = on_call(*replay, poison)
 
     assert f"Refused 1: {hook_of(world)}: HTTP 400." in refused.err, refused.said
-    assert "Not there" not in refused.said
+    assert "Not among them" not in refused.said
     assert (left.code, "Nothing was changed." in left.err) == (1, True), left.said
     assert "does not tell which of the listed targets failed it" in left.err
     assert (done.code, "Replayed 1 letter." in done.out) == (0, True), done.said

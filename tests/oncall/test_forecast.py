@@ -44,9 +44,20 @@ def test_letters_of_a_cause_that_is_down_are_expected_to_fail() -> None:
 
     told = list(forecast({SOURCE: seen}, [CIRCUIT], {DECLINED.name: 12, "other": 3}))
 
-    assert told[1] == (
-        "Expected: the 12 letters of PaymentDeclined fail again, as that is down since 01:12."
-    )
+    assert told == [
+        "Expected of the others: they succeed, as did letters sent 2 min ago.",
+        "Expected: the 12 letters of PaymentDeclined fail again, as that is down since 01:12.",
+    ]
+
+
+def test_where_all_are_of_a_cause_that_is_down_none_is_expected_to_succeed() -> None:
+    seen = replace(FLOWING, kinds_down=(DECLINED,))
+
+    told = list(forecast({SOURCE: seen}, [CIRCUIT], {DECLINED.name: 1}))
+
+    assert told == [
+        "Expected: the 1 letter of PaymentDeclined fails again, as that is down since 01:12."
+    ]
 
 
 def test_it_says_when_a_cause_last_succeeded() -> None:

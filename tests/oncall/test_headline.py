@@ -54,6 +54,7 @@ DECLINED = KindDown(
     next_canary_at=NOW + minutes(3),
 )
 
+LONG = "KeyError in work.charge: no price"
 MIXED = replace(FLOWING, came_back=14, of_these=28)
 
 SENTENCES = [
@@ -128,13 +129,42 @@ SENTENCES = [
         replace(FLOWING, kinds_down=(DECLINED,)),
         Colour.YELLOW,
         "Healthy; 212 of 300 letters wait for PaymentDeclined, down since 01:12. "
-        "Next canary of PaymentDeclined at 02:33.",
+        "Next canary of it at 02:33.",
+    ),
+    (
+        replace(FLOWING, backlog=200, kinds_down=(DECLINED,)),
+        Colour.YELLOW,
+        "200 of 200 letters wait for PaymentDeclined, down since 01:12. Next canary of it at 02:33.",
     ),
     (
         replace(FLOWING, kinds_down=(replace(DECLINED, letters=0, name="Late: after *"),)),
         Colour.YELLOW,
-        'Healthy; 300 letters wait for the next pass to look at them; "Late: after *" is down since 01:12. '
-        'Next canary of "Late: after *" at 02:33.',
+        "300 letters wait for the next pass to look at them; Late is down since 01:12. Next canary of it at 02:33.",
+    ),
+    (
+        replace(FLOWING, backlog=1, kinds_down=(replace(DECLINED, letters=0, name=LONG),)),
+        Colour.YELLOW,
+        "1 letter waits for the next pass to look at it; KeyError is down since 01:12. Next canary of it at 02:33.",
+    ),
+    (
+        replace(
+            FLOWING, kinds_down=(DECLINED, replace(DECLINED, letters=3, name="KeyError in a.b: x"))
+        ),
+        Colour.YELLOW,
+        "Healthy; 212 of 300 letters wait for PaymentDeclined, down since 01:12; "
+        "3 of 300 letters wait for KeyError, down since 01:12. Next canary of PaymentDeclined at 02:33.",
+    ),
+    (
+        replace(
+            FLOWING,
+            kinds_down=(
+                replace(DECLINED, name=LONG),
+                replace(DECLINED, letters=0, name="KeyError in a.b: x"),
+            ),
+        ),
+        Colour.YELLOW,
+        f'Healthy; 212 of 300 letters wait for "{LONG}", down since 01:12, 1 more cause. '
+        f'Next canary of "{LONG}" at 02:33.',
     ),
     (FLOWING, Colour.GREEN, "Healthy: letters go back; 300 left."),
     (

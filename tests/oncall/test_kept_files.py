@@ -138,3 +138,27 @@ def test_a_line_that_can_be_no_letter_is_named_before_the_first_is_sent(
     assert f"{file}, line 1: " in ran.err
     assert says in ran.err
     assert desk.bodies(PARKING_LOT) == desk.bodies(SOURCE) == []
+
+
+@pytest.mark.parametrize("verb", ["import", "undo"])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"root:x:0:0", "write it: line 1 is not JSON."),
+        (b"\xff\xfe", "write it: it is not text."),
+        (None, "can't be read: No such file or directory."),
+    ],
+)
+def test_what_is_no_file_of_letters_is_told_in_words(
+    desk: Desk, tmp_path: Path, verb: str, content: bytes | None, says: str
+) -> None:
+    path = tmp_path / "passwd"
+    if content is not None:
+        path.write_bytes(content)
+
+    ran = desk(verb, str(path), "--yes")
+
+    assert ran.code == 1
+    assert says in ran.err
+    assert "Expecting" not in ran.err
+    assert "Errno" not in ran.err

@@ -14,6 +14,7 @@ from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.by_hand import force
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.triage.decision import ParkReason
+from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.audit.trail import LINES_PER_ITEM, Line, trail_of
 from smart_redriver.oncall.letters.choice import shape_of
 from smart_redriver.oncall.letters.presentation import PARKED
@@ -336,6 +337,17 @@ def test_show_says_so_when_nobody_knows_the_id(desk: Desk) -> None:
     assert "no-such-id was not found" in ran.err
 
 
+def test_show_says_how_much_of_an_id_it_needs(desk: Desk) -> None:
+    (message_id,) = desk.park("a")
+    desk("replay", "--all", "--yes")
+
+    short, enough = desk("show", message_id[:5]), desk("show", message_id[:6])
+
+    assert (short.code, enough.code) == (1, 0)
+    assert "the beginning of an id needs six characters at least" in short.err
+    assert f"{message_id} is sent back" in enough.out
+
+
 def test_history_is_empty_until_somebody_changes_something(desk: Desk) -> None:
     assert "Nobody changed anything by hand in the last 30 days." in desk("history").out
 
@@ -447,3 +459,42 @@ def test_an_import_can_be_rehearsed_and_export_takes_all(desk: Desk, tmp_path: P
     assert exported.code == 0
     assert ran.json == {"plan": {"count": 2}}
     assert desk.history() == []
+
+
+def test_a_letter_that_is_met_in_the_dlq_is_there_whatever_the_ledger_says(desk: Desk) -> None:
+    """It was told to be at its source queue, and to wait for a canary of its cause."""
+    (message_id,) = desk.dead_letters("a")
+    sent = replace(desk.suspect(message_id), status=Status.REDRIVEN)
+    desk.store.write_ledger([sent], [], desk.world.clock.now())
+
+    shown, (listed,) = desk("show", message_id), desk("letters", "--json").json["letters"]
+
+    assert f"{message_id} is in the DLQ.\n" in shown.out
+    assert "Waits for:   its turn" in shown.out
+    assert listed["waits"]["for"] == "its turn"
+
+
+@pytest.mark.parametrize("status", [Status.REDRIVEN, Status.REPLAYED])
+def test_a_letter_that_its_consumer_gave_up_on_is_not_on_its_way_to_it(
+    desk: Desk, status: Status
+) -> None:
+    (message_id,) = desk.dead_letters("a")
+    sent = replace(desk.suspect(message_id), status=status, is_settled=True)
+    desk.store.write_ledger([sent], [], desk.world.clock.now())
+
+    ran = desk("show", message_id, "--look", "0")
+
+    assert f"{message_id} is in the DLQ, or on its way there: its consumer reported" in ran.out
+
+
+def test_a_copy_that_was_left_behind_does_not_say_where_its_letter_is(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("a")
+    sent = replace(
+        desk.suspect(message_id),
+        status=Status.REDRIVEN,
+        current_id="copy",
+        replaced_ids=(message_id,),
+    )
+    desk.store.write_ledger([sent], [], desk.world.clock.now())
+
+    assert f"{message_id} is sent back to its source queue" in desk("show", message_id).out

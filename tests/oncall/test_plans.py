@@ -308,3 +308,40 @@ def test_a_letter_that_an_expression_does_not_fit_is_no_match_and_keeps_no_other
     assert desk.bodies(SOURCE) == ['{"price": 2, "limit": 1}']
     assert desk.bodies(PARKING_LOT) == [odd]
     assert desk.visible(PARKING_LOT) == 1
+
+
+# Letters that are named.
+
+
+@pytest.mark.parametrize("verb", [("replay",), ("delete",)], ids=lambda one: one[0])
+def test_a_plan_says_which_of_the_ids_is_not_there(desk: Desk, verb: tuple[str, ...]) -> None:
+    (good,) = desk.park("a")
+    said = "Not among them: nosuch. `redrive show nosuch` looks for it."
+
+    tried = desk(*verb, good, "nosuch", answer="no")
+    done = desk(*verb, good, "nosuch", "--yes")
+
+    assert said in tried.out
+    assert good in tried.out
+    assert "nosuch" in done.out
+    assert said in done.err
+    assert done.code == 3
+
+
+def test_a_dry_run_says_it_too(desk: Desk) -> None:
+    (good,) = desk.park("a")
+
+    told = desk("replay", good, "nosuch", "--dry-run", "--json").json
+    whole = desk("replay", good, "--dry-run", "--json").json
+
+    assert told["plan"]["missing"] == ["nosuch"]
+    assert "missing" not in whole["plan"]
+
+
+def test_a_letter_that_the_filter_leaves_out_is_not_among_those_named(desk: Desk) -> None:
+    kept, left = desk.park(GERMAN, FRENCH)
+
+    ran = desk("replay", kept, left, "--where", "customer.country == 'DE'", "--dry-run")
+
+    assert f"Not among them: {left}." in ran.out
+    assert f"Not among them: {kept}." not in ran.out

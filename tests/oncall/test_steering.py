@@ -119,6 +119,22 @@ def test_a_drain_says_how_many_letters_came_meanwhile(desk: Desk) -> None:
     assert "18 left of 23 (3 came, or came back, meanwhile)" in ran.out
 
 
+def test_a_drain_counts_what_passes_sent_while_it_asked(desk: Desk) -> None:
+    """It said "0 left of 20", and that 15 letters were sent back."""
+    desk.dead_letters(*(f"letter {n}" for n in range(20)))
+    desk.is_consumer_up = True
+
+    def send_some() -> None:
+        desk.redriver.tick()
+        desk.sleep(30)
+
+    meanwhile_five = nth("UpdateItem", 0, meanwhile(send_some))
+    ran = desk("drain", "--for", "2h", "--yes", script=meanwhile_five)
+
+    assert "0 left of 20" in ran.out
+    assert "20 letters sent back: " in ran.out
+
+
 def test_a_drain_stops_when_the_circuit_opens(desk: Desk) -> None:
     desk.dead_letters(*(f"letter {n}" for n in range(60)))
     desk("drain", "--for", "1h", "--yes", "--no-follow")

@@ -193,7 +193,7 @@ def test_a_letter_that_was_named_and_failed_again_is_not_said_to_be_gone(desk: T
 
     assert ran.code != 0
     assert f"Refused 1: {WEB}: HTTP 400." in ran.out + ran.err
-    assert "Not there" not in ran.out + ran.err
+    assert "Not among them" not in ran.out + ran.err
     assert desk.targets[WEB].given == []
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from fakes.faults import Wire
+from fakes.faults import Wire, nth
 from simulator.world import SOURCE
 from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.by_hand import force
@@ -16,6 +17,7 @@ from smart_redriver.engine.model.circuit import State
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.deployment.places import Place, choose_places, choose_source
 from smart_redriver.oncall.status.alarms import read_alarm
+from smart_redriver.oncall.terminal import terminal as ends
 from smart_redriver.oncall.terminal.table import table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
 from smart_redriver.oncall.terminal.words import shortened
@@ -187,3 +189,21 @@ def test_every_alarm_of_the_template_has_a_short_name() -> None:
     assert {"PoisonParked", "CircuitOpen", "LettersPileUp", "RedriverUnwell"} <= short
     assert len(short) == len(names)
     assert [one for one in short if not one.isalpha()] == []
+
+
+def test_ctrl_c_says_whether_anything_may_have_been_changed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    desk.dead_letters("a")
+    drained = desk("drain", "--yes", script=nth("Invoke", 0, press))
+    watched = desk("watch", script=nth("DescribeStacks", 0, press))
+    monkeypatch.setattr(ends, "is_other", press)
+    asked = desk("pause", "--reason", "migration")
+
+    assert "Stopped. What was done stays done" in drained.err
+    assert watched.err.endswith("\nStopped. Nothing was changed.\n")
+    assert asked.err.endswith("\nStopped. Nothing was changed.\n")
+    assert desk.history() == ["drain for 1 h: begun", "drain for 1 h: done"]

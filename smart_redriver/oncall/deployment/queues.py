@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from smart_redriver.engine.targets.target_source import Reach
     from smart_redriver.engine.wiring import Connection
     from smart_redriver.oncall.deployment.session import Session
+
+#: The beginning of an id as SQS gives them, where `full_ids` looks for none.
+_TOO_SHORT = re.compile(r"[0-9a-f]{1,5}")
 
 
 class Queues:
@@ -129,7 +133,11 @@ class Queues:
         return f"{cost}; the receive count of {letters(seen)} rose by one. All are visible again."
 
     def unknown(self, message_id: str, looked_at: int) -> str:
-        """A longer look may find it."""
+        """A whole id may find it, or a longer look."""
+        if _TOO_SHORT.fullmatch(message_id):
+            return (
+                f"{message_id} was not found: the beginning of an id needs six characters at least."
+            )
         return (
             f"{message_id} was not found: it is not in the ledger, and not among the first {looked_at} letters of the "
             "DLQ. --look 1000 looks further; a letter that was never redriven is not in the ledger."

@@ -27,6 +27,9 @@ from smart_redriver.oncall.terminal.words import letters, listed
 
 VERSION = 1
 
+_NO_LETTERS = "is not a file of letters, as `redrive export` and `redrive delete` write it"
+_UNCHANGED = "Nothing was changed by this line or after it."
+
 #: Of why a letter was parked, in characters: the ledger keeps it, and the re-driver's own words are shorter.
 _LONGEST_REASON = 500
 
@@ -230,12 +233,16 @@ def read_lines(path: Path) -> Iterator[Kept]:
                     continue
                 try:
                     yield letter_from_json(json.loads(line))
-                except (ValueError, RecursionError) as fault:
+                except (json.JSONDecodeError, RecursionError) as fault:
                     raise Refused(
-                        f"{path}, line {number}: {fault}. Nothing was changed by this line or after it."
+                        f"{path} {_NO_LETTERS}: line {number} is not JSON. {_UNCHANGED}"
                     ) from fault
-    except (OSError, UnicodeDecodeError) as fault:
-        raise Refused(f"{path} can't be read: {fault}.") from fault
+                except ValueError as fault:
+                    raise Refused(f"{path}, line {number}: {fault}. {_UNCHANGED}") from fault
+    except OSError as fault:
+        raise Refused(f"{path} can't be read: {fault.strerror}.") from fault
+    except UnicodeDecodeError as fault:
+        raise Refused(f"{path} {_NO_LETTERS}: it is not text.") from fault
 
 
 def _whose(kept: Kept) -> str:

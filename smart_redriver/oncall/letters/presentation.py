@@ -98,6 +98,11 @@ def _printable_line(line: str) -> str:
     return indent + printable(line)
 
 
+def not_among_them(message_id: str) -> str:
+    """That a letter that was named is not met where it was looked for, or is left out by a filter."""
+    return f"Not among them: {message_id}. `redrive show {message_id}` looks for it."
+
+
 #: What is hidden until no known moment comes back within minutes: so long a pass or a command hides it.
 TRY_AGAIN = "try again in five minutes"
 _IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"

@@ -9,7 +9,7 @@ from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import Kept
-from smart_redriver.oncall.letters.presentation import TRY_AGAIN
+from smart_redriver.oncall.letters.presentation import TRY_AGAIN, not_among_them
 from smart_redriver.oncall.moving.work import Tally
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.words import letters
@@ -54,9 +54,7 @@ def finish(
     for part in rest:
         session.terminal.warn(part[0].upper() + part[1:] + ".")
     for message_id in missing:
-        session.terminal.warn(
-            f"Not there: {message_id}. `redrive show {message_id}` tells where it is."
-        )
+        session.terminal.warn(not_among_them(message_id))
     if unmet:
         session.terminal.warn(
             f"Not met: {letters(unmet)}. A pass or a person is working on them: {TRY_AGAIN}."

@@ -16,7 +16,7 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.letters.choice import Choice, cause_in_hand
+from smart_redriver.oncall.letters.choice import Choice, cause_in_hand, ids_of
 from smart_redriver.oncall.letters.ledger_scan import find_entry, parked_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look, look_through
 from smart_redriver.oncall.letters.presentation import (
@@ -25,6 +25,7 @@ from smart_redriver.oncall.letters.presentation import (
     belongs,
     hidden_in_words,
     label,
+    not_among_them,
 )
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
 from smart_redriver.oncall.terminal.exits import Refused
@@ -46,7 +47,7 @@ class Selection:
 
     `left_over` are copies of letters that were sent already, which whoever works through the queue removes. Of a FIFO
     queue some are `left_out`, counted by why, and some are `overtaking` letters of their group that are not meant;
-    `is_cut` where groups have more than can be seen.
+    `is_cut` where groups have more than can be seen. `missing` are ids that were named and that none of them has.
     """
 
     count: int = 0
@@ -57,6 +58,7 @@ class Selection:
     groups: Counter[str] = field(default_factory=Counter)
     samples: list[Letter] = field(default_factory=list)
     is_exact: bool = True
+    missing: set[str] = field(default_factory=set)
     cost: str = ""
 
     def add(self, case: Case, *, is_parked: bool) -> None:
@@ -82,6 +84,8 @@ class Selection:
             yield f"  {CUT}"
         ranked = sorted(self.groups.items(), key=lambda pair: (-pair[1], pair[0]))
         yield from (f"  {count:>7,}  {group}" for group, count in ranked)
+        for message_id in sorted(self.missing):
+            yield f"  {not_among_them(message_id)}"
         for letter in self.samples:
             yield f"  such as {letter.original_id}:"
             yield f"      {sample(letter.body)}"
@@ -93,6 +97,7 @@ class Selection:
             "groups": dict(self.groups),
             **({"left_out": dict(self.left_out)} if self.left_out else {}),
             **({"overtaking": self.overtaking} if self.overtaking else {}),
+            **({"missing": sorted(self.missing)} if self.missing else {}),
             "samples": [{"original_id": one.original_id, "body": one.body} for one in self.samples],
         }
 
@@ -161,7 +166,7 @@ def _as_the_ledger_has_it(
 
     Whether a letter that fitted no target fits one now, only the letter tells.
     """
-    selection, listed = Selection(), 0
+    selection, listed = Selection(missing=set(choice.ids)), 0
     is_for_targets = is_sent and bool(session.place.deployment.targets)
     for entry in parked_entries(session):
         listed += 1
@@ -171,6 +176,7 @@ def _as_the_ledger_has_it(
         if choice.filter.needs_body_of(entry) or may_be_unfit:
             return None
         selection.groups[_label(entry)] += 1
+        selection.missing -= {entry.current_id, entry.original_id}
     if listed > depth and (depth <= SHORT_LOOK_LETTERS or not choice.is_all):
         return None  # somebody took letters out without telling the ledger, or the depth is a minute old
     return _if_told(selection, choice, unlisted=max(0, depth - listed))
@@ -211,7 +217,7 @@ def _add_samples(session: Session, choice: Choice, selection: Selection, *, from
 def _as_they_are(
     session: Session, choice: Choice, depth: int, *, from_dlq: bool, is_sent: bool
 ) -> Selection:
-    selection, overtaking = Selection(), Overtaking()
+    selection, overtaking = Selection(missing=set(choice.ids)), Overtaking()
     out_of = session.letters_in(dlq=from_dlq, ids=choice.ids, contains=choice.filter.contains)
     look = look_through(session, out_of, depth, is_sent=is_sent)
     with look, session.terminal.progress("Counting", depth) as advance:
@@ -225,6 +231,7 @@ def _as_they_are(
             if why != COPY:
                 overtaking.saw(case, is_meant=why is None and is_meant)
             if is_meant:
+                selection.missing -= ids_of(case)
                 _count(selection, choice, case, why, is_parked=not from_dlq)
             if choice.ids and selection.count + selection.left_out.total() == len(choice.ids):
                 break
@@ -232,6 +239,8 @@ def _as_they_are(
             selection.is_cut = look.is_cut
     selection.overtaking = overtaking.count if is_sent else 0
     selection.is_exact = not look.is_cut_short and not selection.is_cut
+    if not selection.is_exact:
+        selection.missing.clear()  # they may be among those that were not looked at
     selection.cost = look.cost()
     return selection
 

@@ -165,11 +165,13 @@ def forecast(
     """Sentences on what to expect of letters that are sent now. `groups`: how many there are, by their cause."""
     for name, one in seen.items():
         of = f" of {name}" if len(seen) > 1 else ""
-        yield f"Expected{of}: {_expected(one)}"
-        for kind in one.kinds_down:
-            if count := groups.get(kind.name):
-                since = f" {since_when(kind.since, one.at)}" if kind.since else ""
-                yield f"Expected: the {letters(count)} of {kind.name} fail again, as that is down{since}."
+        down = {kind: count for kind in one.kinds_down if (count := groups.get(kind.name))}
+        if not down or sum(down.values()) < sum(groups.values()):
+            yield f"Expected{' of the others' if down else ''}{of}: {_expected(one)}"
+        for kind, count in down.items():
+            since = f" {since_when(kind.since, one.at)}" if kind.since else ""
+            fail = "fails" if count == 1 else "fail"
+            yield f"Expected: the {letters(count)} of {kind.name} {fail} again, as that is down{since}."
     at = max(one.at for one in seen.values())
     for circuit in circuits:
         for cause in circuit.causes:

@@ -6,7 +6,7 @@ The ledger says what keeps one letter, the headline what keeps all of them. What
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -65,8 +65,13 @@ class Waits:
         seen = seen_by_source(session, circuits, session.dead_letters.facts())
         return cls(seen, session.settings)
 
-    def letter(self, entry: Entry | None) -> Wait | None:
-        """The letter's wait; without an entry, that of one on its first visit. None where it waits for nothing."""
+    def letter(self, entry: Entry | None, *, is_met: bool = False) -> Wait | None:
+        """The letter's wait; without an entry, that of one on its first visit. None where it waits for nothing.
+
+        `is_met`: it was met in the DLQ, where the ledger may not know it to be yet.
+        """
+        if entry is not None and is_met:
+            entry = replace(entry, status=Status.RETURNED)
         first, *more = self._seen.values()
         seen = self._seen.get(entry.queue, first) if entry else None if more else first
         if entry is not None and entry.status is Status.PARKED:

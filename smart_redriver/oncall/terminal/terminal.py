@@ -89,6 +89,7 @@ class Terminal:
     """Both ends of the terminal; a test puts strings in their places.
 
     `spared_stack`: the names that CloudFormation made in this stack are cut to their sense in what people read.
+    `has_agreed`: a question was answered with yes, so that something may have been changed.
     """
 
     is_json: bool = False
@@ -97,6 +98,7 @@ class Terminal:
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     answers: TextIO = field(default_factory=lambda: sys.stdin)
+    has_agreed: bool = field(default=False, init=False)
 
     def keep(self, file: Path) -> None:
         """Know that letters are kept in this file, which the plan names."""
@@ -168,8 +170,11 @@ class Terminal:
 
         Whether it was the other. Raises Refused.
         """
-        if self.assume_yes:
-            return False
+        is_other = not self.assume_yes and self._asks(question, expected, other)
+        self.has_agreed = True
+        return is_other
+
+    def _asks(self, question: str, expected: str, other: str | None) -> bool:
         if not self.answers.isatty() and self.answers is sys.stdin:
             raise Refused(f"{question} There is no terminal to answer on: add --yes to go ahead.")
         more = f", {other} to try one first" if other else ""

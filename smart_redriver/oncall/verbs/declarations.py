@@ -181,7 +181,7 @@ _MOVED = (
     "not_met (hidden by then), gone (somebody else took them), interrupted"
 )
 _PLANNED = (
-    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body]], left_out, "
+    f"{_MOVED}. With --dry-run: plan [count, is_exact, groups, samples [original_id, body], missing], left_out, "
     "overtaking (on FIFO)"
 )
 

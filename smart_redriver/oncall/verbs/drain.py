@@ -74,7 +74,7 @@ def drain(session: Session, request: DrainRequest) -> Exit:
         return Exit.DONE
     ends_at = now + request.lasts
     try:
-        return _follow(session, ends_at, depth)
+        return _follow(session, ends_at, depth, counted_at=now)
     except KeyboardInterrupt:
         session.terminal.warn(
             f"The order stays in force until {stamp(ends_at)}: passes go on with it. `redrive watch` shows how; "
@@ -134,9 +134,9 @@ def _order(session: Session, request: DrainRequest, window: int, rate: float) ->
     return change
 
 
-def _follow(session: Session, until: datetime, depth: int) -> Exit:
-    started, first = session.clock(), depth
-    left, circuit, end = depth, "", ""
+def _follow(session: Session, until: datetime, first: int, *, counted_at: datetime) -> Exit:
+    """Run passes until the end. `first` letters were there before the question, while which passes went on."""
+    left, circuit, end = first, "", ""
     seen = ""
     was_flowing = False
     while not end:
@@ -146,9 +146,9 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
         circuit = _in_words(states)
         facts = session.dead_letters.facts()
         circuits = _circuits(session)
-        left, gone = facts.depth, gone_since(circuits.values(), started)
+        left, gone = facts.depth, gone_since(circuits.values(), counted_at)
         before, seen = seen, _headline(session, circuits, facts)
-        progress = _progress(session.clock() - started, first, left, gone)
+        progress = _progress(session.clock() - counted_at, first, left, gone)
         session.terminal.say(progress if seen == before else f"{progress}. {seen}")
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
@@ -159,7 +159,7 @@ def _follow(session: Session, until: datetime, depth: int) -> Exit:
         else:
             session.sleep(_BETWEEN_PASSES_SECONDS)
     session.terminal.say(f"{end}.")
-    if became := became_of(_circuits(session).values(), started):
+    if became := became_of(_circuits(session).values(), counted_at):
         session.terminal.say(became)
     session.terminal.result({"depth_before": first, "depth": left, "circuit": circuit, "end": end})
     if not left:

@@ -102,7 +102,9 @@ def _find(session: Session, out_of: DeadLetters, message_id: str) -> Case:
     )
     session.terminal.say(look.cost())
     if found is None:
-        raise Refused(f"{message_id} is not there. `redrive show {message_id}` tells where it is.")
+        raise Refused(
+            f"{message_id} is not there. `redrive show {message_id}` looks for it elsewhere."
+        )
     if why := look.out_of_reach.get(found.message_id):
         raise Refused(f"{message_id} can't be taken now: {why}. Nothing was changed.")
     return found

@@ -114,9 +114,13 @@ def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool)
                 say(Verbatim(shown_body(case.letter)))
 
 
+def _wait(case: Case, waits: Waits) -> Wait | None:
+    return waits.letter(case.entry, is_met=not (case.is_replaced or case.is_kept))
+
+
 def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:
     letter, entry = case.letter, case.entry
-    wait = waits.letter(entry) or Wait("-")
+    wait = _wait(case, waits) or Wait("-")
     return (
         case.original_id,
         ago(entry.first_seen if entry else letter.sent_at, now),
@@ -129,7 +133,7 @@ def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:
 
 
 def _to_json(case: Case, waits: Waits, *, with_body: bool) -> dict[str, Any]:
-    letter, wait = case.letter, waits.letter(case.entry)
+    letter, wait = case.letter, _wait(case, waits)
     return {
         "message_id": case.message_id,
         "original_id": case.original_id,

@@ -69,7 +69,9 @@ def look_for(
     is_missed = found is None and look.seen < limit and not look.is_cut_short
     if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
         return None, hidden_in_words(entry, facts, session.clock()), None
-    return found, None, None
+    if found is None or entry is None or found.is_replaced or found.is_kept:
+        return found, None, None
+    return found, None, Status.PARKED if in_lot else Status.RETURNED
 
 
 def _find(
@@ -165,7 +167,7 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     wanted = _with_log_group(wanted, failure, target)
     log = _log_of(session, entry, failure, letter, wanted)
     where = _WHERE[seen] if seen else _where(session, entry, hidden)
-    wait = Waits.of(session).letter(entry)
+    wait = Waits.of(session).letter(entry, is_met=seen is Status.RETURNED)
     told = {"where": where, **_to_json(target, entry, failure, letter)}
     told["waits"] = wait.to_json() if wait else None
     session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
@@ -224,9 +226,13 @@ def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> 
     if entry is not None and entry.status is Status.REDRIVEN and entry.kept_id:
         return _KEPT
     target = session.place.target(entry.queue) if entry else None
-    if entry and target and entry.status in (Status.REDRIVEN, Status.REPLAYED):
+    is_out = entry is not None and entry.status in (Status.REDRIVEN, Status.REPLAYED)
+    has_failed = is_out and entry is not None and entry.is_settled
+    if entry and target and is_out and not has_failed:
         return given_back(entry, target, session.place.origin)
-    where = _WHERE[entry.status] if entry else "in the DLQ, on its first visit"
+    where = "in the DLQ, on its first visit"
+    if entry:
+        where = _WHERE[Status.FAILED if has_failed else entry.status]
     return f"{where}, {hidden}" if hidden else where
 
 
