@@ -85,12 +85,12 @@ def test_a_copy_that_an_accepted_send_has_replaced_is_known_as_one() -> None:
         (Verdict.NO_EVIDENCE, False, False, False),
         (Verdict.NO_EVIDENCE, False, True, True),
         (Verdict.FAILURE, False, True, False),
-        (Verdict.SUCCESS, False, False, True),
+        (Verdict.SUCCESS, False, True, False),
         (None, False, True, True),
         (None, False, False, False),
     ],
 )
-def test_a_letter_is_doubted_from_its_return_with_suspects_or_with_as_many_as_succeeded_until_all_came_back(
+def test_a_letter_is_doubted_from_its_return_with_suspects_until_others_came_back_or_succeeded(
     verdict: Verdict | None, was_alone: bool, was_doubtful: bool, is_doubtful: bool
 ) -> None:
     circuit = a_circuit()

@@ -113,14 +113,14 @@ class Case:
         return self.entry is not None and self.entry.is_suspect
 
     def is_doubtful(self, circuit: Circuit) -> bool:
-        """Whether the letter came back with hardly any but suspects beside it, or with as many as succeeded.
+        """Whether the letter came back with hardly any but suspects beside it, so that it may well be one of them.
 
-        It may be poison. Too few succeeded for a strike; and its next return says as little about the consumer as theirs. Where a
+        Nobody succeeded, so it has no strike; and its next return says as little about the consumer as theirs. Where a
         batch of others fails with it, the consumer is at fault, and the doubt is over.
         """
         judged = circuit.judged_batch(self.batch)
         if judged is not None and judged.verdict is not Verdict.NO_EVIDENCE:
-            return judged.verdict is Verdict.SUCCESS and not judged.is_strike
+            return False
         return self._was_doubtful or (judged is not None and judged.was_alone)
 
     def was_alone(self, circuit: Circuit) -> bool:
