@@ -98,7 +98,7 @@ def _fallen(
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
         after = _free_causes(after, batch, now)
-    if judgement.is_strike:
+    if judgement.is_strike or judgement.shown_window:
         after = _hold_causes(after, batch.heard, settings, now, roll)
     return after
 
@@ -121,9 +121,10 @@ def _record(
     if batch.generation != circuit.generation:
         return circuit
     match judgement.verdict:
-        case Verdict.SUCCESS:
+        case Verdict.SUCCESS if not (judgement.shown_window and circuit.flaps):
             return succeeded(circuit, batch, judgement, settings, now)
-        case Verdict.FAILURE:
+        case Verdict.SUCCESS | Verdict.FAILURE:
+            # Where the consumer is up and down, a mixture is what met both.
             if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
                 circuit = replace(circuit, good_window=batch.size // 4)
             return failed(

@@ -72,6 +72,7 @@ class TopicStore:
     """See `MessageStore`. `open_log` raises Refused where that can't be."""
 
     finds_by_id = True
+    keeps_rows = False
 
     def __init__(
         self, place: KafkaTopics, open_log: Callable[[], Log], clock: Callable[[], datetime]
