@@ -222,41 +222,31 @@ def test_a_letter_that_was_the_canary_of_an_earlier_batch_is_none() -> None:
 # The end of a cause that never heals.
 
 PATIENT = timedelta(seconds=SETTINGS.last_chance_seconds)
-LAST = replace(OUT, canaries_failed=SETTINGS.max_attempts - 1)
-EARLY_ENOUGH = ago(minutes=3) - PATIENT
+LAST = replace(
+    OUT,
+    held_since=ago(minutes=3) - PATIENT,
+    canaries_failed=SETTINGS.max_attempts - 1,
+)
 
 
-def test_letters_of_a_cause_are_parked_when_a_canary_failed_that_was_sent_after_their_last_chance() -> (
-    None
-):
-    old = letters(20, first_received_at=EARLY_ENOUGH - TIME_TO_FAIL)
-    young = a_letter_of(
-        "Declined", "young", first_received_at=EARLY_ENOUGH - TIME_TO_FAIL + timedelta(seconds=1)
-    )
-    one = Pass([canary_back(), young, *old], LAST)
+def test_a_cause_whose_last_canary_failed_is_parked_as_a_whole() -> None:
+    one = Pass([canary_back(), *letters(20)], LAST)
 
-    assert one.parked == [case.message_id for case in old]
-    assert {one.decisions[name].reason for name in one.parked} == {ParkReason.MAX_ATTEMPTS}
-    assert one.left["Declined"].convicted_at == EARLY_ENOUGH
+    assert len(one.parked) == 21
+    assert {what.reason for what in one.decisions.values()} == {ParkReason.MAX_ATTEMPTS}
+    assert one.left["Declined"].convicted_at == NOW
 
 
-@pytest.mark.parametrize("began", [{"first_strike": EARLY_ENOUGH}, {"first_strike": None}])
-def test_the_last_chance_of_what_went_as_a_canary_is_counted_from_its_first_failure(
-    began: dict[str, Any],
-) -> None:
-    back = canary_back()
-    assert back.entry is not None
-    entry = replace(back.entry, first_redrive=EARLY_ENOUGH, last_redrive=ago(minutes=3), **began)
-
-    one = Pass([replace(back, entry=entry)], replace(LAST, held_since=EARLY_ENOUGH))
-
-    assert one.parked == ["canary"]
-
-
-def test_nobody_is_parked_after_too_few_canaries() -> None:
-    few = replace(LAST, canaries_failed=SETTINGS.max_attempts - 2)
-
-    assert Pass([canary_back(), *letters(20, first_received_at=ago(days=1))], few).parked == []
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        replace(LAST, canaries_failed=SETTINGS.max_attempts - 2),
+        replace(LAST, held_since=ago(minutes=2) - PATIENT),
+    ],
+    ids=["too few canaries", "too early"],
+)
+def test_nobody_is_parked_before_that(earlier: CauseCircuit) -> None:
+    assert Pass([canary_back(), *letters(20)], earlier).parked == []
 
 
 def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> None:
@@ -272,12 +262,9 @@ def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> N
 
 
 def test_letters_of_other_causes_are_not_parked_with_it() -> None:
-    old = ago(days=1)
-    others = letters(2, "Timeout", first_received_at=old)
-    plain = a_letter_of(None, "plain", first_received_at=old)
-    one = Pass([canary_back(), *letters(1, first_received_at=old), *others, plain], LAST)
+    one = Pass([canary_back(), *letters(2, "Timeout"), a_letter_of(None, "plain")], LAST)
 
-    assert one.parked == ["Declined-0"]
+    assert one.parked == ["canary"]
 
 
 def test_a_held_cause_of_which_no_letter_is_left_is_forgotten_after_a_day() -> None:

@@ -204,17 +204,21 @@ def test_a_cool_down_by_cause_doubles_and_is_half_as_long_at_most(failed_before:
     assert by_cause == min(cool_down(failed_before + 1, SETTINGS, 0.5), longest)
 
 
-@pytest.mark.parametrize(("canaries", "convicts"), [(4, True), (400, True), (3, False), (0, False)])
-def test_letters_of_a_cause_are_convicted_by_enough_canaries_that_were_sent_long_enough_after_they_failed(
-    canaries: int, convicts: bool
+@pytest.mark.parametrize(
+    ("canaries", "held_for", "is_convicted"),
+    [(4, 6, True), (3, 6, False), (4, 5, False), (0, 100, False), (400, 5, False)],
+)
+def test_a_cause_is_convicted_after_enough_canaries_the_last_of_them_late_enough(
+    canaries: int, held_for: int, is_convicted: bool
 ) -> None:
     sent = NOW - timedelta(minutes=2)
-    one = held(canaries_failed=canaries, canary_sent_at=sent)
+    one = held(canaries_failed=canaries, held_since=sent - timedelta(hours=held_for))
 
     after = one.after_failed_canary(COOL, NOW, convicts_after=timedelta(hours=6), fewest=5)
 
-    assert after.convicted_at == (sent - timedelta(hours=6) if convicts else None)
-    assert (after.held_since, after.canaries_failed) == (one.held_since, canaries + 1)
+    assert (after.convicted_at == NOW) == is_convicted
+    begun = (NOW, 0) if is_convicted else (one.held_since, canaries + 1)
+    assert (after.held_since, after.canaries_failed) == begun
 
 
 # In a queue's circuit.

@@ -3,7 +3,7 @@
     strikes of one cause ──► HELD: one canary of the cause per cool-down, the others wait and earn no strikes
                                │  a letter of the cause succeeds          │  canaries failed beyond the last chance
                                ▼                                         ▼
-                             the group flows                           the letters that failed so long before are parked
+                             the group flows                           the group is parked
 
 A cause is what consumers report: the class of the error. Without reports nothing here happens. The circuits are kept
 with their queue's own, so that one read and one conditional write hold for all of them.
@@ -47,7 +47,7 @@ class CauseCircuit:
         held_since: since when its letters are held together; None while they flow.
         cools_until: when the next canary may go. `canaries_failed`: in a row.
         canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
-        convicted_at: letters that failed before that are parked: a canary failed that was sent after their last chance.
+        convicted_at: letters that failed before that are parked.
         letters: how many of them were seen in the DLQ by the pass that saw some last, at `seen_at`.
 
     """
@@ -95,15 +95,16 @@ class CauseCircuit:
         """After a canary failed of the same cause.
 
         Args:
-            convicts_after: a canary that was sent so long after a letter failed was its last chance.
+            convicts_after: a canary that was sent so long after the letters were first held was their last chance.
             fewest: canaries that have to have failed by then.
 
         """
         failed = self.canaries_failed + 1
         after = replace(self.without_canary(), canaries_failed=failed, cools_until=now + cools_for)
-        if self.held_since is None or self.canary_sent_at is None or failed < fewest:
+        since, sent_at = self.held_since, self.canary_sent_at
+        if since is None or sent_at is None or failed < fewest or sent_at < since + convicts_after:
             return after
-        return replace(after, convicted_at=self.canary_sent_at - convicts_after)
+        return replace(after, convicted_at=now, held_since=now, canaries_failed=0)
 
 
 def with_successes(

@@ -41,16 +41,11 @@ class CauseGate:
                 self._seen[cause] += 1
 
     def convicted(self, case: Case, terms: Terms, now: datetime) -> bool:
-        """Whether canaries failed of its cause beyond the letter's own last chance."""
+        """Whether the letter is to be parked with all of its cause."""
         held = self._held(case)
         if held is None or held.convicted_at is None:
             return False
-        began = failed_at(case, terms, now)
-        if case.entry is not None and case.entry.first_redrive is not None and held.held_since:
-            # A letter that went as a canary has failed again since: its own time began when it first did.
-            since = max(case.entry.first_redrive, held.held_since)
-            began = min(began, case.entry.first_strike or since)
-        return began <= held.convicted_at
+        return failed_at(case, terms, now) <= held.convicted_at
 
     def let_through(
         self, due: Sequence[Due], terms: Terms, now: datetime, *, is_trial: bool
