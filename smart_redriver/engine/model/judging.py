@@ -64,6 +64,9 @@ def judge(
             visibility_timeout=visibility_timeout,
             is_canary=circuit.state is State.HALF_OPEN,
         )
+        if judgement.shown_window and circuit.flaps:
+            # Where the consumer is up and down, a mixture is what met both.
+            judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(
@@ -121,10 +124,9 @@ def _record(
     if batch.generation != circuit.generation:
         return circuit
     match judgement.verdict:
-        case Verdict.SUCCESS if not (judgement.shown_window and circuit.flaps):
+        case Verdict.SUCCESS:
             return succeeded(circuit, batch, judgement, settings, now)
-        case Verdict.SUCCESS | Verdict.FAILURE:
-            # Where the consumer is up and down, a mixture is what met both.
+        case Verdict.FAILURE:
             if circuit.state is State.HALF_OPEN and batch.size > settings.canary_size:
                 circuit = replace(circuit, good_window=batch.size // 4)
             return failed(
