@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from random import Random
 from typing import Any
 
 import psycopg
 
-from simulator.capacity import BATCH, Capacity
-from simulator.consumers import Consumer
+from simulator.capacity import BATCH
 from simulator.failures import Overloaded
-from simulator.register import Register
-from simulator.worker import ATTRIBUTES, Invocation, Message, Send, Worker
-from smart_redriver.consumer import Reporter
+from simulator.worker import ATTRIBUTES, Invocation, Message, Worker
 
 _TAKE = """
 update jobs set locked_at = %(now)s, locked_by = 'worker', attempts = attempts + 1
@@ -43,29 +39,12 @@ class JobsWorker(Worker):
     def __init__(
         self,
         connection: psycopg.Connection[Any],
-        idle: Any,
-        queue: str,
-        consumer: Consumer,
-        register: Register,
-        *,
+        *worker: Any,
         now: Callable[[], datetime],
         waits: timedelta,
-        max_receive_count: int,
-        rng: Random,
-        send: Send,
-        capacity: Capacity,
+        **more: Any,
     ) -> None:
-        super().__init__(
-            idle,
-            queue,
-            consumer,
-            register,
-            max_receive_count=max_receive_count,
-            rng=rng,
-            send=send,
-            reporter=Reporter(),
-            capacity=capacity,
-        )
+        super().__init__(*worker, **more)
         self._connection = connection
         self._now = now
         self._waits = waits

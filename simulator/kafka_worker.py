@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import chain
-from random import Random
 from typing import Any
 
 from fakes.kafka import FakeLog
-from simulator.capacity import BATCH, Capacity
-from simulator.consumers import Consumer
+from simulator.capacity import BATCH
 from simulator.failures import Overloaded
-from simulator.register import Register
-from simulator.worker import ATTRIBUTES, Invocation, Message, Send, Worker
-from smart_redriver.consumer import Reporter
+from simulator.worker import ATTRIBUTES, Invocation, Message, Worker
 from smart_redriver.kafka.engine.records import Header, NewRecord, Partition, Position
 
 #: What every producer's message carries.
@@ -31,33 +27,17 @@ class KafkaWorker(Worker):
         log: FakeLog,
         dead_letters: str,
         group: str,
-        idle: Any,
-        queue: str,
-        consumer: Consumer,
-        register: Register,
-        *,
-        max_receive_count: int,
-        rng: Random,
-        send: Send,
-        capacity: Capacity,
+        *worker: Any,
+        **more: Any,
     ) -> None:
-        super().__init__(
-            idle,
-            queue,
-            consumer,
-            register,
-            max_receive_count=max_receive_count,
-            rng=rng,
-            send=send,
-            reporter=Reporter(),
-            capacity=capacity,
-        )
+        super().__init__(*worker, **more)
         self._log = log
         self._dead_letters = dead_letters
         self._group = group
         #: The offset that is read next, and those that are in process, by partition.
-        self._next = log.committed(group, queue) or dict.fromkeys(log.bounds(queue), 0)
-        self._in_hand: dict[Partition, set[int]] = {one: set() for one in log.bounds(queue)}
+        partitions = log.bounds(self._queue)
+        self._next = log.committed(group, self._queue) or dict.fromkeys(partitions, 0)
+        self._in_hand: dict[Partition, set[int]] = {one: set() for one in partitions}
 
     def take_from_now_on(self) -> None:
         """Begin behind all that there is."""

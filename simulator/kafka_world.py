@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from random import Random
+from functools import partial
 from typing import Any
 
 from fakes.kafka import FakeLog
-from simulator.capacity import Capacity
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE
 from simulator.kafka_worker import HEADERS, KafkaWorker
 from simulator.queues import SETTLES_IN_SECONDS
 from simulator.smart_policy import SmartPolicy
-from simulator.sources import Source
+from simulator.worker import Worker
 from simulator.world import TABLE, Policy, World
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.wiring import Connection
@@ -79,15 +78,9 @@ class KafkaWorld(World):
     ) -> None:
         """Let `count` records have failed for good, `poison` of them poison pills here and there."""
         assert left is None, "no record expires"  # noqa: S101
-        pills = set(self.rng.sample(range(count), poison))
-        bodies = [f"letter-{index}" for index in range(count)]
-        downstream = self.sources[of].consumer.downstream
-        if downstream is not None:
-            dependent = self._chooser.sample(bodies, round(downstream.share * count))
-            self.register.dependent.update(dependent)
-        self.letters.update(bodies)
-        for index, body in enumerate(bodies):
-            self._put(body, SOURCE, is_poison=index in pills)
+        bodies, pills = self._dead_bodies(count, poison, of)
+        for body in bodies:
+            self._put(body, SOURCE, is_poison=body in pills)
         worker = self._workers[SOURCE]
         assert isinstance(worker, KafkaWorker), "made here"  # noqa: S101
         self.log.write(
@@ -145,25 +138,8 @@ class KafkaWorld(World):
     def _written(self) -> int:
         return sum(end for _, end in self.log.bounds(SOURCE).values())
 
-    def _worker(self, source: Source, rng: Random) -> KafkaWorker:
-        del rng
-
-        def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
-            self._put(body, source.name, is_poison=is_poison, attributes=attributes)
-
-        return KafkaWorker(
-            self.log,
-            DLQ,
-            GROUP,
-            self._queues,
-            source.name,
-            source.consumer,
-            self.register,
-            max_receive_count=self.conditions.max_receive_count,
-            rng=self.rng,
-            send=send,
-            capacity=Capacity(source.consumer, self._overloads),
-        )
+    def _kind_of_worker(self) -> Callable[..., Worker]:
+        return partial(KafkaWorker, self.log, DLQ, GROUP)
 
 
 class _Process:

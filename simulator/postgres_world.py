@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
-from random import Random
 from typing import Any
 
 import psycopg
@@ -13,12 +14,11 @@ from psycopg import sql
 
 from emulator.postgres import TABLES, PostgresServer
 from fakes.faults import Wire
-from simulator.capacity import Capacity
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE, Conditions
 from simulator.jobs_worker import JobsWorker, payload_of
 from simulator.queues import SETTLES_IN_SECONDS
-from simulator.sources import Source
 from simulator.wired_database import WiredDatabase
+from simulator.worker import Worker
 from simulator.world import TABLE, Policy, World
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.wiring import Connection
@@ -106,15 +106,9 @@ class PostgresWorld(World):
     ) -> None:
         """Let `count` jobs have failed for good, `poison` of them poison pills here and there."""
         assert left is None, "no row expires"  # noqa: S101
-        pills = set(self.rng.sample(range(count), poison))
-        bodies = [f"letter-{index}" for index in range(count)]
-        downstream = self.sources[of].consumer.downstream
-        if downstream is not None:
-            dependent = self._chooser.sample(bodies, round(downstream.share * count))
-            self.register.dependent.update(dependent)
+        bodies, pills = self._dead_bodies(count, poison, of)
         self.sent.update(bodies)
-        self.letters.update(bodies)
-        self.poison.update(bodies[one] for one in pills)
+        self.poison.update(pills)
         self._bury(bodies)
         self.clock.advance(SETTLES_IN_SECONDS)
         self.started = self.clock.now()
@@ -187,25 +181,9 @@ class PostgresWorld(World):
         ((number,),) = self._owner.execute(read).fetchall()
         return int(number)
 
-    def _worker(self, source: Source, rng: Random) -> JobsWorker:
-        del rng
-
-        def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
-            self._put(body, source.name, is_poison=is_poison, attributes=attributes)
-
-        return JobsWorker(
-            self._owner,
-            self._queues,
-            source.name,
-            source.consumer,
-            self.register,
-            now=self.clock.now,
-            waits=timedelta(seconds=self.conditions.visibility_timeout),
-            max_receive_count=self.conditions.max_receive_count,
-            rng=self.rng,
-            send=send,
-            capacity=Capacity(source.consumer, self._overloads),
-        )
+    def _kind_of_worker(self) -> Callable[..., Worker]:
+        waits = timedelta(seconds=self.conditions.visibility_timeout)
+        return partial(JobsWorker, self._owner, now=self.clock.now, waits=waits)
 
 
 def _seconds(moment: datetime | None) -> float:

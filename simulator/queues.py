@@ -82,17 +82,10 @@ class Queues(Registered):
         Takes a while, before the world's own time starts: `left` before they expire in the DLQ, if that is told.
         """
         of = self.queue_name(of)
-        pills = set(self.rng.sample(range(count), poison))
-        prefix = "letter" if of == self.queue_name(SOURCE) else f"{of}-letter"
-        bodies = [f"{prefix}-{index}" for index in range(count)]
-        downstream = self.sources[of].consumer.downstream
-        if downstream is not None:
-            dependent = self._chooser.sample(bodies, round(downstream.share * count))
-            self.register.dependent.update(dependent)
+        bodies, pills = self._dead_bodies(count, poison, of)
         began = self.clock.time()
-        for index, body in enumerate(bodies):
-            self._put(body, of, is_poison=index in pills)
-        self.letters.update(bodies)
+        for body in bodies:
+            self._put(body, of, is_poison=body in pills)
         expire_at = self.clock.time() + self.conditions.dlq_retention
         expected = self.depth(DLQ) + count
         while self.depth(DLQ) < expected:
@@ -106,6 +99,18 @@ class Queues(Registered):
             self._spoils(body, of, sent_at=timedelta(seconds=began - self.clock.time()))
         if self.conditions.fifo:
             self.order.died_at |= dict.fromkeys(bodies, timedelta())
+
+    def _dead_bodies(self, count: int, poison: int, of: str) -> tuple[list[str], set[str]]:
+        """Bodies of `count` messages that are to die, and of the pills among them; some may need a downstream."""
+        prefix = "letter" if of == self.queue_name(SOURCE) else f"{of}-letter"
+        bodies = [f"{prefix}-{index}" for index in range(count)]
+        pills = {bodies[index] for index in self.rng.sample(range(count), poison)}
+        downstream = self.sources[of].consumer.downstream
+        if downstream is not None:
+            dependent = self._chooser.sample(bodies, round(downstream.share * count))
+            self.register.dependent.update(dependent)
+        self.letters.update(bodies)
+        return bodies, pills
 
     def send(self, body: str, *, is_poison: bool = False, to: str = SOURCE) -> None:
         """A producer's message."""

@@ -226,8 +226,7 @@ class World(Queues):
         def send(body: str, is_poison: bool, attributes: dict[str, Any]) -> None:
             self._put(body, source.name, is_poison=is_poison, attributes=attributes)
 
-        kind = FifoWorker if self.conditions.fifo else Worker
-        return kind(
+        return self._kind_of_worker()(
             self._queues,
             source.name,
             source.consumer,
@@ -238,6 +237,10 @@ class World(Queues):
             reporter=self._reporter(source, source.consumer.reports, rng),
             capacity=Capacity(source.consumer, self._overloads),
         )
+
+    def _kind_of_worker(self) -> Callable[..., Worker]:
+        """What makes a worker of what every worker is given."""
+        return FifoWorker if self.conditions.fifo else Worker
 
 
 def minutes(count: float) -> timedelta:
