@@ -70,7 +70,7 @@ def unknown_letters(case: Case) -> int:
 
 def rank(case: Case) -> int:
     judgement = case.judge()
-    return 0 if judgement.shown_window else RANK[judgement.verdict]
+    return 0 if judgement.is_mixture else RANK[judgement.verdict]
 
 
 @given(cases())
@@ -133,8 +133,7 @@ def test_what_is_certain_stays_so_whatever_becomes_of_the_rest(
         failed=evidence.failed + failing,
     )
 
-    is_mixture = later.judge().shown_window > 0
-    if rank(case) and not (rank(case) < 0 and succeeding and is_mixture):
+    if rank(case) and not (rank(case) < 0 and succeeding and later.judge().is_mixture):
         assert rank(later) == rank(case)
 
 

@@ -70,7 +70,7 @@ def succeeded(
     circuit: Circuit, batch: Batch, judgement: Judgement, settings: Settings, now: datetime
 ) -> Circuit:
     """The circuit after a batch of its generation succeeded: HALF_OPEN it may close, CLOSED its window grows."""
-    if judgement.shown_window and circuit.state is State.CLOSED:
+    if judgement.is_mixture and circuit.state is State.CLOSED:
         return _after_mixture(circuit, batch, judgement, settings)
     circuit = replace(
         circuit,

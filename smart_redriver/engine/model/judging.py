@@ -64,7 +64,7 @@ def judge(
             visibility_timeout=visibility_timeout,
             is_canary=circuit.state is State.HALF_OPEN,
         )
-        if judgement.shown_window and circuit.flaps:
+        if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
             judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
         after = circuit
@@ -101,7 +101,7 @@ def _fallen(
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
         after = _free_causes(after, batch, now)
-    if judgement.is_strike or judgement.shown_window:
+    if judgement.is_strike or judgement.is_mixture:
         after = _hold_causes(after, batch.heard, settings, now, roll)
     return after
 

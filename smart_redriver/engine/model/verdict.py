@@ -76,6 +76,11 @@ class Judgement:
     vouched_per_minute: float = 0.0
     is_beyond_doubt: bool = False
 
+    @property
+    def is_mixture(self) -> bool:
+        """Whether as many failed as in an outage, and others succeeded."""
+        return self.shown_window > 0
+
 
 def weigh(
     batch: Batch,
@@ -156,18 +161,13 @@ def _mixture(
 ) -> Judgement | None:
     """As many failed as in an outage, ours or producers', and others succeeded: there is none.
 
-    Where producers' tries mostly fail, and as many messages succeeded as letters had time to fail, they were those. On
-    a queue without producers they were ours, if not this canary then what is still there of batches before. Whether
-    those that failed are at fault is for their next tries to show: they are strikes for nobody.
+    Whether those that failed are at fault is for their next tries to show: they are strikes for nobody.
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
     if failed < settings.failure_rate * weight:
         succeeded = weight - failed
-        others_fail = evidence.others_failed_tries > evidence.deleted and now >= batch.due_at
-        are_ours = is_canary and not evidence.live.is_expected
-        has_succeeded = evidence.were_tried and evidence.deleted >= succeeded
-        if not has_succeeded or not (others_fail or are_ours):
+        if evidence.deleted < succeeded or not _are_ours(batch, evidence, now, is_canary=is_canary):
             return None
     if succeeded < max(1, MIXED_SHARE * weight):
         return None
@@ -176,6 +176,16 @@ def _mixture(
         reason=f"{failed} of {batch.size} returned, but {succeeded} messages succeeded",
         shown_window=GROWTH_WHERE_SHOWN * succeeded,
     )
+
+
+def _are_ours(batch: Batch, evidence: Evidence, now: datetime, *, is_canary: bool) -> bool:
+    """Whether the messages that succeeded meanwhile are letters.
+
+    Where producers' tries mostly fail, theirs do not. On a queue without producers they are ours, if not this canary
+    then what is still there of batches before.
+    """
+    others_fail = evidence.others_failed_tries > evidence.deleted and now >= batch.due_at
+    return evidence.were_tried and (others_fail or (is_canary and not evidence.live.is_expected))
 
 
 def _shown_failure(
