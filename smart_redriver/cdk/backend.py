@@ -1,23 +1,36 @@
 """What a kind of queue outside of SQS brings to an app, see `smart_redriver.engine.config.backends`: its entry,
-and its construct.
+and its construct; and what all such constructs make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct, IConstruct
 
+from smart_redriver.cdk.bundling import Sources
+from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.outputs import in_capitals, tell_command
+from smart_redriver.cdk.python_function import python_function
+from smart_redriver.cdk.redriver import ENGINE, ENGINE_PLACE, ENTRY, ENTRY_HANDLER, LONGEST_PASS
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.topics import Topics
+from smart_redriver.engine.config.backends import BACKENDS, Location
+from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
+
+#: The runbook for queues. That of a backend is beside it, wherever that is.
+_RUNBOOK = "runbook.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +98,81 @@ class AdoptedElsewhere(Protocol):
     ) -> OtherRedriver:
         """Create `Redriver` in `scope`."""
         ...
+
+
+def pass_function(
+    scope: Construct,
+    *,
+    room: Path,
+    of: str,
+    deployment: Deployment,
+    settings: Settings,
+    safeguards: Safeguards,
+    removal_policy: cdk.RemovalPolicy,
+    beside: Sources = MappingProxyType({}),
+) -> lambda_.Function:
+    """Create the function that makes passes. ``room`` is the backend's folder, ``of`` what holds its dead letters.
+
+    Its bundle has the engine, the room's own part of it, what `lambda.lock` beside the construct names, and nothing
+    else of the backend.
+    """
+    return python_function(
+        scope,
+        package=room / "engine",
+        place=f"smart_redriver/{room.name}/engine",
+        handler=ENTRY_HANDLER,
+        description=f"Redrives dead letters of {of}, and learns from those that return",
+        memory_mib=settings.memory_mib,
+        timeout=LONGEST_PASS,
+        environment=deployment.to_env() | settings.to_env(),
+        removal_policy=removal_policy,
+        safeguards=safeguards,
+        beside={**ENTRY, ENGINE_PLACE: ENGINE, **beside},
+        lock_file=room / "cdk" / "lambda.lock",
+    )
+
+
+def let_use_keys(
+    function: lambda_.Function, table: dynamodb.ITableV2, key: kms.IKey | None
+) -> None:
+    """Let it use the table's key and its own, where they have one."""
+    for one, service, actions in (
+        (table.encryption_key, "dynamodb", KEEP_ITEMS),
+        (key, "lambda", DECRYPT),
+    ):
+        if one is not None:
+            use = KeyUse(key=one, service=service, actions=actions)
+            function.add_to_role_policy(use.statement(function))
+
+
+def tell_places(
+    scope: Construct,
+    *,
+    queue: str,
+    known_as: str,
+    location: Location,
+    function: lambda_.Function,
+    settings: Settings,
+    table: dynamodb.ITableV2,
+    topics: Topics,
+) -> None:
+    """Tell the command where all of it is, as a stack of adopted queues does: an output for each queue, of JSON.
+
+    ``queue`` is what circuit and alarms call it, ``known_as`` what people do.
+    """
+    places = {
+        BACKENDS[location.origin].output: location.encode(),
+        "RedriveQueue": queue,
+        "RedriveFunctionName": function.function_name,
+        "RedriveLogGroupName": function.log_group.log_group_name,
+        "RedriveMode": settings.mode.value,
+        "StateTableName": table.table_name,
+        "WarningTopicArn": topics.warning.topic_arn,
+        "PagingTopicArn": topics.paging.topic_arn,
+    }
+    tell_command(scope, places, in_capitals(known_as))
+
+
+def runbook_of(monitoring: MonitoringSettings, page: str) -> str:
+    """Where a person reads what to do: ``page`` beside the runbook for queues."""
+    return monitoring.runbook_url.replace(_RUNBOOK, page)

@@ -17,12 +17,12 @@ from aws_cdk import aws_lambda as lambda_
 from smart_redriver.cdk import bundling
 from smart_redriver.cdk.bundling import BundlingError, bundle, find_uv
 from smart_redriver.cdk.redriver import ENGINE, ENGINE_PLACE, ENTRY
-from smart_redriver.postgres.cdk.redriver import LOCK_FILE as POSTGRES_LOCK_FILE
 from stacks.sample_consumer import KIT
 from tests.infrastructure.app_process import ROOT, run_app
 from tests.infrastructure.cold_start import start
 
 LAMBDAS = ROOT / "lambdas"
+POSTGRES_LOCK_FILE = ROOT / "smart_redriver" / "postgres" / "cdk" / "lambda.lock"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

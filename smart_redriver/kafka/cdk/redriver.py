@@ -14,14 +14,12 @@ from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import CONNECTING, accept_passes
 from smart_redriver.cdk.arguments import checked
+from smart_redriver.cdk.backend import let_use_keys, pass_function, runbook_of, tell_places
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
-from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
+from smart_redriver.cdk.key_use import DECRYPT, KeyUse, allow
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.outputs import in_capitals, tell_command
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.pass_alarms import PassAlarms
-from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.redriver import ENGINE, ENGINE_PLACE, ENTRY, ENTRY_HANDLER, LONGEST_PASS
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_resources
@@ -31,12 +29,8 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault
 from smart_redriver.kafka.engine.place import KafkaTopics
 
-#: What the function runs beside the engine, and nothing else of this backend.
-_ENGINE = Path(__file__).resolve().parents[1] / "engine"
-#: A link to `requirements/lambda-kafka.lock`, which a wheel has as a file.
-LOCK_FILE = Path(__file__).with_name("lambda.lock")
-#: Beside the runbook for queues, wherever that is.
-_RUNBOOK, _OURS = "runbook.md", "kafka.md"
+_ROOM = Path(__file__).resolve().parents[1]
+_RUNBOOK = "kafka.md"
 #: Of the 4 KB that a function's environment may have, what the settings leave, at their longest.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_TOPICS = 2_500
@@ -101,24 +95,22 @@ class KafkaRedriver(Construct):
         self.table = table or shared_state_table(self, removal_policy=removal_policy, key=key)
         first = kafka.topics[0]
         deployment = Deployment.at(kafka, queue_name=first, table_name=self.table.table_name)
-        self.function = python_function(
+        self.function = pass_function(
             self,
-            package=_ENGINE,
-            place="smart_redriver/kafka/engine",
-            handler=ENTRY_HANDLER,
-            description="Redrives dead letters of a topic, and learns from those that return",
-            memory_mib=settings.memory_mib,
-            timeout=LONGEST_PASS,
-            environment=deployment.to_env() | settings.to_env(),
-            removal_policy=removal_policy,
+            room=_ROOM,
+            of="a topic",
+            deployment=deployment,
+            settings=settings,
             safeguards=safeguards,
-            beside=ENTRY | {ENGINE_PLACE: ENGINE},
-            lock_file=LOCK_FILE,
+            removal_policy=removal_policy,
         )
         self.table.grant(self.function, *KEEP_STATE)
         for statement in _rights(kafka, cluster_arn):
             self.function.add_to_role_policy(statement)
-        self._let_use_keys(secret_key)
+        let_use_keys(self.function, self.table, key)
+        if secret_key is not None:
+            use = KeyUse(key=secret_key, service="secretsmanager", actions=DECRYPT)
+            self.function.add_to_role_policy(use.statement(self))
         schedule_ticks(self, self.function)
         hear_recovery(self, self.function, kafka.topics, settings)
         accept_passes(self, self.function, safeguards, CONNECTING)
@@ -128,34 +120,20 @@ class KafkaRedriver(Construct):
             name=first,
             function=self.function,
             topics=self.topics,
-            runbook_url=monitoring.runbook_url.replace(_RUNBOOK, _OURS),
+            runbook_url=runbook_of(monitoring, _RUNBOOK),
             section="runbook",
             why_open="consumers failed the redriven messages, or a topic refused them",
         ).made
-        places = {
-            "RedriveKafka": kafka.encode(),
-            "RedriveQueue": first,
-            "RedriveFunctionName": self.function.function_name,
-            "RedriveLogGroupName": self.function.log_group.log_group_name,
-            "RedriveMode": settings.mode.value,
-            "StateTableName": self.table.table_name,
-            "WarningTopicArn": self.topics.warning.topic_arn,
-            "PagingTopicArn": self.topics.paging.topic_arn,
-        }
-        tell_command(self, places, in_capitals(kafka.name))
-
-    def _let_use_keys(self, secret_key: kms.IKey | None) -> None:
-        uses = [
-            KeyUse(key=key, service=service, actions=actions)
-            for key, service, actions in (
-                (self.table.encryption_key, "dynamodb", KEEP_ITEMS),
-                (self.encryption_key, "lambda", DECRYPT),
-                (secret_key, "secretsmanager", DECRYPT),
-            )
-            if key is not None
-        ]
-        for use in uses:
-            self.function.add_to_role_policy(use.statement(self))
+        tell_places(
+            self,
+            queue=first,
+            known_as=kafka.name,
+            location=kafka,
+            function=self.function,
+            settings=settings,
+            table=self.table,
+            topics=self.topics,
+        )
 
 
 def _places(kafka: KafkaTopics) -> tuple[str, ...]:
@@ -187,17 +165,13 @@ def _faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -> Ite
 def _rights(kafka: KafkaTopics, cluster_arn: str) -> Iterator[iam.PolicyStatement]:
     """What IAM has to let it do: with a password the cluster's own lists say what it may."""
     if kafka.secret:
-        yield _allow(["secretsmanager:GetSecretValue"], [kafka.secret])
+        yield allow(["secretsmanager:GetSecretValue"], [kafka.secret])
         return
     cluster = cluster_arn.partition(":cluster/")
     topic, group = f"{cluster[0]}:topic/{cluster[2]}/", f"{cluster[0]}:group/{cluster[2]}/"
-    yield _allow(_CONNECT, [cluster_arn])
-    yield _allow(_READ, [topic + kafka.dead_letters])
-    yield _allow(_WRITE, [topic + one for one in kafka.topics])
-    yield _allow(_BOTH, [topic + kafka.held, topic + kafka.parked])
-    yield _allow(_KEEP_POSITION, [group + kafka.group])
-    yield _allow(_SEE_POSITION, [group + kafka.consumer_group])
-
-
-def _allow(actions: tuple[str, ...] | list[str], resources: list[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=list(actions), resources=resources)
+    yield allow(_CONNECT, [cluster_arn])
+    yield allow(_READ, [topic + kafka.dead_letters])
+    yield allow(_WRITE, [topic + one for one in kafka.topics])
+    yield allow(_BOTH, [topic + kafka.held, topic + kafka.parked])
+    yield allow(_KEEP_POSITION, [group + kafka.group])
+    yield allow(_SEE_POSITION, [group + kafka.consumer_group])

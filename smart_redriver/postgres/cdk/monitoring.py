@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from smart_redriver.cdk.alarms import Comparison, Evaluation
+from smart_redriver.cdk.backend import runbook_of
 from smart_redriver.cdk.dashboard import COUNT, HEIGHT, SECONDS, WIDTH, bands, graph
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.pass_alarms import PERIOD, PassAlarms
@@ -23,13 +24,7 @@ ADDED = "DeadLettersAdded"
 TOO_MANY = 200
 
 _SECTION = "when-an-alarm-rings"
-#: Beside the runbook for queues, wherever that is.
-_RUNBOOK, _OURS = "runbook.md", "postgres.md"
-
-
-def runbook_of(monitoring: MonitoringSettings) -> str:
-    """Where a person reads what to do."""
-    return monitoring.runbook_url.replace(_RUNBOOK, _OURS)
+RUNBOOK = "postgres.md"
 
 
 class JobsAlarms(PassAlarms):
@@ -49,7 +44,7 @@ class JobsAlarms(PassAlarms):
             name=name,
             function=function,
             topics=topics,
-            runbook_url=runbook_of(monitoring),
+            runbook_url=runbook_of(monitoring, RUNBOOK),
             section=_SECTION,
             why_open="workers failed the redriven jobs, or the table refused them",
         )

@@ -13,7 +13,13 @@ from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import CONNECTING, accept_anywhere, accept_passes
 from smart_redriver.cdk.arguments import checked
-from smart_redriver.cdk.backend import PeoplesRights
+from smart_redriver.cdk.backend import (
+    PeoplesRights,
+    let_use_keys,
+    pass_function,
+    runbook_of,
+    tell_places,
+)
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import (
     ASK_NETWORK,
@@ -22,23 +28,13 @@ from smart_redriver.cdk.key_use import (
     KEEP_ITEMS,
     READ_TABLE,
     WRITE_TABLE,
-    KeyUse,
     allow,
     key_arns,
     through,
     unique,
 )
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
-from smart_redriver.cdk.outputs import in_capitals, tell_command
 from smart_redriver.cdk.owners import open_key
-from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.redriver import (
-    ENGINE,
-    ENGINE_PLACE,
-    ENTRY,
-    ENTRY_HANDLER,
-    LONGEST_PASS,
-)
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_resources
@@ -48,18 +44,15 @@ from smart_redriver.engine.config.queue_names import PLAIN, is_plain
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault
 from smart_redriver.postgres.cdk.monitoring import (
+    RUNBOOK,
     JobsAlarms,
     make_dashboard,
-    runbook_of,
 )
 from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 
 #: Where the function finds the authorities that a file of the team's names.
 _AUTHORITIES = "database-ca.pem"
-#: What the function runs beside the engine, and nothing else of this backend.
-_ENGINE = Path(__file__).resolve().parents[1] / "engine"
-#: A link to `requirements/lambda-postgres.lock`, which a wheel has as a file.
-LOCK_FILE = Path(__file__).with_name("lambda.lock")
+_ROOM = Path(__file__).resolve().parents[1]
 #: Of the 4 KB that a function's environment may have, what the settings leave, at their longest.
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_DATABASE = 2_500
@@ -118,31 +111,20 @@ class PostgresRedriver(Construct):
         self.settings = settings
         self.table = table or shared_state_table(self, removal_policy=removal_policy, key=key)
         deployment = Deployment.at(database, queue_name=name, table_name=self.table.table_name)
-        self.function = python_function(
+        self.function = pass_function(
             self,
-            package=_ENGINE,
-            place="smart_redriver/postgres/engine",
-            handler=ENTRY_HANDLER,
-            description="Redrives dead letters of a table, and learns from those that return",
-            memory_mib=settings.memory_mib,
-            timeout=LONGEST_PASS,
-            environment=deployment.to_env() | settings.to_env(),
-            removal_policy=removal_policy,
+            room=_ROOM,
+            of="a table",
+            deployment=deployment,
+            settings=settings,
             safeguards=safeguards,
-            beside=ENTRY
-            | {ENGINE_PLACE: ENGINE}
-            | ({} if authorities is None else {_AUTHORITIES: authorities}),
-            lock_file=LOCK_FILE,
+            removal_policy=removal_policy,
+            beside={} if authorities is None else {_AUTHORITIES: authorities},
         )
         self.table.grant(self.function, *KEEP_STATE)
         self._resource_id = database_resource_id
         self._let_connect()
-        if table_key := self.table.encryption_key:
-            use = KeyUse(key=table_key, service="dynamodb", actions=KEEP_ITEMS)
-            self.function.add_to_role_policy(use.statement(self))
-        if key:
-            use = KeyUse(key=key, service="lambda", actions=DECRYPT)
-            self.function.add_to_role_policy(use.statement(self))
+        let_use_keys(self.function, self.table, key)
         schedule_ticks(self, self.function)
         hear_recovery(self, self.function, [name], settings)
         accept_passes(self, self.function, safeguards, CONNECTING)
@@ -162,23 +144,18 @@ class PostgresRedriver(Construct):
                 name=name,
                 function=self.function,
                 alarms=self.alarms,
-                runbook_url=runbook_of(monitoring),
+                runbook_url=runbook_of(monitoring, RUNBOOK),
             )
-        self._publish()
-
-    def _publish(self) -> None:
-        """Tell the command where all of it is, as a stack of adopted queues does: an output for each queue, of JSON."""
-        places = {
-            "RedriveDatabase": self.database.encode(),
-            "RedriveQueue": self.name,
-            "RedriveFunctionName": self.function.function_name,
-            "RedriveLogGroupName": self.function.log_group.log_group_name,
-            "RedriveMode": self.settings.mode.value,
-            "StateTableName": self.table.table_name,
-            "WarningTopicArn": self.topics.warning.topic_arn,
-            "PagingTopicArn": self.topics.paging.topic_arn,
-        }
-        tell_command(self, places, in_capitals(self.name))
+        tell_places(
+            self,
+            queue=name,
+            known_as=name,
+            location=database,
+            function=self.function,
+            settings=settings,
+            table=self.table,
+            topics=self.topics,
+        )
 
     @property
     def credentials(self) -> tuple[str, str]:
