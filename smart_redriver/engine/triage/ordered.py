@@ -71,9 +71,13 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
     """
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
-    if known := known_fate(entry) or _shown_fate(entry, circuit):
+    if known := known_fate(entry):
         return known
+    if circuit.pending_batch(entry.batch):
+        return Fate.OUT
     judged, tally = circuit.judged_batch(entry.batch), circuit.tally(entry.batch)
+    if _has_succeeded(judged, tally):
+        return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
     settled_at += timedelta(seconds=settings.verdict_grace_seconds)
     has_left = terms.is_source_empty or (tally is not None and tally.is_gone)
@@ -91,13 +95,10 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
     return Fate.BACK if tally is None or _has_failed(case, judged, circuit) else Fate.DONE
 
 
-def _shown_fate(entry: Entry, circuit: Circuit) -> Fate | None:
-    """What the batch of the copy tells of it: nothing before its verdict, and all where every letter of it is done."""
-    if circuit.pending_batch(entry.batch):
-        return Fate.OUT
-    judged, tally = circuit.judged_batch(entry.batch), circuit.tally(entry.batch)
+def _has_succeeded(judged: Judged | None, tally: Tally | None) -> bool:
+    """Whether every letter of the batch is done, or was met."""
     is_whole = judged is not None and judged.has_succeeded_as_a_whole
-    return Fate.DONE if is_whole or (tally is not None and tally.is_accounted) else None
+    return is_whole or (tally is not None and tally.is_accounted)
 
 
 def _longest(judged: Judged | None, tally: Tally | None, now: datetime) -> timedelta:
