@@ -79,19 +79,23 @@ def test_other_orders_of_the_page_end_well(page, bench, verb):
     assert bench.everywhere() == {"a": 1}
 
 
-def test_a_payload_is_edited_from_the_page(page, bench):
+def edited(page, bench, body, attributes=None):
+    """What became of the edit of a dead job, as the page orders it; with the attributes it has, or others."""
     bench.die({"order": 7})
     letter = page.get("/api/queues/orders/letters/dlq-1")["message"]
-
-    ended = page.done(
+    return page.done(
         "orders",
         "edit",
         id="dlq-1",
         was=letter["fingerprint"],
-        body='{"order": 8}',
-        attributes=letter["attributes"],
+        body=body,
+        attributes=letter["attributes"] if attributes is None else attributes,
         from_dlq=True,
     )
+
+
+def test_a_payload_is_edited_from_the_page(page, bench):
+    ended = edited(page, bench, '{"order": 8}')
 
     assert ended["exit_code"] == 0, ended
     assert bench.everywhere() == {'{"order": 8}': 1}
@@ -99,18 +103,7 @@ def test_a_payload_is_edited_from_the_page(page, bench):
 
 
 def test_what_a_row_says_of_its_end_is_not_edited_from_the_page(page, bench):
-    bench.die({"order": 7})
-    letter = page.get("/api/queues/orders/letters/dlq-1")["message"]
-
-    ended = page.done(
-        "orders",
-        "edit",
-        id="dlq-1",
-        was=letter["fingerprint"],
-        body="{}",
-        attributes={},
-        from_dlq=True,
-    )
+    ended = edited(page, bench, "{}", attributes={})
 
     assert ended["exit_code"] == 1
     assert bench.payloads("jobs_dlq") == [{"order": 7}]
