@@ -210,8 +210,8 @@ class PeoplesLetters:
 class PeoplesLot(PeoplesLetters):
     """The parking topic. Letters of a file are put into it as their records were."""
 
-    def __init__(self, topics: Topics, meant: Callable[[Letter], bool] = lambda _: True) -> None:
-        super().__init__(topics, is_dlq=False, meant=meant)
+    def __init__(self, topics: Topics) -> None:
+        super().__init__(topics, is_dlq=False)
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write letters here. Nothing is raised."""

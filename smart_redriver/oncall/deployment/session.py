@@ -181,11 +181,9 @@ class Session:
     @cached_property
     def function_configuration(self) -> Mapping[str, Any]:
         """What Lambda says of the function. Raises Refused and CallFailed."""
-        refuse_process(self.place)
-        if self.place.function is None:
-            raise Refused(f"Stack {self.place.stack!r} names no function. Deploy it anew.")
+        function = _function_of(self.place)
         configuration: Mapping[str, Any] = self.aws.client("lambda").get_function_configuration(
-            FunctionName=self.place.function
+            FunctionName=function
         )
         return configuration
 
@@ -237,21 +235,22 @@ class Session:
             return getpass.getuser()
 
 
-def refuse_process(place: Place) -> None:
-    """Raise Refused, saying what to do instead, where a process runs the passes and no function does."""
+def _function_of(place: Place) -> str:
+    """The function that makes the passes. Raises Refused, saying what to do instead, where a process makes them."""
     if place.process is not None:
         raise Refused(
             f"No function runs these passes, but the process of `redrive run --forever {place.stack}`: it looks for "
             "letters by itself, and logs on its own standard output. `redrive run --dry-run` shows what it would do."
         )
+    if place.function is None:
+        raise Refused(f"Stack {place.stack!r} names no function. Deploy it anew.")
+    return place.function
 
 
 def invoke(session: Session) -> dict[str, Any]:
     """Let the function make one pass; its report. Raises CallFailed and Refused."""
-    refuse_process(session.place)
-    if session.place.function is None:
-        raise Refused(f"Stack {session.place.stack!r} names no function. Deploy it anew.")
-    answer = session.aws.client("lambda").invoke(FunctionName=session.place.function, Payload=b"{}")
+    function = _function_of(session.place)
+    answer = session.aws.client("lambda").invoke(FunctionName=function, Payload=b"{}")
     payload = answer["Payload"].read()
     try:
         report = json.loads(payload)
