@@ -80,7 +80,12 @@ def make_tools(
 ) -> Tools:
     """The tools of one pass, see `Tools`. `pause` waits before DynamoDB is asked again."""
     memory = StateStore(
-        dynamodb, deployment.table_name, deployment.queue_name, pause=pause, roll=rng.random
+        dynamodb,
+        deployment.table_name,
+        deployment.queue_name,
+        letters_within=deployment.letters_within,
+        pause=pause,
+        roll=rng.random,
     )
     parts = connection.parts(memory, clock)
     return Tools(**parts, journal=journal, clock=clock, rng=rng, owner=owner, workers=workers)

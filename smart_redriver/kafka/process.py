@@ -67,7 +67,12 @@ class Configuration:
         with ExitStack() as closing:
             if (state := self.open_state(is_made=True)) is not None:
                 closing.callback(state.close)
-            memory = StateStore(state or _dynamodb(), deployment.table_name, deployment.queue_name)
+            memory = StateStore(
+                state or _dynamodb(),
+                deployment.table_name,
+                deployment.queue_name,
+                letters_within=deployment.letters_within,
+            )
             log = KafkaLog(topics)
             connection = DeadLetterTopic(log, topics, _now, log.close)
             closing.callback(connection.close)

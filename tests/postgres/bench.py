@@ -38,9 +38,12 @@ Failure = Callable[[Any], str | None]
 
 
 class Bench:
-    def __init__(self, server: PostgresServer, name: str) -> None:
+    """`queue` is what circuit and ledger call it."""
+
+    def __init__(self, server: PostgresServer, name: str, queue: str = QUEUE) -> None:
         self.server = server
         self.name = name
+        self.queue = queue
         self.place = server.place(name, time_to_fail_seconds=60)
         self.clock = VirtualClock()
         self._make_state_table()
@@ -144,9 +147,9 @@ class Bench:
     # Passes.
 
     def tools(self, wire: Wire | None = None, **more: Any) -> Tools:
-        deployment = Deployment.at(self.place, queue_name=QUEUE, table_name=TABLE)
+        deployment = Deployment.at(self.place, queue_name=self.queue, table_name=TABLE)
         return make_tools(
-            WorkerQueue(self.wired(wire) if wire else self.database, QUEUE),
+            WorkerQueue(self.wired(wire) if wire else self.database, self.queue),
             deployment,
             dynamodb=wire.to(self.dynamodb) if wire else self.dynamodb,
             journal=lambda event, /, **fields: self.events.append((event, fields)),

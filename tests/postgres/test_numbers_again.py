@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from smart_redriver.postgres.engine.dead_letters import DeadLetters, ParkingLot
 from smart_redriver.postgres.engine.source import JobsSource
-from tests.postgres.bench import QUEUE
+from tests.postgres.bench import QUEUE, Bench
+from tests.postgres.conftest import new_name
 
 A_MINUTE = timedelta(minutes=1)
 
@@ -33,6 +34,22 @@ def test_all_numbers_may_begin_anew_while_the_ledger_knows_old_ones(bench):
 
     assert bench.done == {"new 1": 1, "new 2": 1}
     assert bench.payloads("jobs_dlq") == []
+
+
+def test_two_queues_with_one_state_table_may_number_their_letters_alike(bench, server):
+    """Row 1 of the one is sent while row 1 of the other waits, which is no return of it."""
+    name = new_name()
+    server.create(name, template="template")
+    bench.die("a 1", "a 2")
+    bench.live()
+    with Bench(server, name, "charges") as charges:
+        charges.dynamodb = bench.dynamodb
+        charges.die("b 1", "b 2")
+
+        charges.live(steps=20)
+
+        assert charges.done == {"b 1": 1, "b 2": 1}
+        assert "letter.discarded" not in [event for event, _ in charges.events]
 
 
 def test_what_was_sent_and_is_there_again_is_told_of_and_not_sent_again(bench):

@@ -6,9 +6,11 @@ import pytest
 
 from fakes.dynamodb import FakeDynamoDb
 from smart_redriver.engine.aws.items import message_key
-from smart_redriver.engine.aws.state_table import StateStore
+from smart_redriver.engine.aws.state_table import Known, StateStore
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.reports.processing import Told
 from tests.unit.examples import NOW, QUEUE, a_trail, ahead, an_entry
+from tests.unit.outcomes import an_outcome
 from tests.unit.stores import TABLE, Unwilling, item
 
 
@@ -22,6 +24,28 @@ def test_the_ledger_gives_back_entries_and_kept_trails_by_their_own_ids(
 
     assert known.entries == {"a": entry}
     assert known.trails == {"copy of b": trail}
+
+
+def test_queues_that_number_their_letters_themselves_share_a_table_and_no_entry(
+    dynamodb: FakeDynamoDb,
+) -> None:
+    """Row 1 of one table of jobs is another letter than row 1 of another."""
+    orders, charges = (
+        StateStore(dynamodb, TABLE, one, letters_within=one) for one in ("orders", "charges")
+    )
+    entry, outcome = an_entry(original_id="dlq-1"), an_outcome(original_id="dlq-1")
+    told = Told(outcome=outcome, at=NOW)
+
+    orders.write_ledger([entry], [("job-7", a_trail(original_id="dlq-1"))], NOW)
+    orders.write_failures([told], ahead(minutes=60))
+    known = orders.read_ledger(["dlq-1", "job-7"])
+
+    assert known.entries == {"dlq-1": entry}
+    assert known.trails == {"job-7": a_trail(original_id="dlq-1")}
+    assert item(dynamodb, "FAILURE#orders/dlq-1") is not None
+    assert charges.read_ledger(["dlq-1", "job-7"]) == Known()
+    assert item(dynamodb, "FAILURE#dlq-1") is item(dynamodb, "FAILURE#charges/dlq-1") is None
+    assert orders.of("returns").read_ledger(["dlq-1"]).entries == {"dlq-1": entry}
 
 
 def test_nothing_to_read_or_write_makes_no_call(store: StateStore) -> None:

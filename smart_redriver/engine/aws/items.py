@@ -174,14 +174,31 @@ def lease_key(queue: str) -> Item:
     return {"PK": {"S": f"LEASE#{queue}"}}
 
 
-def message_key(message_id: str) -> Item:
-    """The key of a letter's ledger entry, or of the trail kept for one copy of it."""
-    return {"PK": {"S": f"MESSAGE#{message_id}"}}
+#: Between the queue that numbers its letters itself and the id; no id has it.
+_WITHIN = "/"
 
 
-def failure_key(message_id: str) -> Item:
-    """The key of what a consumer reported of a letter's last failure."""
-    return {"PK": {"S": f"FAILURE#{message_id}"}}
+def message_key(message_id: str, within: str = "") -> Item:
+    """The key of a letter's ledger entry, or of the trail kept for one copy of it.
+
+    `within`: the queue, where another queue of the table may have a letter with the same id; empty for ids of SQS.
+    """
+    return _letter_key("MESSAGE", message_id, within)
+
+
+def failure_key(message_id: str, within: str = "") -> Item:
+    """The key of what a consumer reported of a letter's last failure. `within`: see `message_key`."""
+    return _letter_key("FAILURE", message_id, within)
+
+
+def message_id_of(item: Item) -> str:
+    """The id in a key that `message_key` or `failure_key` made."""
+    key: str = item["PK"]["S"]
+    return key.partition("#")[2].rpartition(_WITHIN)[2]
+
+
+def _letter_key(kind: str, message_id: str, within: str) -> Item:
+    return {"PK": {"S": f"{kind}#{within}{_WITHIN if within else ''}{message_id}"}}
 
 
 def pass_key(queue: str) -> Item:
@@ -223,9 +240,9 @@ _FIRST_CALLED: dict[Status, Item] = {
 _REPORTED = "ReportedStatus"
 
 
-def entry_to_item(entry: Entry, now: datetime) -> Item:
+def entry_to_item(entry: Entry, now: datetime, within: str = "") -> Item:
     """The state table's item of `entry`, to be forgotten some time after the letter can have expired."""
-    item = _ENTRY.encode(entry) | _forgotten(now) | message_key(entry.original_id)
+    item = _ENTRY.encode(entry) | _forgotten(now) | message_key(entry.original_id, within)
     if entry.status in _FIRST_CALLED:
         item |= {_REPORTED: item["Status"]} | _FIRST_CALLED[entry.status]
     return item
@@ -235,12 +252,12 @@ def entry_from_item(item: Item) -> Entry:
     """The ledger entry in `item`. Raises KeyError or ValueError for an item that no version wrote."""
     if _REPORTED in item:
         item = item | {"Status": item[_REPORTED]}
-    return _ENTRY.decode(item, original_id=item["PK"]["S"].partition("#")[2])
+    return _ENTRY.decode(item, original_id=message_id_of(item))
 
 
-def kept_trail_to_item(message_id: str, trail: Trail, now: datetime) -> Item:
+def kept_trail_to_item(message_id: str, trail: Trail, now: datetime, within: str = "") -> Item:
     """The item that keeps the trail for a copy which has no room to carry it."""
-    return {"Trail": {"S": trail.encode()}} | _forgotten(now) | message_key(message_id)
+    return {"Trail": {"S": trail.encode()}} | _forgotten(now) | message_key(message_id, within)
 
 
 def kept_trail_from_item(item: Item) -> Trail | None:
@@ -249,17 +266,16 @@ def kept_trail_from_item(item: Item) -> Trail | None:
     return Trail.decode(text) if text else None
 
 
-def failure_to_item(failure: Told, until: datetime) -> Item:
+def failure_to_item(failure: Told, until: datetime, within: str = "") -> Item:
     """The item of how a letter failed, kept until then; apart from its entry, which is read and written far oftener."""
     described = _FAILURE.encode(failure.outcome) | {"ReportedTimestamp": {"S": to_iso(failure.at)}}
-    return described | _ends(until) | failure_key(failure.outcome.original_id)
+    return described | _ends(until) | failure_key(failure.outcome.original_id, within)
 
 
 def failure_from_item(item: Item) -> Told:
     """How a letter failed. Raises KeyError or ValueError for an item that no version wrote."""
-    original_id = item["PK"]["S"].partition("#")[2]
     at = from_iso(item["ReportedTimestamp"]["S"])
-    return Told(outcome=_FAILURE.decode(item, original_id=original_id), at=at)
+    return Told(outcome=_FAILURE.decode(item, original_id=message_id_of(item)), at=at)
 
 
 def _forgotten(now: datetime) -> Item:

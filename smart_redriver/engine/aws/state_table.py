@@ -79,7 +79,7 @@ def _hint_in(item: Item | None) -> Hint | None:
 
 
 class StateStore:
-    """Lease, circuit and ledger of one queue. `pause` and `roll`: see `TableBatches`."""
+    """Lease, circuit and ledger of one queue. `letters_within`: see `message_key`; `pause` and `roll`: see `TableBatches`."""
 
     def __init__(
         self,
@@ -87,17 +87,19 @@ class StateStore:
         table: str,
         queue: str,
         *,
+        letters_within: str = "",
         pause: Callable[[float], None] = time.sleep,
         roll: Callable[[], float] = random.random,
     ) -> None:
         self._dynamodb = dynamodb
         self._table = table
         self._queue = queue
+        self._within = letters_within
         self._batches = TableBatches(dynamodb, table, pause=pause, roll=roll)
 
     def of(self, queue: str) -> StateStore:
         """The same for another source queue of the DLQ."""
-        other = StateStore(self._dynamodb, self._table, queue)
+        other = StateStore(self._dynamodb, self._table, queue, letters_within=self._within)
         other._batches = self._batches
         return other
 
@@ -230,9 +232,9 @@ class StateStore:
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
         """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""
         known = Known()
-        keys = map(items.message_key, dict.fromkeys(message_ids))
+        keys = (items.message_key(one, self._within) for one in dict.fromkeys(message_ids))
         for item in self._batches.get(keys):
-            message_id = item["PK"]["S"].partition("#")[2]
+            message_id = items.message_id_of(item)
             try:
                 if trail := items.kept_trail_from_item(item):
                     known.trails[message_id] = trail
@@ -248,21 +250,24 @@ class StateStore:
     ) -> None:
         """Write entries, and the trails of copies that can't carry one. Raises CallFailed for any left undone."""
         kept = [
-            items.kept_trail_to_item(message_id, trail, now) for message_id, trail in kept_trails
+            items.kept_trail_to_item(message_id, trail, now, self._within)
+            for message_id, trail in kept_trails
         ]
         # Two copies of one letter in a round share an entry, and a batch must not name an item twice.
-        latest = {entry.original_id: items.entry_to_item(entry, now) for entry in entries}
+        latest = {
+            entry.original_id: items.entry_to_item(entry, now, self._within) for entry in entries
+        }
         self._batches.put([*kept, *latest.values()])
 
     def write_failures(self, failures: Sequence[Told], until: datetime) -> None:
         """Write how letters failed, one of each letter, to be forgotten after `until`. Raises CallFailed for any left undone."""
-        self._batches.put([items.failure_to_item(one, until) for one in failures])
+        self._batches.put([items.failure_to_item(one, until, self._within) for one in failures])
 
     def load_failure(self, original_id: str) -> Told | None:
         """How a letter failed the last time, where its consumer reported it. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
-                TableName=self._table, Key=items.failure_key(original_id)
+                TableName=self._table, Key=items.failure_key(original_id, self._within)
             )
         item = answer.get("Item")
         try:

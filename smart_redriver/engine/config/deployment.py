@@ -57,6 +57,14 @@ class Deployment:
         )
 
     @property
+    def letters_within(self) -> str:
+        """The queue within which an id means one letter; empty where SQS gives ids, and none twice.
+
+        Tables and topics count their rows, each from one.
+        """
+        return self.queue_name if self.location is not None else ""
+
+    @property
     def source_urls(self) -> tuple[str, ...]:
         """Every source queue that shares the DLQ, the first one first; none where targets take their place."""
         if self.origin is not Origin.SQS:

@@ -176,7 +176,13 @@ class Session:
         """Lease and ledger of the DLQ, and the circuit of its first source; `of` has that of another."""
         from smart_redriver.engine.aws.state_table import StateStore
 
-        return StateStore(self.aws.dynamodb, self.place.deployment.table_name, self.place.queue)
+        deployment = self.place.deployment
+        return StateStore(
+            self.aws.dynamodb,
+            deployment.table_name,
+            self.place.queue,
+            letters_within=deployment.letters_within,
+        )
 
     @cached_property
     def function_configuration(self) -> Mapping[str, Any]:
