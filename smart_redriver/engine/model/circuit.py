@@ -236,7 +236,7 @@ class Circuit:
             was_alone=was_alone,
             sent_at=batch.sent_at,
             size=batch.size,
-            returned=batch.returned,
+            returned=batch.seen_again,
             overturned_at=overturned_at,
             unaccounted=unaccounted,
             is_whole=is_whole,

@@ -184,7 +184,9 @@ def _seen(
         return replace(seen, live=Live(is_expected=sent_before > 0), are_books_late=True)
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     others_met = max(0, account.met - batch.size)
-    others_failed = sum(one.seen_again for one in ours if one.id != batch.id)
+    others_failed = sum(
+        one.seen_again for one in ours if one.id != batch.id and _is_counted(one, account)
+    )
     done = max(0, account.done - max(0, others_met - others_failed))
     has_books = account.until >= batch.tried_by + PERIOD
     moved = max(0, account.moved - others_met) if has_books else 0
@@ -204,6 +206,12 @@ def _seen(
     )
 
 
+def _is_counted(batch: Batch | Judged, account: Account) -> bool:
+    """Whether all of its letters are among those that the account's messages were sent with: the books are late."""
+    last = batch.tried_by if isinstance(batch, Batch) else batch.sent_at
+    return last + PERIOD <= account.until
+
+
 def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> int:
     """Letters of ours that can have been tried: those sent since then, and of earlier batches what may still be out."""
     since = {one.id: one.size for one in ours}
@@ -220,7 +228,8 @@ def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: d
     if account is None:
         return Live()
     sent_before = _sent_before(books, others, start)
-    ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
+    met_ones = (one for one in others if start <= one.sent_at < account.until)
+    ours = [batch, *(one for one in met_ones if one.id != batch.id)]
     size = sum(one.size for one in ours)
     met = max(0, account.met - size)
     may_be_ours = size - sum(one.seen_again for one in ours)
