@@ -346,6 +346,7 @@ _CIRCUIT = Record(
         "up_since": "UpSinceTimestamp",
         "heard_at": "HeardTimestamp",
         "contradicted_at": "ContradictedTimestamp",
+        "suspect_succeeded_at": "SuspectSucceededTimestamp",
         "failed_at": "FailedTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",

@@ -98,6 +98,8 @@ def _fallen(
         unaccounted=_unaccounted(batch, judgement, known),
         is_whole=is_whole,
     )
+    if known.succeeded > batch.size - batch.suspects:
+        after = replace(after, suspect_succeeded_at=now)
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
         after = _free_causes(after, batch, now)

@@ -31,6 +31,10 @@ IN_VAIN = 2
 #: parked at its last chance even where nobody is left to compare it with.
 STRIKES_THAT_CONVICT = 2
 
+#: For so many times `last_chance_seconds` a suspect that succeeded speaks for those that are left alone: an outage
+#: that began after it can be longer than the time to their last chance.
+LUCK_LASTS = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
@@ -159,10 +163,21 @@ def _has_had_its_last_chance(
         or case.last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
     ):
         return False
-    is_convicted = case.was_alone(circuit) and strikes >= STRIKES_THAT_CONVICT
+    is_convicted = (
+        case.was_alone(circuit)
+        and strikes >= STRIKES_THAT_CONVICT
+        and not _may_be_chance(case, circuit, settings)
+    )
     return strikes >= settings.max_attempts or (
         is_convicted and case.redrives >= settings.max_attempts
     )
+
+
+def _may_be_chance(case: Case, circuit: Circuit, settings: Settings) -> bool:
+    """Whether suspects succeeded so lately that its strikes may be bad luck, and its last failures an outage."""
+    lately = LUCK_LASTS * timedelta(seconds=settings.last_chance_seconds)
+    shown = circuit.suspect_succeeded_at
+    return shown is not None and case.last_try is not None and case.last_try < shown + lately
 
 
 def _earliest(
