@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import sqrt
-from statistics import median
+from statistics import median_low
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 
@@ -132,23 +132,29 @@ def felt(
     rate = _told(rate, live, now)
     is_used = used >= TELLING
     arrives = rate.live + (rate.per_second if is_used else 0.0)
+    is_cleared = used <= -CLEARED
     if _is_crowded(rate, facts, arrives):
-        return _congested(rate, now, held=_held(facts), is_used=is_used and is_closed)
+        return _congested(rate, now, held=_held(facts), is_ours=is_closed and not is_cleared)
     if rate.is_congested or not is_closed:
         return _gone_on(rate)
-    rate = _with_usual(rate, facts, arrives, is_cleared=used <= -CLEARED)
+    rate = _with_usual(rate, facts, arrives, is_cleared=is_cleared)
     return _grown(rate, elapsed, now) if is_used else rate
 
 
 def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
     """The rate to begin with."""
-    per_second = median(live) / 60
+    per_second = _live_per_second(live)
     return Rate(
         per_second=_begins(per_second),
         looked_at=now,
         live=per_second,
         without_ours=without_ours,
     )
+
+
+def _live_per_second(live: Sequence[int]) -> float:
+    """Producers' messages a second. A minute without any is one that CloudWatch has not told of, or before the first."""
+    return median_low([one for one in live if one] or [0]) / 60
 
 
 def _begins(live: float) -> float:
@@ -163,7 +169,7 @@ def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
     """The rate with what is known of live messages now, and without what is too long ago."""
     if rate.borne_at is not None and now > rate.borne_at + REMEMBERED:
         rate = replace(rate, borne=None, borne_at=None)
-    return replace(rate, looked_at=now, live=median(live) / 60 if live else rate.live)
+    return replace(rate, looked_at=now, live=_live_per_second(live) if live else rate.live)
 
 
 def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
@@ -213,9 +219,9 @@ def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
     return replace(rate, per_second=most)
 
 
-def _congested(rate: Rate, now: datetime, *, held: int, is_used: bool) -> Rate:
+def _congested(rate: Rate, now: datetime, *, held: int, is_ours: bool) -> Rate:
     if rate.congested_since is None:
-        if is_used:
+        if is_ours:
             # Between what was borne and what was too much; less than what went where it did not grow since the last time.
             borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
             rate = replace(rate, borne=borne, borne_at=now)

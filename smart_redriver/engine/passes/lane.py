@@ -30,7 +30,14 @@ from smart_redriver.engine.model.permit import (
     believes_successes,
     expects_reports,
 )
-from smart_redriver.engine.model.rate import AHEAD, AHEAD_OF_REPORTS, LIVE_MINUTES, Rate, felt
+from smart_redriver.engine.model.rate import (
+    AHEAD,
+    AHEAD_OF_REPORTS,
+    CLEARED,
+    LIVE_MINUTES,
+    Rate,
+    felt,
+)
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
 from smart_redriver.engine.passes.hands import Destination
 from smart_redriver.engine.passes.ports import CountsSent, Source
@@ -175,7 +182,7 @@ class Lane:
             live=self._live_minutes(),
             used=used,
             is_closed=circuit.state is State.CLOSED,
-            are_out=bool(circuit.pending),
+            are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
 
     def feels_anew(self, now: datetime) -> bool:
