@@ -134,7 +134,9 @@ def felt(
     arrives = rate.live + (rate.per_second if is_used else 0.0)
     is_cleared = used <= -CLEARED
     if _is_crowded(rate, facts, arrives):
-        return _congested(rate, now, held=_held(facts), is_ours=is_closed and not is_cleared)
+        # What went at the rate shows a while later, when nothing may go any more: the window is full.
+        was_used = is_used or (rate.marked_at is not None and not is_cleared)
+        return _congested(rate, now, held=_held(facts), is_ours=was_used and is_closed)
     if rate.is_congested or not is_closed:
         return _gone_on(rate)
     rate = _with_usual(rate, facts, arrives, is_cleared=is_cleared)
