@@ -206,12 +206,6 @@ def _seen(
     )
 
 
-def _may_succeed(batch: Batch | Judged) -> int:
-    """Letters that have not come back; of suspects that is expected, so that a deletion is rather a live message's."""
-    suspects = max(0, batch.suspects - batch.suspects_returned) if isinstance(batch, Batch) else 0
-    return max(0, batch.size - batch.seen_again - suspects)
-
-
 def _is_counted(batch: Batch | Judged, account: Account) -> bool:
     """Whether all of its letters are among those that the account's messages were sent with: the books are late."""
     last = batch.tried_by if isinstance(batch, Batch) else batch.sent_at
@@ -238,7 +232,7 @@ def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: d
     ours = [batch, *(one for one in met_ones if one.id != batch.id)]
     size = sum(one.size for one in ours)
     met = max(0, account.met - size)
-    may_be_ours = sum(_may_succeed(one) for one in ours)
+    may_be_ours = size - sum(one.seen_again for one in ours)
     succeeded = min(met, max(0, account.done - may_be_ours))
     minutes = max(1.0, (account.until - start) / PERIOD)
     return Live(
