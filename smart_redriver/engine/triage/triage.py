@@ -33,7 +33,7 @@ STRIKES_THAT_CONVICT = 2
 
 #: For so many times `last_chance_seconds` a suspect that succeeded speaks for those that are left alone: an outage
 #: that began after it can be longer than the time to their last chance.
-LUCK_LASTS = 4
+LUCK_LASTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
