@@ -108,6 +108,7 @@ def felt(
     used: timedelta,
     is_closed: bool,
     are_out: bool,
+    is_mixed: bool = False,
 ) -> Rate | None:
     """The rate after a look at the source queue.
 
@@ -117,15 +118,19 @@ def felt(
         used: how long letters went there at the rate, of the time since the last look.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
+        is_mixed: of a batch some succeeded and many failed. They may have been too many at once.
 
-    Returns None where hardly a message is there that could suffer: then verdicts are enough.
+    Returns None where hardly a message is there that could suffer, and the letters have not either: then verdicts are
+    enough.
 
     """
     # One minute of many may be what died, sent all at once.
-    if live and sum(one > 60 * HARDLY_LIVE for one in live) < 2:
-        return None
+    is_quiet = sum(one > 60 * HARDLY_LIVE for one in live) < 2
     if rate is None:
-        return _first(live, 0 if are_out else _held(facts), now) if live else None
+        begins = is_mixed or not is_quiet
+        return _first(live, 0 if are_out else _held(facts), now) if begins else None
+    if is_quiet and live and rate.borne is None and used <= -CLEARED:
+        return None
     elapsed = now - rate.looked_at
     if elapsed < timedelta(seconds=1):
         return rate
