@@ -119,8 +119,9 @@ def _after_batch(
     circuit: Circuit, batch: Batch, judgement: Judgement, vouched: int, settings: Settings
 ) -> Circuit:
     window, good = circuit.window, circuit.good_window
-    if _has_used(window, batch):
-        window, good = _grown(window, judgement, vouched), batch.size
+    if _has_used(circuit, batch):
+        window = _grown(window, batch, judgement, vouched)
+        good = min(circuit.window, batch.size + circuit.outstanding)
     # A success in which nearly half came back calms nobody: the consumer may be up and down within one batch.
     calming = circuit.success_count if judgement.is_strike else 0
     is_shaken = circuit.is_shaken and calming < settings.failure_threshold + circuit.flaps
@@ -140,18 +141,24 @@ def _after_mixture(
 ) -> Circuit:
     """It was no failure, and calms nobody: what follows it is no sign of a consumer that is up and down."""
     shown = max(judgement.shown_window, settings.initial_window)
-    window = shown if _has_used(circuit.window, batch) else min(circuit.window, shown)
+    window = shown if _has_used(circuit, batch) else min(circuit.window, shown)
     return replace(circuit, failure_count=0, window=min(window, settings.max_window))
 
 
-def _has_used(window: int, batch: Batch) -> bool:
-    """Only a window that was used has been shown to be safe (RFC 7661 says the same of TCP's)."""
-    return 2 * batch.size >= window
+def _has_used(circuit: Circuit, batch: Batch) -> bool:
+    """Only a window that was used, by this batch and those beside it, has been shown to be safe.
+
+    RFC 7661 says the same of TCP's.
+    """
+    return 2 * (batch.size + circuit.outstanding) >= circuit.window
 
 
-def _grown(window: int, judgement: Judgement, vouched: int) -> int:
-    """The window after a success; vouched for by others, no larger than what they can outweigh in time."""
-    grown = window * judgement.growth
+def _grown(window: int, batch: Batch, judgement: Judgement, vouched: int) -> int:
+    """The window after a success, by as much as has succeeded: there may be several batches in it.
+
+    Vouched for by others, it is no larger than what they can outweigh in time.
+    """
+    grown = window + (judgement.growth - 1) * batch.size
     if judgement.growth >= GROWTH_WHERE_SHOWN:
         return grown
     return max(window, min(grown, vouched * FAILURES_PER_LIVE_SUCCESS))
