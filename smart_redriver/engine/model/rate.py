@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import sqrt
-from statistics import median_low
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 
@@ -25,7 +24,7 @@ HARDLY_LIVE = 1.0
 FIRST = 1.0
 SHARE_OF_LIVE = 0.1
 
-#: It never falls below.
+#: It never falls below; beside hardly any live messages not below the first, as failures of the letters alone look alike.
 LEAST = 0.05
 
 #: What the rate may grow by in a look, and in ten seconds where looks are closer: the counts are about as old.
@@ -124,8 +123,7 @@ def felt(
     enough.
 
     """
-    # One minute of many may be what died, sent all at once.
-    is_quiet = sum(one > 60 * HARDLY_LIVE for one in live) < 2
+    is_quiet = _live_per_second(live) <= HARDLY_LIVE
     if rate is None:
         begins = is_mixed or not is_quiet
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
@@ -160,8 +158,8 @@ def _first(live: Sequence[int], without_ours: int, now: datetime) -> Rate:
 
 
 def _live_per_second(live: Sequence[int]) -> float:
-    """Producers' messages a second. A minute without any is one that CloudWatch has not told of, or before the first."""
-    return median_low([one for one in live if one] or [0]) / 60
+    """Producers' messages a second: in the busiest minute but one, in which what died may have been sent all at once."""
+    return sorted(live)[-2] / 60 if len(live) > 1 else 0.0
 
 
 def _begins(live: float) -> float:
@@ -204,7 +202,8 @@ def _gone_on(rate: Rate) -> Rate:
     """The rate to go on with after a congestion, or an outage: a share of what was borne."""
     goes_on = rate.per_second
     if rate.borne is not None:
-        goes_on = max(LEAST, SHARE_OF_BORNE * rate.borne)
+        least = LEAST if rate.live > HARDLY_LIVE else FIRST
+        goes_on = max(least, SHARE_OF_BORNE * rate.borne)
     return replace(
         rate,
         per_second=min(rate.per_second, goes_on),
