@@ -84,6 +84,15 @@ def test_only_a_window_that_was_used_at_least_by_half_has_been_shown_to_be_safe(
     assert circuit.good_window == (size if grows else 0)
 
 
+def test_a_window_is_used_by_all_batches_in_it_and_grows_by_what_succeeded() -> None:
+    beside = a_batch(id=6, size=2)
+
+    circuit = judging(all_succeeded, size=2)(a_circuit(window=8, pending=(beside,)))
+
+    assert circuit.window == 8 + (GROWTH_WHERE_SHOWN - 1) * 2
+    assert circuit.good_window == 4
+
+
 @pytest.mark.parametrize(("window", "size", "after"), [(40, 40, 40), (40, 60, 60), (40, 12, 12)])
 def test_after_a_mixture_the_window_is_four_times_what_succeeded(
     window: int, size: int, after: int

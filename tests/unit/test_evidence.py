@@ -46,6 +46,18 @@ def test_books_are_whole_only_a_minute_after_the_last_letter_can_be_tried() -> N
     assert (early.has_books, whole.has_books) == (False, True)
 
 
+def test_letters_that_others_sent_after_the_books_end_do_not_make_deletions_ours() -> None:
+    """They are back already, and in no minute that is told yet: of four messages three live ones were deleted."""
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=3, tries=4).quiet(1)
+    later, within = (
+        a_batch(id=8, sent_at=ago(minutes=at), first_try_at=ago(minutes=at), size=3, returned=3)
+        for at in (7, 9)
+    )
+
+    assert known(keeper, later).succeeded == 0
+    assert known(keeper, within).succeeded == 3
+
+
 # A quiet queue: every message is a letter of the batch.
 
 

@@ -26,6 +26,7 @@ from smart_redriver.engine.model.rate import (
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
 #: Three messages a second.
 LIVE = (180, 180, 180, 180, 180)
 
@@ -50,10 +51,19 @@ def after(
     used: timedelta = MINUTE,
     is_closed: bool = True,
     are_out: bool = False,
+    is_mixed: bool = False,
     later: timedelta = MINUTE,
 ) -> Rate | None:
-    at = rate.looked_at + later if rate else NOW
-    return felt(rate, facts, at, live=live, used=used, is_closed=is_closed, are_out=are_out)
+    return felt(
+        rate,
+        facts,
+        rate.looked_at + later if rate else NOW,
+        live=live,
+        used=used,
+        is_closed=is_closed,
+        are_out=are_out,
+        is_mixed=is_mixed,
+    )
 
 
 def known(rate: Rate | None) -> Rate:
@@ -68,6 +78,40 @@ def test_where_hardly_a_message_could_suffer_there_is_no_rate(live: tuple[int, .
 
 def test_two_busy_minutes_are_live_traffic() -> None:
     assert known(after(None, holding(), live=(0, 61, 61))).per_second == FIRST
+
+
+#: No minute of it has more than one message a second, but for what died, sent all at once.
+QUIET = (0, 60, 5_000, 6, 6)
+
+
+@pytest.mark.parametrize("live", [(), QUIET])
+def test_where_a_batch_was_a_mixture_letters_are_given_a_rate_of_their_own(
+    live: tuple[int, ...],
+) -> None:
+    """They may have been too many at once, with no live message there to suffer."""
+    rate = known(after(None, holding(), live=live, is_mixed=True))
+    grown = known(after(rate, holding(), live=live))
+
+    assert (rate.per_second, grown.per_second) == (FIRST, FIRST * GROWTH)
+
+
+def test_that_rate_is_forgotten_long_after_the_last_letter_if_all_was_borne() -> None:
+    rate = known(after(None, holding(), live=QUIET, is_mixed=True))
+    less = replace(rate, borne=FIRST, borne_at=NOW)
+
+    assert after(rate, holding(), live=QUIET, used=-CLEARED) is None
+    assert after(rate, holding(), live=QUIET, used=SECOND - CLEARED) is not None
+    assert after(less, holding(), live=QUIET, used=-CLEARED) is not None
+
+
+def test_it_never_falls_below_the_first_where_letters_alone_may_fail() -> None:
+    quiet = replace(A_RATE, live=1.0, borne=FIRST, congested_since=NOW)
+    beside_live = replace(quiet, live=1.01)
+
+    assert known(after(quiet, holding(), live=(), used=-MINUTE)).per_second == FIRST
+    assert known(after(beside_live, holding(), live=(), used=-MINUTE)).per_second == pytest.approx(
+        SHARE_OF_BORNE
+    )
 
 
 def test_what_the_queue_holds_at_first_is_usual_unless_letters_are_out() -> None:
@@ -168,6 +212,7 @@ def test_it_is_not_looked_at_twice_in_a_second() -> None:
 def test_where_nothing_is_known_of_live_messages_they_come_as_before() -> None:
     assert known(after(A_RATE, holding(), live=())).live == 3.0
     assert known(after(A_RATE, holding(), live=(60, 120, 360))).live == 2.0
+    assert known(after(A_RATE, holding(), live=(120, 120, 0, 0, 0))).live == 2.0
 
 
 def test_what_was_borne_is_the_rate_of_half_a_minute_ago() -> None:
@@ -192,6 +237,20 @@ def test_what_was_borne_is_learned_only_while_letters_flow(
     assert congested.is_congested
     assert congested.borne == borne
     assert (congested.borne_at is None) == (borne is None)
+
+
+@pytest.mark.parametrize(
+    ("used", "is_blamed"), [(SECOND - CLEARED, True), (-CLEARED, False), (timedelta(), True)]
+)
+def test_a_rate_that_was_used_is_to_blame_although_nothing_goes_any_more(
+    used: timedelta, is_blamed: bool
+) -> None:
+    """What is too much shows a while later; the window is full by then, and nothing goes."""
+    grown = replace(A_RATE, before=4.0, marked=8.0, marked_at=NOW, per_second=9.0)
+
+    congested = known(after(grown, holding(in_flight=500), used=used))
+
+    assert congested.borne == (6.0 if is_blamed else None)
 
 
 def test_after_a_congestion_it_begins_to_learn_anew() -> None:

@@ -1,14 +1,14 @@
 """What becomes of one letter: every decision and its reason."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.letter import Unfit
-from smart_redriver.engine.model.circuit import State
+from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import (
     CAUSE_CANARY,
@@ -23,6 +23,7 @@ from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.triage.triage import (
     IN_VAIN,
+    LUCK_LASTS,
     STRIKES_THAT_CONVICT,
     TRIES_BEFORE_LAST_CHANCE,
 )
@@ -59,6 +60,7 @@ GIVE_UP = timedelta(seconds=SETTINGS.give_up_seconds)
 AWAITED = a_circuit(pending=(a_batch(id=7, due_at=ahead(minutes=3)),))
 OFTEN = IN_VAIN * SETTINGS.max_attempts
 ONE_SHORT = SETTINGS.max_attempts - 1
+LUCK = LUCK_LASTS * LAST_CHANCE
 BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 
 #: The latest first strike whose last chance was the try that has just failed.
@@ -87,6 +89,11 @@ def convict(**changes: Any) -> Case:
         "first_strike": LAST_CHANCE_TAKEN,
     }
     return a_return(**usual | changes)
+
+
+def shown_luck(at: datetime) -> Circuit:
+    """A circuit that judged it alone, and has seen another suspect succeed."""
+    return replace(ALONE, suspect_succeeded_at=at)
 
 
 def patiently(strikes: int) -> Hold:
@@ -225,6 +232,16 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     "a suspect that keeps returning alone is parked after its last chance": (
         Situation(case=convict(), circuit=ALONE),
         park(ParkReason.MAX_ATTEMPTS, strikes=STRIKES_THAT_CONVICT),
+    ),
+    "not while suspects are known to succeed: it may be bad luck, and an outage since": (
+        Situation(case=convict(redrive_count=OFTEN), circuit=shown_luck(JUST_FAILED - LUCK)),
+        park(ParkReason.MAX_ATTEMPTS, strikes=STRIKES_THAT_CONVICT),
+    ),
+    "which is believed for twice the time to a last chance": (
+        Situation(
+            case=convict(redrive_count=OFTEN), circuit=shown_luck(JUST_FAILED - LUCK + SECOND)
+        ),
+        patiently(STRIKES_THAT_CONVICT),
     ),
     "but not before that": (
         Situation(case=convict(first_strike=LAST_CHANCE_TAKEN + SECOND), circuit=ALONE),
