@@ -51,7 +51,7 @@ def after(
     used: timedelta = MINUTE,
     is_closed: bool = True,
     are_out: bool = False,
-    is_mixed: bool = False,
+    were_too_many: bool = False,
     later: timedelta = MINUTE,
 ) -> Rate | None:
     return felt(
@@ -62,7 +62,7 @@ def after(
         used=used,
         is_closed=is_closed,
         are_out=are_out,
-        is_mixed=is_mixed,
+        were_too_many=were_too_many,
     )
 
 
@@ -89,14 +89,14 @@ def test_where_a_batch_was_a_mixture_letters_are_given_a_rate_of_their_own(
     live: tuple[int, ...],
 ) -> None:
     """They may have been too many at once, with no live message there to suffer."""
-    rate = known(after(None, holding(), live=live, is_mixed=True))
+    rate = known(after(None, holding(), live=live, were_too_many=True))
     grown = known(after(rate, holding(), live=live))
 
     assert (rate.per_second, grown.per_second) == (FIRST, FIRST * GROWTH)
 
 
 def test_that_rate_is_forgotten_long_after_the_last_letter_if_all_was_borne() -> None:
-    rate = known(after(None, holding(), live=QUIET, is_mixed=True))
+    rate = known(after(None, holding(), live=QUIET, were_too_many=True))
     less = replace(rate, borne=FIRST, borne_at=NOW)
 
     assert after(rate, holding(), live=QUIET, used=-CLEARED) is None

@@ -66,7 +66,9 @@ def judge(
         )
         if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
-            judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
+            judgement = replace(
+                judgement, verdict=Verdict.FAILURE, shown_window=0, may_be_overload=False
+            )
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(

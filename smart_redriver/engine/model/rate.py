@@ -107,7 +107,7 @@ def felt(
     used: timedelta,
     is_closed: bool,
     are_out: bool,
-    is_mixed: bool = False,
+    were_too_many: bool = False,
 ) -> Rate | None:
     """The rate after a look at the source queue.
 
@@ -117,7 +117,7 @@ def felt(
         used: how long letters went there at the rate, of the time since the last look.
         is_closed: the circuit lets letters flow.
         are_out: letters of ours may be in the queue.
-        is_mixed: of a batch some succeeded and many failed. They may have been too many at once.
+        were_too_many: of a batch some succeeded and many failed, as if they had been too many at once.
 
     Returns None where hardly a message is there that could suffer, and the letters have not either: then verdicts are
     enough.
@@ -125,7 +125,7 @@ def felt(
     """
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
     if rate is None:
-        begins = is_mixed or not is_quiet
+        begins = were_too_many or not is_quiet
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     if is_quiet and live and rate.borne is None and used <= -CLEARED:
         return None
