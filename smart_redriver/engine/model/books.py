@@ -48,7 +48,7 @@ class Account:
         left: still there at its end, at most; `left_at_least`. `waiting`, `in_flight`: those of them that nobody,
             somebody has in hand.
         in_flight_before: of those present when it began, somebody had in hand.
-        until: its end; what came later is not known yet.
+        since, until: its begin and end; what came later is not known yet.
         deleted_lately: in the last minute of it.
 
     """
@@ -61,6 +61,7 @@ class Account:
     left_at_least: int
     waiting: int
     in_flight: int
+    since: datetime
     until: datetime
     deleted_lately: int
     in_flight_before: int = 0
@@ -136,6 +137,7 @@ class Books:
             left_at_least=min(one.held for one in last_two),
             waiting=max(one.visible or 0 for one in last_two),
             in_flight=max(one.in_flight or 0 for one in last_two),
+            since=span[0].at,
             until=span[-1].at + PERIOD,
             deleted_lately=span[-1].deleted,
             in_flight_before=(minutes[first - 1].in_flight or 0) if first else 0,

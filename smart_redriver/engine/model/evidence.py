@@ -177,21 +177,17 @@ def _seen(
     seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
     if books is None:
         return seen
-    start = batch.sent_at.replace(second=0, microsecond=0)
+    start = _minute(batch.sent_at)
     sent_before = _sent_before(books, others, start)
     account = books.account(start)
     if account is None or account.until <= batch.first_try_at:
         return replace(seen, live=Live(is_expected=sent_before > 0), are_books_late=True)
     ours = [batch, *(one for one in others if one.id != batch.id and one.sent_at >= start)]
     others_met = max(0, account.met - batch.size)
-    others_failed = sum(
-        one.seen_again for one in ours if one.id != batch.id and _is_counted(one, account)
-    )
-    done = max(0, account.done - max(0, others_met - others_failed))
     has_books = account.until >= batch.tried_by + PERIOD
     moved = max(0, account.moved - others_met) if has_books else 0
     return Evidence(
-        succeeded=min(done, batch.size - batch.seen_again),
+        succeeded=min(_surely_done(batch, others, books), batch.size - batch.seen_again),
         failed=max(batch.returned, min(moved, batch.size) - batch.suspects),
         suspects_failed=batch.suspects_returned,
         live=_live(batch, others, books, start - vouched_before),
@@ -206,10 +202,40 @@ def _seen(
     )
 
 
+def _surely_done(batch: Batch, others: Sequence[Batch | Judged], books: Books) -> int:
+    """Letters of the batch that were deleted, even if all other messages were that have not come back.
+
+    Three spans may tell. From the batch on; from the one before it on, whose letters that came back were not deleted
+    since; and until the one after it, of which nothing was deleted yet.
+    """
+    start = _minute(batch.sent_at)
+    sent = sorted(_minute(one.sent_at) for one in others if one.id != batch.id)
+    before = next((at for at in reversed(sent) if start - LIVE_LOOKBACK <= at < start), start)
+    after = next((at for at in sent if at > start), None)
+    return max(
+        _done_within(batch, others, books.account(start)),
+        _done_within(batch, others, books.account(before)) if before < start else 0,
+        _done_within(batch, others, books.account(start, after)) if after else 0,
+    )
+
+
+def _done_within(batch: Batch, others: Iterable[Batch | Judged], account: Account | None) -> int:
+    if account is None:
+        return 0
+    others_failed = sum(
+        one.seen_again for one in others if one.id != batch.id and _is_counted(one, account)
+    )
+    others_met = max(0, account.met - batch.size)
+    return max(0, account.done - max(0, others_met - others_failed))
+
+
+def _minute(at: datetime) -> datetime:
+    return at.replace(second=0, microsecond=0)
+
+
 def _is_counted(batch: Batch | Judged, account: Account) -> bool:
-    """Whether all of its letters are among those that the account's messages were sent with: the books are late."""
-    last = batch.tried_by if isinstance(batch, Batch) else batch.sent_at
-    return last + PERIOD <= account.until
+    """Whether the account has the sends of all of its letters, which take seconds, and may count in the minute after."""
+    return account.since <= _minute(batch.sent_at) and batch.sent_at + PERIOD <= account.until
 
 
 def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> int:
