@@ -21,6 +21,11 @@ from smart_redriver.engine.model.permit import cause_cool_down
 from smart_redriver.engine.model.tally import counted
 from smart_redriver.engine.model.verdict import Judgement, weigh
 
+#: Letters were too many at once where less than this share of them succeeded that had succeeded of fewer letters, and
+#: these were enough for chance to have little part in it.
+SHARE_OF_TOO_MANY = 0.35
+FEWEST_TO_COMPARE = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
@@ -66,9 +71,9 @@ def judge(
         )
         if judgement.is_mixture and circuit.flaps:
             # Where the consumer is up and down, a mixture is what met both.
-            judgement = replace(
-                judgement, verdict=Verdict.FAILURE, shown_window=0, may_be_overload=False
-            )
+            judgement = replace(judgement, verdict=Verdict.FAILURE, shown_window=0)
+        if judgement.verdict is Verdict.SUCCESS and _were_too_many(circuit, batch, known):
+            judgement = replace(judgement, is_overload=True)
         after = circuit
         if judgement.verdict is not None:
             after = _fallen(
@@ -77,6 +82,22 @@ def judge(
         rulings.append(_ruling(batch, judgement, circuit, after))
         circuit = after
     return circuit, tuple(rulings)
+
+
+def _were_too_many(circuit: Circuit, batch: Batch, evidence: Evidence) -> bool:
+    """Whether a far smaller share succeeded than of a batch of a quarter its size: of poison, both have the same."""
+    smaller = next(
+        (
+            one
+            for one in reversed(circuit.judged)
+            if FEWEST_TO_COMPARE <= one.size <= batch.size // 4
+        ),
+        None,
+    )
+    if smaller is None or evidence.failed <= evidence.succeeded:
+        return False
+    shown = smaller.size - max(smaller.seen_again, smaller.unaccounted)
+    return evidence.succeeded < SHARE_OF_TOO_MANY * shown / smaller.size * batch.size
 
 
 def _fallen(

@@ -61,7 +61,7 @@ class Judgement:
         overturned_at: for a success shown by the batch itself, how many returns would overturn it; else 0.
         growth: what the window may be multiplied by.
         shown_window: of a mixture, the window that those that succeeded have shown to be safe; else 0.
-        may_be_overload: of a mixture, whether its own letters failed: they may have been too many at once.
+        is_overload: its letters were too many at once.
         vouched_per_minute: producers' messages that succeed a minute: letters at that rate are safe, too.
         is_beyond_doubt: so many of them succeeded that no further canary could show more.
 
@@ -74,7 +74,7 @@ class Judgement:
     overturned_at: int = 0
     growth: int = 1
     shown_window: int = 0
-    may_be_overload: bool = False
+    is_overload: bool = False
     vouched_per_minute: float = 0.0
     is_beyond_doubt: bool = False
 
@@ -168,8 +168,7 @@ def _mixture(
     """
     succeeded, failed = evidence.succeeded, evidence.failed
     weight = batch.size - evidence.suspects_failed
-    is_shown = failed >= settings.failure_rate * weight
-    if not is_shown:
+    if failed < settings.failure_rate * weight:
         succeeded = weight - failed
         if evidence.deleted < succeeded or not _are_ours(batch, evidence, now, is_canary=is_canary):
             return None
@@ -179,7 +178,6 @@ def _mixture(
         verdict=Verdict.SUCCESS,
         reason=f"{failed} of {batch.size} returned, but {succeeded} messages succeeded",
         shown_window=GROWTH_WHERE_SHOWN * succeeded,
-        may_be_overload=is_shown,
     )
 
 

@@ -182,7 +182,7 @@ class Lane:
             live=self._live_minutes(),
             used=used,
             is_closed=circuit.state is State.CLOSED,
-            were_too_many=any(one.judgement.may_be_overload for one in self.rulings),
+            were_too_many=any(one.judgement.is_overload for one in self.rulings),
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
 
