@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.batch import Judged, Verdict
 from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS, Evidence
-from smart_redriver.engine.model.judging import Ruling, charge, judge
+from smart_redriver.engine.model.judging import FEWEST_TO_COMPARE, Ruling, charge, judge
 from smart_redriver.engine.model.permit import allow, cool_down
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
 from tests.unit.circuits import (
@@ -25,7 +25,7 @@ from tests.unit.circuits import (
     succeeding,
     three_in_four_failed,
 )
-from tests.unit.examples import NOW, a_batch, a_circuit, ahead
+from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ahead
 from tests.unit.judging import WELL
 
 GENERATION = 2
@@ -240,3 +240,43 @@ def test_returns_are_charged_to_the_batch_that_they_come_from() -> None:
 
     assert (first.returned, first.suspects_returned) == (2, 0)
     assert (second.returned, second.suspects_returned) == (0, 1)
+
+
+# Letters that were too many at once.
+
+
+def overload_after(succeeded: int, *, smaller: Judged, size: int = 40) -> bool:
+    """Whether a batch, of which so many succeeded and all others failed, is taken for one too large."""
+    batch = a_batch(size=size)
+    circuit = a_circuit(window=size, judged=(smaller,), pending=(batch,))
+    evidence = Evidence(succeeded=succeeded, failed=size - succeeded, has_books=True)
+    (ruling,) = rulings_on(circuit, {batch.id: evidence})[1]
+    return ruling.judgement.is_overload
+
+
+@pytest.mark.parametrize(
+    ("smaller", "most"),
+    [
+        # Of ten all succeeded: of forty less than 14 would have to.
+        (a_judged(size=10), 13),
+        # Of ten four were poison: of forty less than 8.4 would have to.
+        (a_judged(size=10, returned=4), 8),
+        (a_judged(size=10, unaccounted=4), 8),
+        (a_judged(size=FEWEST_TO_COMPARE), 13),
+    ],
+)
+def test_letters_were_too_many_where_a_far_smaller_share_succeeded_than_of_a_quarter(
+    smaller: Judged, most: int
+) -> None:
+    assert overload_after(most, smaller=smaller)
+    assert not overload_after(most + 1, smaller=smaller)
+
+
+@pytest.mark.parametrize("size", [FEWEST_TO_COMPARE - 1, 11])
+def test_a_batch_that_is_hardly_smaller_or_tiny_shows_nothing_of_that(size: int) -> None:
+    assert not overload_after(10, smaller=a_judged(size=size))
+
+
+def test_letters_were_not_too_many_where_all_or_none_succeeded() -> None:
+    assert not overload_after(40, smaller=a_judged(size=10))
+    assert not overload_after(0, smaller=a_judged(size=10, returned=10))

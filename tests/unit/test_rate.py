@@ -85,10 +85,9 @@ QUIET = (0, 60, 5_000, 6, 6)
 
 
 @pytest.mark.parametrize("live", [(), QUIET])
-def test_where_a_batch_was_a_mixture_letters_are_given_a_rate_of_their_own(
+def test_letters_that_were_too_many_at_once_are_given_a_rate_although_no_live_message_suffers(
     live: tuple[int, ...],
 ) -> None:
-    """They may have been too many at once, with no live message there to suffer."""
     rate = known(after(None, holding(), live=live, were_too_many=True))
     grown = known(after(rate, holding(), live=live))
 
