@@ -209,9 +209,9 @@ def _surely_done(batch: Batch, others: Sequence[Batch | Judged], books: Books) -
     since; and until the one after it, of which nothing was deleted yet.
     """
     start = _minute(batch.sent_at)
-    sent = sorted(_minute(one.sent_at) for one in others if one.id != batch.id)
-    before = next((at for at in reversed(sent) if start - LIVE_LOOKBACK <= at < start), start)
-    after = next((at for at in sent if at > start), None)
+    sent = {_minute(one.sent_at) for one in others if one.id != batch.id}
+    before = max((at for at in sent if start - LIVE_LOOKBACK <= at < start), default=start)
+    after = min((at for at in sent if at > start), default=None)
     return max(
         _done_within(batch, others, books.account(start)),
         _done_within(batch, others, books.account(before)) if before < start else 0,
