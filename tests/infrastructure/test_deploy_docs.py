@@ -13,6 +13,7 @@ from tests.infrastructure.app_process import ROOT, UNBUNDLED, run_app
 from tests.infrastructure.test_adoption import adopt, told_to_owners
 
 DOCS = (ROOT / "docs" / "deploy.md").read_text()
+PIPELINE = (ROOT / "examples" / "pipeline.py").read_text()
 
 
 def block(language: str) -> str:
@@ -43,16 +44,13 @@ def test_the_policy_of_the_key_is_the_one_that_synth_prints():
 
 
 def test_the_pipeline_deploys_a_stack_to_each_home(tmp_path):
-    [code] = re.findall(
-        r"```python\n(import aws_cdk as cdk\nfrom aws_cdk import pipelines.*?)```", DOCS, re.DOTALL
-    )
     here = tmp_path / "here.toml"
     here.write_text(block("toml"))
     there = tmp_path / "there.toml"
     there.write_text(re.findall(r"```toml\n(# queues-us.*?)```", DOCS, re.DOTALL)[0])
 
     context = {"queues": f"{here},{there}", "alarms": "paging"}
-    done = run_app(tmp_path / "out", UNBUNDLED | context, code=code)
+    done = run_app(tmp_path / "out", UNBUNDLED | context, code=PIPELINE)
 
     assert done.returncode == 0, done.stderr
     templates = (tmp_path / "out" / "assembly-Production").glob("*.template.json")
@@ -73,9 +71,6 @@ esac; done
 
 def test_the_pipelines_own_commands_synthesize_it_in_a_fresh_clone(tmp_path):
     """`npx cdk synth` alone starts the Python of an environment that nobody has made."""
-    [code] = re.findall(
-        r"```python\n(import aws_cdk as cdk\nfrom aws_cdk import pipelines.*?)```", DOCS, re.DOTALL
-    )
     clone, tools = tmp_path / "clone", tmp_path / "bin"
     clone.mkdir()
     tools.mkdir()
@@ -83,14 +78,14 @@ def test_the_pipelines_own_commands_synthesize_it_in_a_fresh_clone(tmp_path):
     for one in ROOT.iterdir():
         if one.name not in made_here:
             (clone / one.name).symlink_to(one)
-    (clone / "pipeline.py").write_text(code)
+    (clone / "pipeline.py").write_text(PIPELINE)
     (clone / "queues.toml").write_text(block("toml"))
     settings = json.loads((ROOT / "cdk.json").read_text())
     settings["context"] |= UNBUNDLED | {"queues": "queues.toml"}
     (clone / "cdk.json").write_text(json.dumps(settings))
     (tools / "make").write_text(MAKE.format(root=ROOT))
     (tools / "make").chmod(0o755)
-    [listed] = re.findall(r"commands=(\[.*?\n    \])", code, re.DOTALL)
+    [listed] = re.findall(r"commands=(\[.*?\n    \])", PIPELINE, re.DOTALL)
     build = ast.literal_eval(listed)
 
     for command in build:

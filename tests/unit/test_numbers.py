@@ -1,7 +1,8 @@
-"""docs/numbers.md says what the code has: who changes a number of the judgement changes the page."""
+"""docs/numbers.csv lists the constants of the judgement as the code has them: a change of one changes the list."""
 
 from __future__ import annotations
 
+import csv
 import pkgutil
 from collections.abc import Iterator
 from datetime import timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "numbers.md"
+LIST = Path(__file__).resolve().parents[2] / "docs" / "numbers.csv"
 ROOMS = {
     "model": "smart_redriver.engine.model",
     "triage": "smart_redriver.engine.triage",
@@ -22,14 +23,11 @@ UNITS = {"s": 1, "min": 60, "h": 3_600, "day": 86_400, "days": 86_400}
 
 def told() -> Iterator[tuple[str, str, float, str]]:
     """Room, module with the number's name, value in seconds where it is a time, and meaning."""
-    room = ""
-    for line in PAGE.read_text().splitlines():
-        if line.startswith("## "):
-            room = line.partition("`engine/")[2].rstrip("`")
-        elif line.startswith("| ") and not line.startswith(("| module", "|--")):
-            module, name, value, meaning = (one.strip() for one in line.strip("|").split("|"))
-            figure, _, unit = value.replace(",", "").partition(" ")
-            yield room, f"{module}.{name.strip('`')}", float(figure) * UNITS.get(unit, 1), meaning
+    with LIST.open(newline="") as file:
+        for row in csv.DictReader(file):
+            figure, _, unit = row["value"].replace(",", "").partition(" ")
+            value = float(figure) * UNITS.get(unit, 1)
+            yield row["room"], f"{row['module']}.{row['number']}", value, row["meaning"]
 
 
 def known(room: str) -> dict[str, float]:
@@ -53,7 +51,7 @@ def known(room: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_page_has_each_number_as_the_code_has_it(room: str) -> None:
+def test_the_list_has_each_number_as_the_code_has_it(room: str) -> None:
     assert {name: value for where, name, value, _ in told() if where == room} == known(room)
 
 
