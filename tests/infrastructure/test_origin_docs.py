@@ -1,4 +1,4 @@
-"""What docs/origins.md shows: its list can be deployed, and says what it is said to say."""
+"""What docs/origins.md and its example show can be deployed, and its table names what is served."""
 
 import re
 import tomllib
@@ -10,6 +10,7 @@ from stacks.settings import parse_context
 from tests.infrastructure.app_process import ROOT
 
 PAGE = (ROOT / "docs" / "origins.md").read_text()
+EXAMPLE = (ROOT / "examples" / "origins.toml").read_text()
 WORDS = {
     TargetKind.QUEUE: "a queue",
     TargetKind.FUNCTION: "function",
@@ -20,10 +21,16 @@ WORDS = {
 }
 
 
-def test_the_list_of_the_page_is_read_and_has_an_entry_of_each_origin() -> None:
+def test_the_entry_of_the_page_is_read() -> None:
     [block] = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
-    queues = parse_context({"queues": tomllib.loads(block)["queues"]}).queues
+    [queue] = parse_context({"queues": tomllib.loads(block)["queues"]}).queues
+
+    assert queue.origin_config.origin is Origin.SNS
+
+
+def test_the_example_of_a_list_is_read_and_has_an_entry_of_each_origin() -> None:
+    queues = parse_context({"queues": tomllib.loads(EXAMPLE)["queues"]}).queues
 
     assert {one.origin_config.origin for one in queues} == {one for one in Origin if SERVED[one]}
     assert {one.kind for queue in queues for one in queue.origin_config.targets} == set(TargetKind)
