@@ -67,7 +67,7 @@ def compared(report: Report) -> dict[str, Any]:
     Which letters a pass meets that does not come to all of them is SQS's own choice, and the fake draws it anew once
     something was sent: how many suspects, letters of held causes, or of other sources, before the permit's are
     found. So is which of
-    a source's last letters come in one round, of which one may stay as a control.
+    a source's last letters come in one round, of which some may stay as controls; at a rate, too, rounds end early.
     """
     values = {name: getattr(report, name) for name in COMPARED}
     held = values["held"] = dict(report.held)
@@ -75,7 +75,8 @@ def compared(report: Report) -> dict[str, Any]:
         del values["examined"], values["suspects_waiting"]
         held.pop("LAST_CHANCE", None)
         held.pop("CAUSE", None)
-    if len(report.circuits) > 1:
+    has_rate = any(circuit["letters_per_second"] for circuit in report.circuits)
+    if len(report.circuits) > 1 or has_rate:
         values.pop("examined", None)
         held.pop("NO_PERMIT", None)
         values["redriven"] += held.pop("CONTROL", 0)
