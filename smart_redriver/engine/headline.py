@@ -221,7 +221,9 @@ def seen_of(
         return seen
     tried, failed, since, succeeded_at = _tried(circuit)
     came_back, of_these = _mixture_of(circuit)
-    unknown = [one for one in circuit.pending if not one.known]
+    # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
+    is_held = any(one.is_held for one in circuit.causes)
+    unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
     rate = _rate(circuit, now)
     suspects = [one for one in circuit.held_suspects if one.until > now]
     succeeded = sum(one.heard.succeeded for one in circuit.pending)
@@ -266,18 +268,26 @@ def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime |
 
 
 def _tried(circuit: Circuit) -> tuple[int, int, datetime | None, datetime | None]:
-    """Letters tried since the last batch that succeeded, those that failed, since when, and when that one was sent."""
+    """Letters tried since the last batch that succeeded, those that failed, since when, and when that one was sent.
+
+    Suspects and canaries of a cause are expected to fail: until they succeed, they say nothing about the consumer.
+    Nor do failures from before the circuit was closed, by canaries or by a person who has mended it.
+    """
+    is_closed = circuit.state is State.CLOSED
     tried = failed = 0
     since = succeeded_at = None
     for batch in circuit.pending:
-        tried += batch.size
-        failed += max(batch.seen_again, batch.heard.failed)
-        since = min(since or batch.sent_at, batch.sent_at)
+        if of_these := max(batch.unblemished, batch.heard.succeeded):
+            tried += of_these
+            failed += max(batch.returned, batch.heard.failed)
+            since = min(since or batch.sent_at, batch.sent_at)
         if batch.heard.succeeded:
             succeeded_at = max(succeeded_at or batch.sent_at, batch.sent_at)
     for judged in reversed(circuit.judged):
         if judged.verdict is Verdict.SUCCESS:
             return tried, failed, since, max(succeeded_at or judged.sent_at, judged.sent_at)
+        if judged.was_alone or (is_closed and judged.generation < circuit.generation):
+            continue
         tried, failed, since = tried + judged.size, failed + judged.seen_again, judged.sent_at
     return tried, failed, since, succeeded_at
 
@@ -527,7 +537,7 @@ def _short_names(kinds: Iterable[KindDown]) -> dict[str, str]:
     """What each is called in a sentence, by its name: the class of its error, where no other has the same."""
     classes = {one.name: re.split(r" in |: ", one.name)[0] for one in kinds}
     alike = Counter(classes.values())
-    return {name: _quoted(short if alike[short] == 1 else name) for name, short in classes.items()}
+    return {name: quoted(short if alike[short] == 1 else name) for name, short in classes.items()}
 
 
 def _not_looked_at(kind: KindDown, name: str, seen: Seen) -> str:
@@ -642,7 +652,7 @@ def _most(count: int, seen: Seen) -> str:
     return f"{min(count, backlog):,} of {_letters(backlog)}"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A cause whose name is more than a word, told from the sentence around it."""
     return f'"{name}"' if " " in name else name
 

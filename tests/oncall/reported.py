@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
-from simulator.world import SOURCE
+from simulator.world import DLQ, SOURCE
 from smart_redriver.engine.aws.items import ENTRY_KEPT
 from smart_redriver.engine.model.breaker import new_circuit
 from smart_redriver.engine.model.causes import CauseCircuit
@@ -64,3 +65,12 @@ def hold(desk: Desk, **fields: Any) -> None:
     known: dict[str, Any] = {"cause": DECLINED, "held_since": now, "seen_at": now, **fields}
     one = CauseCircuit(**known)
     assert desk.store.save_circuit(replace(stored, causes=(*stored.causes, one)))
+
+
+def held_by_cause(desk: Desk, *bodies: str) -> list[str]:
+    """Letters that a pass has hidden until the next canary of their cause; their ids."""
+    ids = failed(desk, *bodies)
+    hold(desk, cools_until=desk.world.clock.now() + timedelta(minutes=5), letters=len(ids))
+    desk("run", "--yes")
+    assert desk.visible(DLQ) == 0
+    return ids

@@ -1,7 +1,10 @@
 """`redrive audit`: every letter of a span of time is accounted for, or named."""
 
+from dataclasses import replace
+
 from simulator.world import DLQ
 from tests.oncall.desk import Desk
+from tests.oncall.reported import held_by_cause
 
 
 def test_every_letter_is_accounted_for(desk: Desk) -> None:
@@ -65,3 +68,37 @@ def test_letters_that_wait_for_a_known_moment_are_there_though_nobody_sees_them(
 
     assert told["fates"]["STILL_THERE"] == 1
     assert told["unexplained"] == []
+
+
+def test_letters_that_a_pass_has_in_its_hands_are_not_called_lost(desk: Desk) -> None:
+    (message_id,) = desk.dead_letters("a")
+    desk.store.write_ledger(
+        [replace(desk.suspect(message_id), not_before=None)], [], desk.world.clock.now()
+    )
+    desk.world.sqs.receive_message(QueueUrl=desk.world.url(DLQ), VisibilityTimeout=600)
+
+    ran = desk("audit")
+
+    assert ran.code == 3
+    assert "1 hidden in the DLQ or the parking lot, which hide as many" in ran.out
+    assert "1 letter is hidden or was not come to: run it again" in ran.out
+    assert "NOT ACCOUNTED FOR" not in ran.out
+    assert "Every letter is accounted for." not in ran.out
+
+
+def test_letters_that_wait_for_a_canary_of_their_cause_are_there_as_long_as_as_many_are_hidden(
+    desk: Desk,
+) -> None:
+    held_by_cause(desk, "a", "b")
+    assert desk("audit", "--json").json["fates"]["STILL_THERE"] == 2
+
+    desk.sleep(3600)
+    url = desk.world.url(DLQ)
+    for one in desk.world.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]:
+        desk.world.sqs.delete_message_batch(
+            QueueUrl=url, Entries=[{"Id": "0", "ReceiptHandle": one["ReceiptHandle"]}]
+        )
+    told = desk("audit", "--json").json
+
+    assert told["fates"]["STILL_THERE"] == 0
+    assert len(told["unexplained"]) == 2

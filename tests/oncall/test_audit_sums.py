@@ -53,6 +53,21 @@ def test_a_letter_has_one_fate(entry: Entry, present: Present, fate: Fate) -> No
     assert len(sums.unexplained) == (fate is Fate.UNEXPLAINED)
 
 
+@pytest.mark.parametrize("status", [Status.RETURNED, Status.FAILED, Status.PARKED])
+@pytest.mark.parametrize(("hidden", "fate"), [(2, Fate.HIDDEN), (1, Fate.UNEXPLAINED)])
+def test_letters_that_are_not_seen_are_hidden_where_as_many_are(
+    status: Status, hidden: int, fate: Fate
+) -> None:
+    """While a pass had the DLQ in its hands, each letter of it was "NOT ACCOUNTED FOR"."""
+    entries = [an_entry(status), an_entry(status, original_id="m9")]
+    name = "hidden_parked" if status is Status.PARKED else "hidden_dead"
+
+    sums = add_up(entries, replace(seen(), **{name: hidden}))
+
+    assert +sums.fates == {fate: 2}
+    assert len(sums.unexplained) == sums.fates[Fate.UNEXPLAINED]
+
+
 def test_who_deleted_letters_is_told() -> None:
     entry = an_entry(Status.REDRIVEN).deleted(message_id="m2", now=NOW, note="deleted by ana")
 

@@ -172,7 +172,7 @@ def test_an_outage_of_what_some_letters_need_is_told_while_it_lasts_and_no_longe
     assert (group["cause"], group["state"]) == (said, "held")
     assert group["letters"] == depth > 50
     assert group["example"]["first_line"] == "the payment provider does not answer"
-    assert f"Causes:      {said} held since 00:05, " in status
+    assert f'Causes:      "{said}" held since 00:05, ' in status
     assert after["groups"] == []
 
 

@@ -18,7 +18,7 @@ from smart_redriver.oncall.letters.failures import log_command
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.status import Shown, watch
 from tests.oncall.desk import Desk
-from tests.oncall.reported import BILLING, DECLINED, declined, failed, hold, report
+from tests.oncall.reported import BILLING, DECLINED, declined, failed, held_by_cause, hold, report
 
 
 def test_status_names_the_causes_that_are_held_and_those_that_mostly_fail(desk: Desk) -> None:
@@ -256,6 +256,25 @@ def test_what_a_message_says_of_its_error_is_a_cause_where_nothing_was_reported(
 
     assert [one["body"] for one in told["letters"]] == ["a"]
     assert desk.visible(DLQ) == 2
+
+
+def test_letters_that_are_held_for_their_cause_say_until_when_wherever_they_are_looked_for(
+    desk: Desk,
+) -> None:
+    """The list that a refusal points to said that no letter is held, and `show` that a pass is at work."""
+    first, second = held_by_cause(desk, "a", "b")
+    at = f"{desk.world.clock.now() + timedelta(minutes=5):%Y-%m-%dT%H:%M}"
+
+    held, peek = desk("letters", "--held").out, desk("letters").out
+    named = desk("replay", first[:8], "--from-dlq", "--yes")
+
+    assert "2 letters held in the DLQ" in held
+    assert all(f"{one} " in held for one in (first, second))
+    assert held.count(f"{at}") == held.count("a canary of its cause") == 2
+    assert "2 letters in the DLQ (2 hidden: `redrive letters --held`)" in peek
+    assert f"{first} is in the DLQ, or on its way there" in desk("show", first).out
+    assert f"hidden until {at}" in desk("show", first).out
+    assert f"{first} is in the DLQ, hidden until {at}" in named.err
 
 
 def test_held_letters_are_chosen_by_cause_from_the_ledger_alone(desk: Desk) -> None:

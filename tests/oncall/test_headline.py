@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,16 +19,19 @@ from smart_redriver.engine.headline import (
     seen_of,
     worst,
 )
-from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.batch import Batch, Heard, Verdict
 from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.circuit import Orders, State
+from smart_redriver.engine.model.causes import CauseCircuit
+from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.permit import allow
-from tests.unit.examples import a_circuit, a_judged
+from tests.oncall.test_outlook import FULL
+from tests.unit.examples import a_batch, a_circuit, a_judged
 
 NOW = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 SINCE = NOW - timedelta(minutes=27)
 WAITING = Seen(at=NOW, backlog=16)
+FAILURE, NO_EVIDENCE = Verdict.FAILURE, Verdict.NO_EVIDENCE
 
 
 def minutes(count: float) -> timedelta:
@@ -292,6 +296,53 @@ def test_while_live_messages_fail_the_canary_goes_when_the_headline_says() -> No
         return allow(opened, settings, moment, LiveOutcome.FAILS).limit
 
     assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, settings.canary_size)
+
+
+def of_suspects(**fields: Any) -> Batch:
+    """One letter is out, as the canary of a cause: it has been back already."""
+    return a_batch(size=1, suspects=1, suspects_returned=1, **fields)
+
+
+@pytest.mark.parametrize(
+    "circuit",
+    [
+        a_circuit(pending=(of_suspects(heard=Heard(suspects_failed=1, tries=3)),)),
+        a_circuit(judged=(a_judged(size=1, returned=1, verdict=NO_EVIDENCE, was_alone=True),)),
+        a_circuit(judged=(a_judged(size=5, returned=5, verdict=FAILURE),), generation=3),
+    ],
+    ids=[
+        "the canary of a cause is back",
+        "suspects were alone",
+        "it failed before a person closed it",
+    ],
+)
+def test_a_failure_that_tells_nothing_of_the_consumer_now_makes_no_headline(
+    circuit: Circuit,
+) -> None:
+    """With payments down alone it said "Consumer may be down: 0 of 1 letter succeeded", in red, at each canary."""
+    seen = seen_of(circuit, Settings(), NOW, dlq=FULL)
+
+    assert (seen.tried, seen.failed) == (0, 0)
+    assert headline(seen).topic is Topic.STARTING
+
+
+def test_a_suspect_that_succeeds_speaks_for_the_consumer() -> None:
+    batch = a_batch(size=3, suspects=3, heard=Heard(succeeded=2))
+
+    seen = seen_of(a_circuit(pending=(batch,)), Settings(), NOW, dlq=FULL)
+
+    assert (seen.tried, seen.succeeded, seen.failed) == (2, 2, 0)
+
+
+def test_the_canary_of_a_cause_does_not_make_the_consumer_silent() -> None:
+    held = CauseCircuit(cause=DECLINED.name, held_since=SINCE, canary_sent_at=SINCE, letters=9)
+    canary = a_batch(size=1, suspects=1, sent_at=NOW - minutes(9))
+    circuit = a_circuit(pending=(canary,), causes=(held,))
+
+    told = headline(seen_of(circuit, Settings(), NOW, dlq=FULL))
+
+    assert told.topic is Topic.KINDS
+    assert told.waits_for == "A canary of it is out"
 
 
 def test_of_queues_that_share_a_dlq_the_worst_speaks() -> None:

@@ -297,6 +297,30 @@ def test_what_is_held_can_not_be_chosen_by_its_body(desk: Desk) -> None:
     assert "leave --contains and --where out" in ran.err
 
 
+def test_the_beginning_of_an_id_is_enough_where_only_the_dlq_knows_the_letter(desk: Desk) -> None:
+    """`letters` printed ids whose beginning `show` did not find."""
+    first, second = desk.dead_letters('{"order": 1}', '{"order": 2}')
+
+    shown = desk("show", first[:8])
+    ran = desk("replay", second[:6], "--from-dlq", "--yes")
+
+    assert f"{first} is in the DLQ, on its first visit." in shown.out
+    assert '{"order": 1}' in shown.out
+    assert "Replayed 1 letter." in ran.out
+    assert desk.bodies(SOURCE) == ['{"order": 2}']
+
+
+def test_the_beginning_of_two_ids_is_refused(desk: Desk) -> None:
+    now = desk.world.clock.now()
+    two = [desk.suspect(f"abcdef12-{n}") for n in range(2)]
+    desk.store.write_ledger(two, [], now)
+
+    ran = desk("show", "abcdef")
+
+    assert ran.code == 2
+    assert "abcdef is the beginning of 2 ids: abcdef12-0, abcdef12-1" in ran.err
+
+
 def test_show_finds_a_letter_by_any_id_it_ever_had(desk: Desk) -> None:
     (original_id,) = desk.park("a body", MessageAttributes=VALUE_ERROR)
     current_id = desk.entry(original_id).current_id

@@ -158,7 +158,7 @@ def test_letters_of_the_dlq_are_counted_by_cause_and_hidden_ones_not_at_all(desk
     plan = desk("replay", "--contains", "i", "--from-dlq", "--dry-run", "--json").json["plan"]
 
     assert (alone.code, desk.bodies(SOURCE)) == (1, [])
-    assert "1 are hidden until their time" in alone.err
+    assert "1 is hidden: `redrive letters --held` says until when" in alone.err
     assert plan["groups"] == {"JSON {id}": 2, "text, no JSON": 1}
 
 

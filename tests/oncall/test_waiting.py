@@ -94,6 +94,24 @@ def test_in_words_a_moment_that_is_past_is_the_next_pass() -> None:
     )
 
 
+def test_after_the_cool_down_it_waits_for_as_long_as_live_messages_may_keep_the_canary_back() -> (
+    None
+):
+    """It said until a moment that was past."""
+    spared = replace(DOWN, next_canary_at=NOW - minutes(2), canary_at_latest=NOW + minutes(26))
+
+    wait = waits(ENTRY, spared)
+
+    assert wait is not None
+    assert wait.until == NOW + minutes(26)
+
+
+def test_in_a_column_a_moment_that_is_past_is_the_next_pass() -> None:
+    told = [Wait("x", until).until_in_words(NOW) for until in (NOW - minutes(1), SOON, None)]
+
+    assert told == ["the next pass", "2026-11-24T02:50:00Z", "-"]
+
+
 def test_show_and_letters_tell_it(desk: Desk) -> None:
     (message_id,) = desk.dead_letters("waiting")
     desk("open", "--reason", "the provider is down", "--yes")

@@ -106,6 +106,11 @@ class Batch:
     is_complete: bool = True
 
     @property
+    def unblemished(self) -> int:
+        """Letters of it whose failure would speak against the consumer."""
+        return self.size - self.suspects
+
+    @property
     def seen_again(self) -> int:
         """Letters of it that are back in the DLQ, for sure."""
         return min(self.size, self.returned + self.suspects_returned)

@@ -149,9 +149,10 @@ def _vouched_success(batch: Batch, evidence: Evidence, settings: Settings) -> Ju
     by_all = outweighs_all and live.met >= batch.size and live.succeeded > 0
     if not were_tried or not (by_all or live.vouches_for(came_back, settings.failure_rate)):
         return None
+    messages = "live message" if live.succeeded == 1 else "live messages"
     return Judgement(
         verdict=Verdict.SUCCESS,
-        reason=f"{came_back} of {batch.size} returned, but {live.succeeded} live messages succeeded",
+        reason=f"{came_back} of {batch.size} returned, but {live.succeeded} {messages} succeeded",
         is_strike=True,
         growth=GROWTH_WHERE_VOUCHED,
         vouched_per_minute=live.per_minute,

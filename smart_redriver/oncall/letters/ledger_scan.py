@@ -5,14 +5,12 @@ The table has one key, the original id, so both are scans: cents for a million e
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.terminal.exits import Misused
 
 _STUCK = (Status.PARKED, Status.RETURNED, Status.FAILED)
 _OUT = (Status.REDRIVEN, Status.REPLAYED)
@@ -62,40 +60,6 @@ def all_entries(session: Session) -> Iterator[Entry]:
         {**queues, **known},
         {"#queue": "Queue", "#status": "Status"},
     )
-
-
-def held_entries(session: Session) -> Iterator[Entry]:
-    """The letters that wait hidden in the DLQ for a known moment, in no order. Raises CallFailed."""
-    now = session.clock()
-    for entry in _with_status(session, Status.RETURNED):
-        if entry.not_before is not None and entry.not_before > now:
-            yield entry
-
-
-#: The beginning of an id as SQS gives them, long enough to mean one letter, and not a whole one.
-_SHORT = re.compile(r"[0-9a-f]{6,8}(-[0-9a-f-]{0,26})?")
-
-
-def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
-    """The ids that are meant, where the beginning of one is enough. Raises CallFailed, and Misused for two of a kind.
-
-    What the ledger does not know stays as it is: it may be a letter on its first visit.
-    """
-    short = {one for one in typed if _SHORT.fullmatch(one)}
-    if not short:
-        return list(typed)
-    known = [(one.original_id, one.current_id) for one in all_entries(session)]
-    return [_full_id(one, known) if one in short else one for one in typed]
-
-
-def _full_id(short: str, known: Sequence[tuple[str, str]]) -> str:
-    meant = [original for original, current in known if original.startswith(short)]
-    meant = meant or [current for _, current in known if current.startswith(short)]
-    if len(meant) > 1:
-        raise Misused(
-            f"{short} is the beginning of {len(meant):,} ids: {', '.join(sorted(meant)[:3])}..."
-        )
-    return meant[0] if meant else short
 
 
 def find_entry(session: Session, message_id: str) -> Entry | None:

@@ -11,6 +11,7 @@ letter's own entry names the copy, so a person's command looks for the entry wit
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +32,9 @@ from smart_redriver.engine.triage.case import Case, trail_after
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.letters.ledger_scan import parked_entries
+from smart_redriver.oncall.letters.ledger_scan import all_entries, parked_entries
 from smart_redriver.oncall.letters.reach import COPY, is_cut, out_of_reach
+from smart_redriver.oncall.terminal.exits import Misused
 
 #: A look ends well before the letters that it hides come back by themselves.
 HIDDEN_FOR = timedelta(seconds=60)
@@ -173,6 +175,48 @@ def find(
             None,
         )
     return found, look
+
+
+#: The beginning of an id as SQS gives them, long enough to mean one letter, and not a whole one.
+_SHORT = re.compile(r"[0-9a-f]{6,8}(-[0-9a-f-]{0,26})?")
+
+
+def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
+    """The ids that are meant, where the beginning of one is enough. Raises CallFailed, and Misused for two of a kind.
+
+    The ledger does not know a letter on its first visit: what it does not know is looked for in the DLQ.
+    """
+    short = {one for one in typed if _SHORT.fullmatch(one)}
+    if not short:
+        return list(typed)
+    known = [(one.original_id, one.current_id) for one in all_entries(session)]
+    meant = {one: _meant(one, known) for one in short}
+    if not all(meant.values()) and not session.letter_store.finds_by_id:
+        seen = _ids_in_dlq(session)
+        meant |= {one: _meant(one, seen) for one in short if not meant[one]}
+    return [meant.get(one) or one for one in typed]
+
+
+def _meant(short: str, known: Sequence[tuple[str, str]]) -> str | None:
+    meant = {original for original, current in known if original.startswith(short)}
+    meant = meant or {current for _, current in known if current.startswith(short)}
+    if len(meant) > 1:
+        raise Misused(
+            f"{short} is the beginning of {len(meant):,} ids: {', '.join(sorted(meant)[:3])}..."
+        )
+    return next(iter(meant), None)
+
+
+def _ids_in_dlq(session: Session) -> list[tuple[str, str]]:
+    """Original and current ids of the letters that a short look finds there."""
+    depth = session.dead_letters.facts().depth
+    if not depth:
+        return []
+    limit = min(depth, SHORT_LOOK_LETTERS)
+    with Look(session=session, out_of=session.dead_letters, limit=limit) as look:
+        found = [(case.original_id, case.message_id) for case in look]
+    session.terminal.say(look.cost())
+    return found
 
 
 def ledger_for(session: Session, out_of: DeadLetters) -> Ledger:

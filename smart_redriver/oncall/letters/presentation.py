@@ -67,14 +67,9 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "first_seen": stamp(entry.first_seen),
         "last_redrive": stamp(entry.last_redrive),
         "parked_at": stamp(entry.parked_at),
-        "held_until": stamp(held_until(entry)),
+        "held_until": stamp(entry.not_before) if entry.status is Status.RETURNED else None,
         "history": list(entry.history),
     }
-
-
-def held_until(entry: Entry) -> datetime | None:
-    """Until when the letter stays in the DLQ, where that was worth writing down."""
-    return entry.not_before if entry.status is Status.RETURNED else None
 
 
 def why_held(reason: str) -> str:
@@ -109,9 +104,11 @@ _IN_HAND = f"hidden: a pass or a person is working on it; {TRY_AGAIN}"
 _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 
 
-def hidden_in_words(entry: Entry | None, facts: QueueFacts, now: datetime) -> str | None:
-    """How a letter is hidden that was not met in its queue, of these facts; None where nothing there is."""
-    until = held_until(entry) if entry else None
+def hidden_in_words(until: datetime | None, facts: QueueFacts, now: datetime) -> str | None:
+    """How a letter is hidden that was not met in its queue, of these facts; None where nothing there is.
+
+    `until`: the moment that it waits for, where it is alone in that.
+    """
     if until and until > now:
         return f"hidden until {stamp(until)} ({ago(until, now)})"
     return _IN_HAND if facts.in_flight else None

@@ -28,6 +28,7 @@ from smart_redriver.oncall.letters.presentation import (
     not_among_them,
 )
 from smart_redriver.oncall.letters.reach import COPY, Overtaking
+from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
 
@@ -289,13 +290,13 @@ def nothing_matches(
         return Refused(" ".join(hidden) or none)
     if from_dlq and facts.in_flight:
         return Refused(
-            f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} are hidden until their time: "
-            "`redrive letters --held`."
+            f"No letter of the DLQ that can be taken now matches; {facts.in_flight:,} "
+            f"{'is' if facts.in_flight == 1 else 'are'} hidden: `redrive letters --held` says until when."
         )
     if facts.in_flight:
         return Refused(
-            f"No parked letter that can be taken now matches; {facts.in_flight:,} are in use "
-            f"by a pass or a person: {TRY_AGAIN}."
+            f"No parked letter that can be taken now matches; {facts.in_flight:,} "
+            f"{'is' if facts.in_flight == 1 else 'are'} in use by a pass or a person: {TRY_AGAIN}."
         )
     reason = (choice.filter.reason or "").upper()
     if reason and reason not in REASONS:
@@ -309,9 +310,11 @@ def _hidden(
 ) -> Iterator[str]:
     """Those named letters that the ledger knows to be there, as `show` tells of them."""
     where = "in the DLQ" if from_dlq else "in the parking lot"
+    waits = Waits.of(session)
     for message_id in sorted(choice.ids):
         entry = find_entry(session, message_id)
         if entry and belongs(entry, to_dlq=from_dlq):
-            words = hidden_in_words(entry, facts, session.clock())
+            wait = waits.alone(entry)
+            words = hidden_in_words(wait.until if wait else None, facts, session.clock())
             if words:
                 yield f"{message_id} is {where}, {words}."

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
-from smart_redriver.engine.headline import Seen, Topic, headline
+from smart_redriver.engine.headline import Seen, Topic, headline, quoted
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.causes import COUNTED_FOR, CauseCircuit
@@ -47,9 +47,9 @@ def causes_in_words(circuit: Circuit, now: datetime, *, is_idle: bool) -> str:
     """
     known = causes_now(circuit, now)
     told = [
-        f"{one.cause} {held_in_words(one, now, is_idle=is_idle)}"
+        f"{quoted(one.cause)} {held_in_words(one, now, is_idle=is_idle)}"
         if one.is_held
-        else f"{one.cause} flowing, {letters(one.failed)} failed while others succeeded"
+        else f"{quoted(one.cause)} flowing, {letters(one.failed)} failed while others succeeded"
         for one in known[:MOST_IN_A_LINE]
     ]
     if more := len(known) - len(told):
@@ -118,7 +118,10 @@ def next_step(
         step = "a canary with the next pass or, while live messages fail, once one of them succeeds"
         return step, None
     permit = allow(circuit, settings, now)
-    return f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass", None
+    step = f"redrive up to {letters(permit.limit)} ({permit.reason}) with the next pass"
+    if any(one.is_held for one in circuit.causes):
+        step += "; of a cause that is held its canary alone"
+    return step, None
 
 
 def looks_every(
@@ -171,7 +174,7 @@ def forecast(
         for kind, count in down.items():
             since = f" {since_when(kind.since, one.at)}" if kind.since else ""
             fail = "fails" if count == 1 else "fail"
-            yield f"Expected: the {letters(count)} of {kind.name} {fail} again, as that is down{since}."
+            yield f"Expected: the {letters(count)} of {quoted(kind.name)} {fail} again, as that is down{since}."
     at = max(one.at for one in seen.values())
     for circuit in circuits:
         for cause in circuit.causes:

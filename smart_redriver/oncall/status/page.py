@@ -111,7 +111,7 @@ def _out(circuit: Circuit) -> str:
     """Letters of which nothing is known. How many more may go is in the next step."""
     told = await_a_verdict(circuit.unknown)
     if settled := circuit.outstanding - circuit.unknown:
-        told += f"; for {settled:,} others the outcome is known"
+        told += f"; for {settled:,} other{'' if settled == 1 else 's'} the outcome is known"
     if failing := circuit.left_failing:
         told += f"; {letters(failing)} of failed batches are still with the consumer"
     return told

@@ -47,6 +47,11 @@ class Wait:
             return f"{self.what}, with the next pass"
         return f"{self.what}, until {stamp(self.until)} at the latest ({ago(self.until, now)})"
 
+    def until_in_words(self, now: datetime) -> str:
+        """In a column."""
+        is_past = self.until is not None and self.until <= now
+        return "the next pass" if is_past else stamp(self.until) or "-"
+
     def to_json(self) -> dict[str, Any]:
         return {"for": self.what, "until": stamp(self.until)}
 
@@ -82,29 +87,35 @@ class Waits:
             return None
         if seen is None:
             return Wait("its turn")
-        alone = self._alone(entry, seen) if entry else None
+        alone = _alone(entry, seen, self._settings) if entry else None
         with_all = _with_all(seen)
         if alone is None or (with_all and (with_all.until or seen.at) > (alone.until or seen.at)):
             return with_all or alone or Wait("its turn", seen.drained_by)
         return alone
 
-    def _alone(self, entry: Entry, seen: Seen) -> Wait | None:
-        """The wait of this letter alone, if it has one."""
-        for kind in seen.kinds_down:
-            if kind.name == entry.cause:
-                return Wait("a canary of its cause", kind.next_canary_at)
-        until = entry.not_before
-        if until is None or until <= seen.at:
-            return None
-        return Wait(
-            "its last chance" if self._is_last_chance(entry, until) else "its backoff", until
-        )
+    def alone(self, entry: Entry) -> Wait | None:
+        """What keeps this letter in the DLQ whatever keeps all of them, if there is something."""
+        seen = self._seen.get(entry.queue)
+        is_there = entry.status in _IN_THE_DLQ and seen is not None
+        return _alone(entry, seen, self._settings) if seen and is_there else None
 
-    def _is_last_chance(self, entry: Entry, until: datetime) -> bool:
-        if entry.first_strike is None:
-            return False
-        chance = entry.first_strike + timedelta(seconds=self._settings.last_chance_seconds)
-        return entry.strikes >= self._settings.max_attempts - 1 and until >= chance
+
+def _alone(entry: Entry, seen: Seen, settings: Settings) -> Wait | None:
+    for kind in seen.kinds_down:
+        if kind.name == entry.cause:
+            return Wait("a canary of its cause", kind.next_canary_at)
+    until = entry.not_before
+    if until is None or until <= seen.at:
+        return None
+    is_last = _is_last_chance(entry, until, settings)
+    return Wait("its last chance" if is_last else "its backoff", until)
+
+
+def _is_last_chance(entry: Entry, until: datetime, settings: Settings) -> bool:
+    if entry.first_strike is None:
+        return False
+    chance = entry.first_strike + timedelta(seconds=settings.last_chance_seconds)
+    return entry.strikes >= settings.max_attempts - 1 and until >= chance
 
 
 def _with_all(seen: Seen) -> Wait | None:
@@ -114,9 +125,15 @@ def _with_all(seen: Seen) -> Wait | None:
         return None
     until = {
         Topic.PAUSED: seen.orders.paused_until,
-        Topic.DOWN: seen.next_canary_at,
+        Topic.DOWN: _canary_at(seen),
         Topic.CANARY: seen.out_until,
         Topic.SILENT: seen.out_until,
         Topic.CROWDED: seen.crowded_since and seen.crowded_since + PATIENCE,
     }
     return Wait(_WITH_ALL[told.topic], until.get(told.topic))
+
+
+def _canary_at(seen: Seen) -> datetime | None:
+    """When the next canary goes at the latest: after the cool-down live messages that fail keep it back."""
+    at = seen.next_canary_at
+    return at if at and at > seen.at else seen.canary_at_latest or at

@@ -5,7 +5,7 @@ A letter is done, parked, deleted, on its way or still there, or is listed with 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,6 +19,7 @@ from smart_redriver.oncall.audit.trail import changes_of, short_name, trail_of
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.ledger_scan import all_entries
 from smart_redriver.oncall.letters.look import look_through
+from smart_redriver.oncall.status.waiting import Waits
 from smart_redriver.oncall.terminal.exits import Exit
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import letters, parse_moment, stamp
@@ -35,12 +36,13 @@ class Fate(str, Enum):
     PARKED = "PARKED"
     DELETED = "DELETED"  # by a person, who has it in a file
     STILL_THERE = "STILL_THERE"
+    HIDDEN = "HIDDEN"  # not seen where the ledger has it, where at least as many are hidden
     UNEXPLAINED = "UNEXPLAINED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """The queues as they were looked through at `at`: original ids of the letters in them.
+    """The queues as they were looked through at `at`: original ids of the letters in them, and how many were hidden.
 
     `time_to_return` is how long a letter that was sent back may take to be in the DLQ again.
     """
@@ -49,6 +51,8 @@ class Present:
     dead: Set[str]
     parked: Set[str]
     time_to_return: timedelta
+    hidden_dead: int = 0
+    hidden_parked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Sums:
 def add_up(entries: Iterable[Entry], present: Present) -> Sums:
     """Account for the letters that the ledger knows, and for those in the DLQ and the parking lot that it does not."""
     sums, known = Sums(), set[str]()
+    missed: defaultdict[bool, list[Unexplained]] = defaultdict(list)
     for entry in entries:
         known.add(entry.original_id)
         fate, why = _fate(entry, present)
@@ -86,7 +91,8 @@ def add_up(entries: Iterable[Entry], present: Present) -> Sums:
         if fate is Fate.DELETED:
             sums.deleted[_note(entry)] += 1
         elif fate is Fate.UNEXPLAINED:
-            sums.unexplained.append(Unexplained(entry.original_id, why))
+            missed[entry.status is Status.PARKED].append(Unexplained(entry.original_id, why))
+    _explain(missed, {False: present.hidden_dead, True: present.hidden_parked}, sums)
     sums.fates[Fate.STILL_THERE] += len(present.dead - known)
     for stranger in sorted(present.parked - known - present.dead):
         sums.fates[Fate.UNEXPLAINED] += 1
@@ -95,6 +101,21 @@ def add_up(entries: Iterable[Entry], present: Present) -> Sums:
         )
     sums.letters = sums.fates.total()
     return sums
+
+
+def _explain(
+    missed: Mapping[bool, list[Unexplained]], hidden: Mapping[bool, int], sums: Sums
+) -> None:
+    """Take letters that were not seen where they belong for those that are hidden there, if these are as many.
+
+    Both by whether they belong into the parking lot.
+    """
+    for is_parked, some in missed.items():
+        if len(some) <= hidden[is_parked]:
+            sums.fates[Fate.UNEXPLAINED] -= len(some)
+            sums.fates[Fate.HIDDEN] += len(some)
+        else:
+            sums.unexplained += some
 
 
 def _fate(entry: Entry, present: Present) -> tuple[Fate, str]:
@@ -139,6 +160,7 @@ _WORDS = {
     Fate.PARKED: "in the parking lot",
     Fate.DELETED: "deleted by hand",
     Fate.STILL_THERE: "in the DLQ",
+    Fate.HIDDEN: "hidden in the DLQ or the parking lot, which hide as many",
     Fate.UNEXPLAINED: "NOT ACCOUNTED FOR",
 }
 
@@ -146,7 +168,8 @@ _WORDS = {
 def audit(session: Session, since: datetime) -> Exit:
     """Count the letters that were first seen since then by what became of them. Raises CallFailed and Refused."""
     entries = [one for one in all_entries(session) if one.first_seen >= since]
-    present, unseen = _present(session, entries, since)
+    present = _present(session, entries, since)
+    unseen = present.hidden_dead + present.hidden_parked
     sums = add_up(entries, present)
     session.terminal.result(
         {
@@ -162,27 +185,26 @@ def audit(session: Session, since: datetime) -> Exit:
         }
     )
     for line in _lines(session, sums, since, unseen):
-        session.terminal.say(printable(line))
-    return Exit.PARTLY if sums.unexplained else Exit.DONE
+        session.terminal.say(line)
+    return Exit.PARTLY if sums.unexplained or sums.fates[Fate.HIDDEN] else Exit.DONE
 
 
-def _present(session: Session, entries: list[Entry], since: datetime) -> tuple[Present, int]:
-    """The letters that are in the queues, and how many of them are hidden, so that nobody can tell which they are."""
+def _present(session: Session, entries: list[Entry], since: datetime) -> Present:
+    """The letters that are in the queues, and how many more are hidden, so that no look tells which they are."""
     dead, hidden_dead = _looked_at(session, session.dead_letters, since)
     parked, hidden_parked = _looked_at(session, session.parking_lot, since)
-    now = session.clock()
-    waiting = {
-        one.original_id
-        for one in entries
-        if one.status is Status.RETURNED and one.not_before is not None and one.not_before > now
-    }
-    present = Present(
-        at=now,
+    waits = Waits.of(session)
+    waiting = {one.original_id for one in entries if waits.alone(one)} - dead
+    if len(waiting) > hidden_dead:
+        waiting = set()  # somebody took some of them
+    return Present(
+        at=session.clock(),
         dead=dead | waiting,
         parked=parked,
         time_to_return=_time_to_return(session),
+        hidden_dead=hidden_dead - len(waiting),
+        hidden_parked=hidden_parked,
     )
-    return present, max(0, hidden_dead - len(waiting - dead)) + hidden_parked
 
 
 def _looked_at(session: Session, queue: DeadLetters, since: datetime) -> tuple[set[str], int]:
@@ -214,19 +236,20 @@ def _lines(session: Session, sums: Sums, since: datetime, unseen: int) -> Iterat
     )
     for fate in Fate:
         if count := sums.fates[fate]:
-            yield f"  {count:>7,}  {_WORDS[fate]}"
+            yield f"{count:>7,} {_WORDS[fate]}"
     for note, count in sums.deleted.most_common():
-        yield f"           {count:,}: {note}"
+        yield f"        {count:,}: {printable(note)}"
     for one in sums.unexplained[:_MOST_LISTED]:
-        yield f"  {one.original_id}: {one.why}"
+        yield f"  {printable(one.original_id)}: {one.why}"
     more = len(sums.unexplained) - _MOST_LISTED
     if more > 0:
         yield f"  ... and {more:,} more: --json has them all."
     if unseen:
-        yield f"{letters(unseen)} are hidden or were not come to: run it again when no pass is at work."
+        are = "letter is hidden or was" if unseen == 1 else "letters are hidden or were"
+        yield f"{unseen:,} {are} not come to: run it again when no pass is at work."
     if sums.unexplained:
         yield "`redrive show ID` has what is known of one; `redrive history` what people did."
-    elif sums.letters:
+    elif sums.letters and not sums.fates[Fate.HIDDEN]:
         yield "Every letter is accounted for."
 
 

@@ -71,7 +71,7 @@ class Verb:
 def _ids(session: Session, given: Given) -> dict[str, Any]:
     """Letters that are named, by their whole ids. Raises CallFailed and Misused."""
     full_ids: Callable[[Session, Sequence[str]], list[str]] = resolve_name(
-        "smart_redriver.oncall.letters.ledger_scan:full_ids"
+        "smart_redriver.oncall.letters.look:full_ids"
     )
     found: dict[str, Any] = {}
     if given.get("ids"):
@@ -273,7 +273,10 @@ VERBS = (
             ),
             *DLQ_FILTERS,
             _flag("body", "Show the bodies, too."),
-            _flag("held", "List letters that are hidden until a known time, from the ledger."),
+            _flag(
+                "held",
+                "List letters that wait for a time or a cause of their own, from the ledger.",
+            ),
         ),
         answer=(
             "queue, depth, seen, receives, letters [message_id, original_id, cause, sent_at, redrive_count, strikes, "

@@ -11,7 +11,7 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_of
 from smart_redriver.oncall.letters.export_file import attributes_to_json
-from smart_redriver.oncall.letters.ledger_scan import held_entries
+from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
 from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
 from smart_redriver.oncall.status.waiting import Wait, Waits
@@ -22,7 +22,8 @@ from smart_redriver.oncall.terminal.words import ago, letters, stamp
 
 def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Exit:
     """Show at most `limit` letters, grouped by cause. Raises CallFailed and Refused."""
-    depth = session.letter_store.facts(dlq=True, exactly=limit > SHORT_LOOK_LETTERS).depth
+    facts = session.letter_store.facts(dlq=True, exactly=limit > SHORT_LOOK_LETTERS)
+    depth = facts.depth
     found: list[Case] = []
     waits = Waits.of(session)
     look = Look(session=session, out_of=session.dead_letters, limit=min(limit, depth))
@@ -41,7 +42,8 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
     if not depth:
         say("The DLQ is empty.")
         return Exit.DONE
-    say(f"{letters(depth)} in the DLQ, {look.seen:,} looked at, {len(found):,} shown:")
+    hidden = f" ({facts.in_flight:,} hidden: `redrive letters --held`)" if facts.in_flight else ""
+    say(f"{letters(depth)} in the DLQ{hidden}, {look.seen:,} looked at, {len(found):,} shown:")
     _tell(session, found, waits, with_body=with_body)
     say()
     say(look.cost())
@@ -57,14 +59,14 @@ def held(session: Session, wanted: Filter) -> Exit:
         raise Misused(
             "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
         )
-    known = Waits.of(session)
-    entries = [
-        one
-        for one in held_entries(session)
-        if wanted.lets_entry_through(one) and not wanted.needs_body_of(one)
-    ]
-    entries.sort(key=lambda one: one.not_before or one.first_seen)
-    waits = {one.original_id: wait for one in entries if (wait := known.letter(one))}
+    known, now = Waits.of(session), session.clock()
+    entries, waits = [], {}
+    for one in stuck_entries(session):
+        wait = known.alone(one)
+        if wait and wanted.lets_entry_through(one) and not wanted.needs_body_of(one):
+            entries.append(one)
+            waits[one.original_id] = wait
+    entries.sort(key=lambda one: (waits[one.original_id].until or now, one.first_seen))
     session.terminal.result(
         {
             "queue": session.place.queue,
@@ -74,9 +76,9 @@ def held(session: Session, wanted: Filter) -> Exit:
             ],
         }
     )
-    say, now = session.terminal.say, session.clock()
+    say = session.terminal.say
     if not entries:
-        say("No letter is held for a known time.")
+        say("No letter is held for a time or a cause of its own.")
         return Exit.DONE
     say(f"{letters(len(entries))} held in the DLQ, as the ledger has it (nothing was received):")
     say()
@@ -86,7 +88,7 @@ def held(session: Session, wanted: Filter) -> Exit:
             ago(one.first_seen, now),
             str(one.redrive_count),
             str(one.strikes),
-            stamp(waits[one.original_id].until) or "-",
+            waits[one.original_id].until_in_words(now),
             one.cause or "-",
             waits[one.original_id].what,
         )
@@ -128,7 +130,7 @@ def _row(case: Case, waits: Waits, now: datetime) -> tuple[str, ...]:
         str(entry.strikes if entry else 0),
         f"{letter.size:,}",
         wait.what,
-        stamp(wait.until) or "-",
+        wait.until_in_words(now),
     )
 
 

@@ -68,7 +68,8 @@ def look_for(
     session.terminal.say()
     is_missed = found is None and look.seen < limit and not look.is_cut_short
     if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
-        return None, hidden_in_words(entry, facts, session.clock()), None
+        wait = Waits.of(session).alone(entry)
+        return None, hidden_in_words(wait.until if wait else None, facts, session.clock()), None
     if found is None or entry is None or found.is_replaced or found.is_kept:
         return found, None, None
     return found, None, Status.PARKED if in_lot else Status.RETURNED
