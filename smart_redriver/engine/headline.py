@@ -17,7 +17,7 @@ from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.permit import cools_until, spares_until
 from smart_redriver.engine.model.rate import PATIENCE
@@ -219,14 +219,13 @@ def seen_of(
     )
     if circuit is None:
         return seen
-    tried, failed, since, succeeded_at = _tried(circuit)
+    tried = _tried(circuit)
     came_back, of_these = _mixture_of(circuit)
     # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
     is_held = any(one.is_held for one in circuit.causes)
     unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
     rate = _rate(circuit, now)
     suspects = [one for one in circuit.held_suspects if one.until > now]
-    succeeded = sum(one.heard.succeeded for one in circuit.pending)
     return replace(
         seen,
         state=circuit.state,
@@ -234,11 +233,11 @@ def seen_of(
         out=circuit.unknown,
         out_since=min((one.sent_at for one in unknown), default=None),
         out_until=max((one.due_at for one in circuit.pending), default=None),
-        succeeded=succeeded,
-        tried=tried,
-        failed=failed,
-        since=since,
-        succeeded_at=succeeded_at,
+        succeeded=tried.succeeded,
+        tried=tried.tried,
+        failed=tried.failed,
+        since=tried.since,
+        succeeded_at=tried.succeeded_at,
         came_back=came_back,
         of_these=of_these,
         next_canary_at=_next_canary_at(circuit, settings),
@@ -267,33 +266,61 @@ def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime |
     return max(cools_until(circuit, settings), spares_until(circuit, settings))
 
 
-def _tried(circuit: Circuit) -> tuple[int, int, datetime | None, datetime | None]:
-    """Letters tried since the last batch that succeeded, those that failed, since when, and when that one was sent.
+@dataclass(slots=True, kw_only=True)
+class _Tried:
+    """What became of the letters that were tried last, see `Seen`."""
+
+    tried: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    since: datetime | None = None
+    succeeded_at: datetime | None = None
+
+    def add(self, size: int, failed: int, sent_at: datetime) -> None:
+        self.tried += size
+        self.failed += failed
+        self.since = min(self.since or sent_at, sent_at)
+
+
+def _newest_first(circuit: Circuit) -> list[Batch]:
+    return sorted(circuit.pending, key=lambda one: one.sent_at, reverse=True)
+
+
+def _tried(circuit: Circuit) -> _Tried:
+    """The letters tried since the last batch that succeeded.
 
     Suspects and canaries of a cause are expected to fail: until they succeed, they say nothing about the consumer.
     Nor do failures from before the circuit was closed, by canaries or by a person who has mended it.
     """
+    found = _Tried()
+    for batch in _newest_first(circuit):
+        succeeded = batch.heard.succeeded
+        if succeeded and found.failed:  # what went after these failed
+            found.succeeded_at = batch.sent_at
+            return found
+        if of_these := max(batch.unblemished, succeeded):
+            found.add(of_these, max(batch.returned, batch.heard.failed), batch.sent_at)
+            found.succeeded += succeeded
+        if succeeded:
+            found.succeeded_at = found.succeeded_at or batch.sent_at
     is_closed = circuit.state is State.CLOSED
-    tried = failed = 0
-    since = succeeded_at = None
-    for batch in circuit.pending:
-        if of_these := max(batch.unblemished, batch.heard.succeeded):
-            tried += of_these
-            failed += max(batch.returned, batch.heard.failed)
-            since = min(since or batch.sent_at, batch.sent_at)
-        if batch.heard.succeeded:
-            succeeded_at = max(succeeded_at or batch.sent_at, batch.sent_at)
     for judged in reversed(circuit.judged):
         if judged.verdict is Verdict.SUCCESS:
-            return tried, failed, since, max(succeeded_at or judged.sent_at, judged.sent_at)
-        if judged.was_alone or (is_closed and judged.generation < circuit.generation):
-            continue
-        tried, failed, since = tried + judged.size, failed + judged.seen_again, judged.sent_at
-    return tried, failed, since, succeeded_at
+            found.succeeded_at = max(found.succeeded_at or judged.sent_at, judged.sent_at)
+            return found
+        if not judged.was_alone and not (is_closed and judged.generation < circuit.generation):
+            found.add(judged.size, judged.seen_again, judged.sent_at)
+    return found
 
 
 def _mixture_of(circuit: Circuit) -> tuple[int, int]:
-    """Letters of the last success that came back, and how many it had, where these are half of them or more."""
+    """Letters that failed of the last batch that tells, or of the last success, and of how many: where these are half
+    of them or more, and others succeeded.
+    """
+    for batch in _newest_first(circuit):
+        failed, succeeded = max(batch.returned, batch.heard.failed), batch.heard.succeeded
+        if failed or succeeded:
+            return (failed, failed + succeeded) if 0 < succeeded <= failed else (0, 0)
     last = next((one for one in reversed(circuit.judged) if one.verdict is Verdict.SUCCESS), None)
     if last is None or last.is_strike or not last.seen_again or 2 * last.seen_again < last.size:
         return 0, 0
@@ -301,9 +328,9 @@ def _mixture_of(circuit: Circuit) -> tuple[int, int]:
 
 
 def _rate(circuit: Circuit, now: datetime) -> float | None:
-    """Letters a second that went lately; None where too few went to tell."""
-    sent = [(one.sent_at, one.size) for one in circuit.judged]
-    sent += [(one.sent_at, one.size) for one in circuit.pending]
+    """Letters a second that went lately and are not back; None where too few are gone to tell."""
+    sent = [(one.sent_at, one.size - one.seen_again) for one in circuit.judged]
+    sent += [(one.sent_at, one.size - one.seen_again) for one in circuit.pending]
     lately = [(at, size) for at, size in sent if now - LATELY <= at]
     letters = sum(size for _, size in lately)
     lasts = now - min((at for at, _ in lately), default=now)
@@ -365,11 +392,11 @@ def _paused(seen: Seen) -> Headline | None:
         return None
     by = f" by {orders.by.rpartition('/')[2]}" if orders.by else ""
     until = f" until {_clock(orders.paused_until, seen.at)}" if orders.paused_until else ""
-    why = orders.reason.rstrip(".") or "no reason given"
+    why = orders.reason or "no reason given"
     return Headline(
         topic=Topic.PAUSED,
         colour=Colour.YELLOW,
-        text=f"Paused{by}{until}: {why}. {_waiting(seen)}",
+        text=f"Paused{by}{until}: {why}{'' if why[-1] in '.?!' else '.'} {_waiting(seen)}",
         until=orders.paused_until,
         then="`redrive resume` ends the pause.",
     )

@@ -60,9 +60,14 @@ def test_letters_that_are_not_seen_are_hidden_where_as_many_are(
 ) -> None:
     """While a pass had the DLQ in its hands, each letter of it was "NOT ACCOUNTED FOR"."""
     entries = [an_entry(status), an_entry(status, original_id="m9")]
-    name = "hidden_parked" if status is Status.PARKED else "hidden_dead"
+    is_parked = status is Status.PARKED
+    there = replace(
+        seen(),
+        hidden_dead=0 if is_parked else hidden,
+        hidden_parked=hidden if is_parked else 0,
+    )
 
-    sums = add_up(entries, replace(seen(), **{name: hidden}))
+    sums = add_up(entries, there)
 
     assert +sums.fates == {fate: 2}
     assert len(sums.unexplained) == sums.fates[Fate.UNEXPLAINED]

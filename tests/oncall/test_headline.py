@@ -218,6 +218,11 @@ SENTENCES = [
         Colour.YELLOW,
         "Paused by kim until 03:30: moving. 16 letters wait.",
     ),
+    (
+        replace(WAITING, orders=Orders(is_paused=True, reason="is it the provider?")),
+        Colour.YELLOW,
+        "Paused: is it the provider? 16 letters wait.",
+    ),
     (replace(WAITING, backlog=None), Colour.YELLOW, "Not known: the DLQ could not be read."),
 ]
 
@@ -272,6 +277,8 @@ counts = st.integers(0, 50)
         suspects=counts,
         suspects_until=moments,
         drained_by=moments,
+        came_back=counts,
+        of_these=counts,
     )
 )
 def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: Seen) -> None:
@@ -282,7 +289,7 @@ def test_whatever_is_seen_has_a_sentence_and_green_means_flowing_or_empty(seen: 
     if found.colour is Colour.GREEN:
         assert seen.state is State.CLOSED
         assert seen.backlog or not seen.parked
-        assert not seen.backlog or (seen.is_fresh and not seen.kinds_down)
+        assert not seen.backlog or (seen.is_fresh and not seen.kinds_down and not seen.came_back)
 
 
 def test_while_live_messages_fail_the_canary_goes_when_the_headline_says() -> None:
@@ -324,6 +331,42 @@ def test_a_failure_that_tells_nothing_of_the_consumer_now_makes_no_headline(
 
     assert (seen.tried, seen.failed) == (0, 0)
     assert headline(seen).topic is Topic.STARTING
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"),
+    [
+        (Heard(succeeded=4, failed=69), (69, 73)),
+        (Heard(succeeded=4, failed=4), (4, 8)),
+        (Heard(succeeded=5, failed=4), (0, 0)),
+        (Heard(failed=69), (0, 0)),
+    ],
+    ids=["most", "half", "fewer", "all: the consumer may be down"],
+)
+def test_a_batch_that_is_out_and_mostly_failed_is_told_as_a_mixture(
+    heard: Heard, told: tuple[int, int]
+) -> None:
+    """With 69 of 73 letters back it said "Healthy: letters go back, about 24 a minute", in green."""
+    before = a_batch(id=6, sent_at=NOW - minutes(12), heard=Heard(succeeded=4))
+    batch = a_batch(size=73, sent_at=NOW - minutes(3), heard=heard)
+    circuit = a_circuit(pending=(before, batch))
+
+    seen = seen_of(circuit, Settings(), NOW, dlq=FULL)
+
+    assert (seen.came_back, seen.of_these) == told
+    assert (headline(seen).colour is Colour.GREEN) == (heard.succeeded > heard.failed)
+
+
+def test_letters_that_are_back_are_no_rate() -> None:
+    sent_at = NOW - minutes(5)
+    judged = replace(a_judged(size=60, returned=50), sent_at=sent_at)
+    out = a_batch(size=20, returned=14, suspects_returned=1, sent_at=sent_at)
+    circuit = a_circuit(judged=(judged,), pending=(out,))
+
+    seen = seen_of(circuit, Settings(), NOW, dlq=FULL)
+
+    assert seen.rate_per_second == pytest.approx(15 / 300)
+    assert seen.drained_by == NOW + timedelta(seconds=FULL.depth * 20)
 
 
 def test_a_suspect_that_succeeds_speaks_for_the_consumer() -> None:
