@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from smart_redriver.oncall.deployment.logs import MOST_PAGES
+from smart_redriver.oncall.terminal.terminal import Terminal
 from tests.oncall.desk import Desk
 from tests.oncall.fakes import LOG_GROUP
 from tests.oncall.reported import BILLING, failed
@@ -134,6 +135,25 @@ def test_show_asks_the_consumers_log_for_lines_with_one_of_the_letters_ids(desk:
     words = shlex.split(told["command"])
     assert words[words.index("--log-stream-names") + 1] == BILLING.log_stream
     assert f'?"{message_id}"' in words[-1]
+
+
+def test_on_a_screen_lines_of_a_consumers_log_are_cut_unless_all_of_them_is_wanted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six lines of JSON filled several screens."""
+    (message_id,) = failed(desk, "a body")
+    line = f"{message_id} {'x' * 5000}"
+    for number in range(30):
+        desk.logs.write(str(BILLING.log_group), f"{number} {line}", stream=str(BILLING.log_stream))
+    monkeypatch.setattr(Terminal, "rows", 10)
+
+    cut, whole = (desk("show", message_id, "--logs", *more).out for more in ((), ("--whole",)))
+
+    assert "... 20 lines before: --whole\n" in cut
+    assert cut.count("more characters: --whole") == 10
+    assert f" 19 {message_id}" not in cut
+    assert f" 29 {message_id} x" in cut
+    assert whole.count(line) == 30
 
 
 def test_without_logs_the_consumers_log_is_not_read(desk: Desk) -> None:

@@ -133,6 +133,9 @@ _WHERE = {
     Status.DELETED: "deleted by a person, who kept a file of it",
 }
 
+#: Characters of a line of a log on a screen.
+_LONGEST_LINE = 400
+
 #: Of a FIFO queue.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
 
@@ -177,9 +180,10 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
         session.terminal.say(f"  {line}")
     if wait:
         session.terminal.say(f"  Waits for:   {printable(wait.in_words(session.clock()))}")
-    _tell(session, entry, hidden, failure, letter, None if wanted.whole else session.terminal.rows)
+    rows = None if wanted.whole else session.terminal.rows
+    _tell(session, entry, hidden, failure, letter, rows)
     if wanted.logs:
-        _tell_log(session, log)
+        _tell_log(session, log, rows)
     return Exit.DONE
 
 
@@ -293,6 +297,12 @@ def _end_of(lines: list[str], rows: int | None) -> list[str]:
     return [f"... {len(lines) - rows:,} lines before: --whole", *lines[-rows:]]
 
 
+def _cut(line: str) -> str:
+    """A line that is no longer than people read: what a consumer logs as JSON has thousands of characters."""
+    more = len(line) - _LONGEST_LINE
+    return f"{line[:_LONGEST_LINE]}... {more:,} more characters: --whole" if more > 0 else line
+
+
 def _tell_content(session: Session, letter: Letter, rows: int | None) -> None:
     say, trace = session.terminal.say, session.letter_store.stack_trace(letter)
     if letter.group_id is not None:
@@ -354,7 +364,7 @@ def _log_to_json(log: ConsumerLog | None) -> dict[str, Any] | None:
     }
 
 
-def _tell_log(session: Session, log: ConsumerLog | None) -> None:
+def _tell_log(session: Session, log: ConsumerLog | None, rows: int | None) -> None:
     say, warn = session.terminal.say, session.terminal.warn
     if log is None:
         warn("No report says where its consumer logs: --log-group NAME searches that log for it.")
@@ -365,9 +375,13 @@ def _tell_log(session: Session, log: ConsumerLog | None) -> None:
         say("  Its consumer logged nothing with one of its ids. The query was:")
     else:
         say("  What its consumer logged" + (", the end of it:" if log.found.left_off else ":"))
-        for line in log.found.lines:
-            for part in line.text.splitlines():
-                say(Verbatim(f"    {stamp(line.at)}  {printable_line(part)}"))
+        told = [
+            f"{stamp(line.at)}  {printable_line(part)}"
+            for line in log.found.lines
+            for part in line.text.splitlines()
+        ]
+        for part in _end_of(told, rows):
+            say(Verbatim(f"    {part if rows is None else _cut(part)}"))
         say("  The query was:")
     command = printable(log.query.command())
     say(Verbatim(folded_command(command, session.terminal.columns, "    ")))
