@@ -79,6 +79,12 @@ _KEEPS_ALL = frozenset(
 )
 
 
+#: These hold for all queues of a DLQ alike, or for none.
+_HOLD_FOR_ALL = frozenset(
+    {Topic.NOTHING_WAITS, Topic.NOT_KNOWN, Topic.NOT_SCHEDULED, Topic.MODE, Topic.PAUSED}
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindDown:
     """Letters that wait together, as the kind that they are of is down."""
@@ -354,11 +360,28 @@ def headline(seen: Seen) -> Headline:
 
 
 def worst(headlines: Mapping[str, Headline]) -> Headline:
-    """The one that wants a person most, of source queues by their names; of several it says whose it is."""
+    """The one that wants a person most, of source queues by their names; of several it says whose it is.
+
+    The letters that it counts may be of any of them, so that it says how the others are where only some are kept.
+    """
     order = list(Colour)
     name = max(headlines, key=lambda one: order.index(headlines[one].colour))
     found = headlines[name]
-    return found if len(headlines) == 1 else replace(found, text=f"{name}: {found.text}")
+    if len(headlines) == 1:
+        return found
+    beside = "" if found.topic in _HOLD_FOR_ALL else f" {_neighbours(name, headlines)}"
+    return replace(found, text=f"{name}: {found.text}{beside}")
+
+
+def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
+    """How the queues are that share a DLQ with this one."""
+    others = {other: told for other, told in headlines.items() if other != name}
+    flowing = sum(one.lets_flow for one in others.values())
+    if len(others) == 1:
+        (other,) = others
+        return f"It shares the DLQ with {other}, which {'lets letters go' if flowing else 'waits, too'}."
+    lets = "lets" if flowing == 1 else "let"
+    return f"It shares the DLQ with {len(others)} queues, of which {flowing or 'none'} {lets} letters go."
 
 
 def _not_scheduled(seen: Seen) -> Headline | None:

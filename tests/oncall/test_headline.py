@@ -396,6 +396,27 @@ def test_of_queues_that_share_a_dlq_the_worst_speaks() -> None:
     assert worst({"a": headline(FLOWING)}) == headline(FLOWING)
 
 
+def test_a_headline_of_one_queue_says_how_those_are_that_share_its_dlq() -> None:
+    """Its letters may all be of a neighbour that is well."""
+    down, well, silent = (headline(one) for one in (DOWN, FLOWING, SILENT))
+
+    told = [
+        worst({"b": down, "a": well}).text,
+        worst({"b": down, "a": silent}).text,
+        worst({"b": down, "a": silent, "c": well}).text,
+        worst({"b": down, "a": silent, "c": silent}).text,
+    ]
+
+    assert [one.partition("16 letters wait. ")[2] for one in told] == [
+        "It shares the DLQ with a, which lets letters go.",
+        "It shares the DLQ with a, which waits, too.",
+        "It shares the DLQ with 2 queues, of which 1 lets letters go.",
+        "It shares the DLQ with 2 queues, of which none let letters go.",
+    ]
+    paused = headline(replace(WAITING, orders=Orders(is_paused=True)))
+    assert worst({"a": paused, "b": paused}).text == f"a: {paused.text}"
+
+
 def test_as_json_it_says_until_when_and_what_to_do() -> None:
     found = Headline(
         topic=Topic.SILENT,
