@@ -60,6 +60,21 @@ def test_where_all_are_of_a_cause_that_is_down_none_is_expected_to_succeed() -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("backlog", "others"), [(212, []), (300, ["Expected of the others: they succeed, "])]
+)
+def test_of_a_whole_dlq_the_letters_count_that_passes_saw(backlog: int, others: list[str]) -> None:
+    """With all letters of a cause that is down, it expected them to succeed."""
+    seen = replace(FLOWING, backlog=backlog, kinds_down=(DECLINED,))
+
+    told = list(forecast({SOURCE: seen}, [CIRCUIT], {}))
+
+    assert told[-1] == (
+        "Expected: the 212 letters of PaymentDeclined fail again, as that is down since 01:12."
+    )
+    assert [one[: len(other)] for one, other in zip(told[:-1], others, strict=True)] == others
+
+
 def test_it_says_when_a_cause_last_succeeded() -> None:
     cause = CauseCircuit(cause="KeyError", succeeded=4, counted_at=NOW - minutes(20))
     circuit = replace(CIRCUIT, causes=(cause,))

@@ -1,7 +1,9 @@
 """The headline, sentence by sentence, and that it is never green while letters wait for what does not come."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -303,6 +305,33 @@ def test_while_live_messages_fail_the_canary_goes_when_the_headline_says() -> No
         return allow(opened, settings, moment, LiveOutcome.FAILS).limit
 
     assert (limit_at(told - timedelta(seconds=1)), limit_at(told)) == (0, settings.canary_size)
+
+
+#: How the runbook's table calls each.
+ROWS = {
+    Topic.NOTHING_WAITS: "The DLQ is empty; N parked letters wait for a person",
+    Topic.FLOWING: "Healthy: letters go back",
+    Topic.STARTING: "N letters wait. The next pass looks at them",
+    Topic.NOT_SCHEDULED: "No pass runs by itself",
+    Topic.MODE: "Dry run; the setting `mode` is paused",
+    Topic.PAUSED: "Paused",
+    Topic.DOWN: "Consumer likely down",
+    Topic.CANARY: "Consumer was down; a canary is out",
+    Topic.FAILING: "Consumer may be down",
+    Topic.SILENT: "Consumer not seen to work",
+    Topic.CROWDED: "Consumer has as much as it bears",
+    Topic.KINDS: "N of M letters wait for CAUSE; or for the next pass to look at them, and CAUSE is down",
+    Topic.SUSPECTS: "N letters failed while others succeeded",
+    Topic.NOT_KNOWN: "Not known: the DLQ could not be read",
+}
+
+
+def test_the_runbook_explains_every_headline() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "runbook.md").read_text()
+    table = re.findall(r"^\| (.+?) \|", page.partition("# What pages")[0], re.MULTILINE)
+
+    assert ROWS.keys() == set(Topic)
+    assert set(ROWS.values()) <= set(table)
 
 
 def of_suspects(**fields: Any) -> Batch:

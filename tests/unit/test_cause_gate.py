@@ -25,7 +25,7 @@ from smart_redriver.engine.triage.decision import (
     Redrive,
 )
 from smart_redriver.engine.triage.ledger import Entry, Status
-from tests.unit.examples import NOW, a_circuit, a_letter, ago, an_entry
+from tests.unit.examples import NOW, a_circuit, a_letter, ago, ahead, an_entry
 from tests.unit.situations import EXPIRING, TERMS, TIME_TO_FAIL
 
 SETTINGS = Settings(max_rate=0)
@@ -121,6 +121,16 @@ def test_the_canary_is_known_by_its_id_and_batch() -> None:
 
     assert (left.canary_id, left.canary_batch, left.canary_sent_at) == ("Declined-0", SENT, NOW)
     assert (left.letters, left.seen_at) == (5, NOW)
+
+
+@pytest.mark.parametrize(("cools_until", "counted"), [(ahead(minutes=2), 9), (NOW, 1), (None, 1)])
+def test_while_its_letters_are_hidden_a_pass_that_meets_one_does_not_count_it_as_all(
+    cools_until: datetime | None, counted: int
+) -> None:
+    """People were told that one of ten waits, while a pass had met the canary alone that was back."""
+    left = Pass(letters(1), a_cause(letters=9, cools_until=cools_until)).left["Declined"]
+
+    assert left.letters == counted
 
 
 def test_the_canary_is_the_least_tried() -> None:

@@ -48,7 +48,8 @@ class CauseCircuit:
         cools_until: when the next canary may go. `canaries_failed`: in a row.
         canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
         convicted_at: letters that failed before that are parked.
-        letters: how many of them were seen in the DLQ by the pass that saw some last, at `seen_at`.
+        letters: how many of them were seen in the DLQ by the pass that saw some last, at `seen_at`; while most of them
+            are hidden until the next canary, the most that a pass saw.
 
     """
 

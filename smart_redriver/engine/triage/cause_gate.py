@@ -113,7 +113,9 @@ class CauseGate:
 
     def _left(self, one: CauseCircuit, batch: int | None, now: datetime) -> CauseCircuit:
         if seen := self._seen[one.cause]:
-            one = replace(one, letters=seen, seen_at=now)
+            # While it cools its letters are hidden, and a pass meets the new ones and its canary alone.
+            is_cool = one.cools_until is None or now >= one.cools_until
+            one = replace(one, letters=seen if is_cool else max(seen, one.letters), seen_at=now)
         if one.cause not in self._chosen or batch is None:
             return one
         canary_id = self._chosen[one.cause]

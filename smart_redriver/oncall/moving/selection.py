@@ -33,6 +33,8 @@ from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.table import printable
 
 SAMPLES = 3
+#: All letters of the DLQ are one group: none is looked at for its cause.
+IN_THE_DLQ = "in the DLQ"
 #: What is not seen of a FIFO queue.
 CUT = "SQS hands out ten letters of a message group until the first is deleted; those behind them can't be seen."
 #: Where the ledger has counted, samples are looked for among so many letters.
@@ -157,7 +159,7 @@ def tell_selection(session: Session, choice: Choice, selection: Selection) -> No
 
 
 def _all(facts: QueueFacts) -> Selection:
-    return Selection(count=facts.visible, groups=Counter({"in the DLQ": facts.visible}))
+    return Selection(count=facts.visible, groups=Counter({IN_THE_DLQ: facts.visible}))
 
 
 def _as_the_ledger_has_it(

@@ -165,11 +165,16 @@ _FAIL = frozenset({Topic.DOWN, Topic.FAILING, Topic.CANARY})
 def forecast(
     seen: Mapping[str, Seen], circuits: Iterable[Circuit], groups: Mapping[str, int]
 ) -> Iterator[str]:
-    """Sentences on what to expect of letters that are sent now. `groups`: how many there are, by their cause."""
+    """Sentences on what to expect of letters that are sent now.
+
+    `groups`: how many there are, by their cause; empty for a whole DLQ, in which passes have counted them.
+    """
     for name, one in seen.items():
         of = f" of {name}" if len(seen) > 1 else ""
-        down = {kind: count for kind in one.kinds_down if (count := groups.get(kind.name))}
-        if not down or sum(down.values()) < sum(groups.values()):
+        all_of_them = sum(groups.values()) if groups else one.backlog or 0
+        counted = groups or {kind.name: min(kind.letters, all_of_them) for kind in one.kinds_down}
+        down = {kind: count for kind in one.kinds_down if (count := counted.get(kind.name))}
+        if not down or sum(down.values()) < all_of_them:
             yield f"Expected{' of the others' if down else ''}{of}: {_expected(one)}"
         for kind, count in down.items():
             since = f" {since_when(kind.since, one.at)}" if kind.since else ""

@@ -15,7 +15,12 @@ from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.presentation import NO_ERROR
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_order
-from smart_redriver.oncall.moving.selection import Selection, find_selection, tell_selection
+from smart_redriver.oncall.moving.selection import (
+    IN_THE_DLQ,
+    Selection,
+    find_selection,
+    tell_selection,
+)
 from smart_redriver.oncall.moving.sending import SendBack, Validate, validator
 from smart_redriver.oncall.moving.work import Throttle, Work
 from smart_redriver.oncall.status.outlook import forecast
@@ -130,10 +135,13 @@ def _send(
 
 
 def causes_of(selection: Selection) -> dict[str, int]:
-    """How many letters there are of each cause. A group of parked letters is named by its reason, too."""
+    """How many letters there are of each cause, where they are told apart. A group of parked letters is named by its
+    reason, too.
+    """
     found: Counter[str] = Counter()
     for group, count in selection.groups.items():
-        found[group.rpartition(" · ")[2]] += count
+        if group != IN_THE_DLQ:
+            found[group.rpartition(" · ")[2]] += count
     return found
 
 
