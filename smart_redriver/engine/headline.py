@@ -579,7 +579,7 @@ def _kind_down(seen: Seen) -> Headline | None:
         colour=Colour.YELLOW,
         text=f"{'Healthy; ' if flows else ''}{told}{more}.",
         waits_for=canary,
-        then="Fix what they need: `redrive causes`.",
+        then="Fix what they need: `redrive causes`. They follow by themselves once a canary succeeds.",
     )
 
 

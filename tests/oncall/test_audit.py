@@ -83,6 +83,7 @@ def test_letters_that_a_pass_has_in_its_hands_are_not_called_lost(desk: Desk) ->
     assert "1 hidden in the DLQ or the parking lot, which hide as many" in ran.out
     assert "1 letter is hidden or was not come to: run it again" in ran.out
     assert "NOT ACCOUNTED FOR" not in ran.out
+    assert "1 letter is hidden: a pass or a person is at work" in desk("letters", "--held").out
     assert "Every letter is accounted for." not in ran.out
 
 

@@ -13,7 +13,7 @@ from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_o
 from smart_redriver.oncall.letters.export_file import attributes_to_json
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.letters.look import SHORT_LOOK_LETTERS, Look
-from smart_redriver.oncall.letters.presentation import entry_to_json, shown_body
+from smart_redriver.oncall.letters.presentation import TRY_AGAIN, entry_to_json, shown_body
 from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.terminal import Verbatim
@@ -79,6 +79,9 @@ def held(session: Session, wanted: Filter) -> Exit:
     say = session.terminal.say
     if not entries:
         say("No letter is held for a time or a cause of its own.")
+        if hidden := session.dead_letters.facts().in_flight:
+            is_hidden = "letter is" if hidden == 1 else "letters are"
+            say(f"{hidden:,} {is_hidden} hidden: a pass or a person is at work; {TRY_AGAIN}.")
         return Exit.DONE
     say(f"{letters(len(entries))} held in the DLQ, as the ledger has it (nothing was received):")
     say()
