@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_of
@@ -42,8 +43,9 @@ def peek(session: Session, wanted: Filter, *, limit: int, with_body: bool) -> Ex
     if not depth:
         say("The DLQ is empty.")
         return Exit.DONE
-    hidden = f" ({facts.in_flight:,} hidden: `redrive letters --held`)" if facts.in_flight else ""
-    say(f"{letters(depth)} in the DLQ{hidden}, {look.seen:,} looked at, {len(found):,} shown:")
+    hidden = _hidden(session, facts)
+    of_these = f" ({hidden:,} hidden: `redrive letters --held`)" if hidden else ""
+    say(f"{letters(depth)} in the DLQ{of_these}, {look.seen:,} looked at, {len(found):,} shown:")
     _tell(session, found, waits, with_body=with_body)
     say()
     say(look.cost())
@@ -79,7 +81,7 @@ def held(session: Session, wanted: Filter) -> Exit:
     say = session.terminal.say
     if not entries:
         say("No letter is held for a time or a cause of its own.")
-        if hidden := session.dead_letters.facts().in_flight:
+        if hidden := _hidden(session, session.dead_letters.facts()):
             is_hidden = "letter is" if hidden == 1 else "letters are"
             say(f"{hidden:,} {is_hidden} hidden: a pass or a person is at work; {TRY_AGAIN}.")
         return Exit.DONE
@@ -100,6 +102,11 @@ def held(session: Session, wanted: Filter) -> Exit:
     titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "UNTIL", "CAUSE", "WAITS FOR")
     session.terminal.table(titles, rows, right={2, 3})
     return Exit.DONE
+
+
+def _hidden(session: Session, facts: QueueFacts) -> int:
+    """Letters that no look meets; where letters are rows, those that wait can be looked at, too."""
+    return 0 if session.letter_store.finds_by_id else facts.in_flight
 
 
 def _tell(session: Session, found: list[Case], waits: Waits, *, with_body: bool) -> None:
