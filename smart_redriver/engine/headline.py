@@ -184,6 +184,11 @@ class Headline:
         """Whether letters that nothing else keeps go back now."""
         return self.topic not in _KEEPS_ALL
 
+    @property
+    def is_about(self) -> tuple[object, ...]:
+        """What makes it another headline, whatever it counts meanwhile."""
+        return self.topic, self.waits_for, self.until
+
     def sentence(self, now: datetime) -> str:
         """What is seen and waited for, in one line."""
         if not self.waits_for:
@@ -469,7 +474,7 @@ def _down(seen: Seen) -> Headline | None:
         colour=Colour.RED,
         text=f"Consumer likely down{_belief(seen)}{_shown(seen)}. {_waiting(seen)}",
         waits_for=_next_canary(seen),
-        then="Fix the consumer; letters then go back by themselves. Fixed already: `redrive close`.",
+        then='Fix the consumer; letters then go back by themselves. Fixed already: `redrive close --reason "..."`.',
     )
 
 

@@ -446,6 +446,14 @@ def test_a_headline_of_one_queue_says_how_those_are_that_share_its_dlq() -> None
     assert worst({"a": paused, "b": paused}).text == f"a: {paused.text}"
 
 
+def test_a_headline_is_no_other_one_for_what_it_counts() -> None:
+    """While live messages failed, `drain` told it anew at each look."""
+    more, later = replace(DOWN, backlog=90), replace(DOWN, next_canary_at=NOW + minutes(12))
+
+    assert headline(more).is_about == headline(DOWN).is_about
+    assert headline(later).is_about != headline(DOWN).is_about != headline(SILENT).is_about
+
+
 def test_as_json_it_says_until_when_and_what_to_do() -> None:
     found = Headline(
         topic=Topic.SILENT,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from smart_redriver.engine.headline import worst
-from smart_redriver.engine.messages.queue_facts import QueueFacts
+from smart_redriver.engine.headline import Headline, worst
 from smart_redriver.engine.model import by_hand
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import recorded
@@ -137,7 +136,7 @@ def _order(session: Session, request: DrainRequest, window: int, rate: float) ->
 def _follow(session: Session, until: datetime, first: int, *, counted_at: datetime) -> Exit:
     """Run passes until the end. `first` letters were there before the question, while which passes went on."""
     left, circuit, end = first, "", ""
-    seen = ""
+    seen: Headline | None = None
     was_flowing = False
     while not end:
         states = _after_a_pass(session)
@@ -147,9 +146,11 @@ def _follow(session: Session, until: datetime, first: int, *, counted_at: dateti
         facts = session.dead_letters.facts()
         circuits = _circuits(session)
         left, gone = facts.depth, gone_since(circuits.values(), counted_at)
-        before, seen = seen, _headline(session, circuits, facts)
+        before, seen = seen, worst(headlines_of(session, circuits, facts))
         progress = _progress(session.clock() - counted_at, first, left, gone)
-        session.terminal.say(progress if seen == before else f"{progress}. {seen}")
+        is_news = before is None or seen.is_about != before.is_about
+        told = printable(seen.sentence(session.clock()))
+        session.terminal.say(f"{progress}. {told}" if is_news else progress)
         if not left:
             end = "The DLQ is empty; letters on their way may still return"
         elif was_flowing and not is_flowing:
@@ -183,12 +184,6 @@ def _in_words(states: Mapping[str, str]) -> str:
     if len(states) > 1:
         return listed([f"{state} for {name}" for name, state in states.items()])
     return next(iter(states.values()), "not known")
-
-
-def _headline(session: Session, circuits: Mapping[str, Circuit], dlq: QueueFacts) -> str:
-    """What is seen of the consumer now. Raises CallFailed and Refused."""
-    seen = worst(headlines_of(session, circuits, dlq))
-    return printable(seen.sentence(session.clock()))
 
 
 def _circuits(session: Session) -> dict[str, Circuit]:
