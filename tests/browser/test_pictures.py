@@ -153,3 +153,14 @@ def test_on_a_phone(browser: Browser, address: str) -> None:
     _queue(page)
 
     _take(page, "phone")
+
+
+def test_letters_on_a_phone_by_day(browser: Browser, address: str) -> None:
+    page = _tab(browser, address, 390, 844)
+
+    page.get_by_role("link", name=SOURCE, exact=True).click()
+    _go(page, "Letters")
+    rows = page.get_by_role("region", name="Letters", exact=True).locator("[data-row]")
+    expect(rows).to_have_count(12)
+
+    _take(page, "phone-letters")
