@@ -461,9 +461,10 @@ def _nothing_waits(seen: Seen) -> Headline | None:
             "for a person.",
             then="`redrive parked` groups them, `redrive causes` says why they failed.",
         )
-    return Headline(
-        topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text="No letter waits: the DLQ is empty."
-    )
+    text = "No letter waits: the DLQ is empty."
+    if seen.out:
+        text = f"The DLQ is empty; {_letters(seen.out)} {_are(seen.out)} out, and may come back."
+    return Headline(topic=Topic.NOTHING_WAITS, colour=Colour.GREEN, text=text)
 
 
 def _down(seen: Seen) -> Headline | None:

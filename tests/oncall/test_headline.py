@@ -72,6 +72,11 @@ SENTENCES = [
     ),
     (Seen(at=NOW, backlog=0), Colour.GREEN, "No letter waits: the DLQ is empty."),
     (
+        replace(FLOWING, backlog=0, out=63),
+        Colour.GREEN,
+        "The DLQ is empty; 63 letters are out, and may come back.",
+    ),
+    (
         Seen(at=NOW, backlog=0, parked=1),
         Colour.NONE,
         "The DLQ is empty; 1 parked letter waits for a person.",
