@@ -147,20 +147,10 @@ def test_the_plan_of_an_edit(browser: Browser, address: str) -> None:
     _take(page, "plan")
 
 
-def test_on_a_phone(browser: Browser, address: str) -> None:
-    page = _tab(browser, address, 390, 844, dark=True)
+@pytest.mark.parametrize(("name", "dark"), [("phone", True), ("phone-by-day", False)])
+def test_on_a_phone(browser: Browser, address: str, name: str, dark: bool) -> None:
+    page = _tab(browser, address, 390, 844, dark=dark)
 
     _queue(page)
 
-    _take(page, "phone")
-
-
-def test_letters_on_a_phone_by_day(browser: Browser, address: str) -> None:
-    page = _tab(browser, address, 390, 844)
-
-    page.get_by_role("link", name=SOURCE, exact=True).click()
-    _go(page, "Letters")
-    rows = page.get_by_role("region", name="Letters", exact=True).locator("[data-row]")
-    expect(rows).to_have_count(12)
-
-    _take(page, "phone-letters")
+    _take(page, name)
