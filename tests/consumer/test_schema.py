@@ -92,7 +92,7 @@ def written_outcomes(draw: st.DrawFn) -> dict[str, Any]:
     result = draw(st.sampled_from(["succeeded", "failed", "permanent"]))
     written: dict[str, Any] = draw(
         st.fixed_dictionaries(
-            {"queue": IDS.filter(lambda name: len(name) <= 80), "message_id": IDS},
+            {"queue": IDS, "message_id": IDS},
             optional={
                 "original_id": IDS,
                 "receive_count": NUMBERS | st.just(2.0),

@@ -35,6 +35,18 @@ def test_dead_letters_go_back_and_succeed_and_nothing_waits(bench):
     assert bench.parked == []
 
 
+@pytest.mark.parametrize("topic", ["shop.orders.v1", "o" * 249])
+def test_outcomes_are_heard_of_a_topic_with_any_name_that_kafka_takes(topic):
+    bench = Bench(topics=[topic])
+    bench.die("a", "b", topic=topic)
+    bench.run_pass()
+    bench.work()
+
+    report = bench.run_pass()
+
+    assert report.heard == {"succeeded": 2}
+
+
 def test_a_redriven_message_has_its_own_key_value_and_headers_and_one_more(bench):
     bench.die("a")
     (before,) = bench.log.in_topic("orders")

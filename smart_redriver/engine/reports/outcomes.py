@@ -43,7 +43,8 @@ TOO_MANY = "too many outcomes"
 
 #: As ids of letters are checked in a trail: the ledger has to be able to store them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_QUEUE = re.compile(r"[A-Za-z0-9_-]{1,80}(?:\.fifo)?")
+#: Of SQS with its suffix, or of a topic in Kafka.
+_QUEUE = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LARGEST_NUMBER = 10**12
 #: Seconds. SQS hides no message for longer.
 MAX_RETRY_AFTER = 43_200
