@@ -68,7 +68,7 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     for report in run_visit(tools, settings, deadline=deadline, pause=time.sleep):
         rhythm.looked(report, _now())
         tell(report, tools, settings, neighbours)
-        emit(report, kept)
+        emit(report, kept, deployment.called)
         connection.after_pass(tools, kept)
         reports.append(report)
     return visit_of(reports).to_json()

@@ -158,11 +158,12 @@ def tell_places(
 ) -> None:
     """Tell the command where all of it is, as a stack of adopted queues does: an output for each queue, of JSON.
 
-    ``queue`` is what circuit and alarms call it, ``known_as`` what people do.
+    ``queue`` is what circuit and ledger call it, ``known_as`` what people and alarms do.
     """
     places = {
         BACKENDS[location.origin].output: location.encode(),
         "RedriveQueue": queue,
+        "RedriveAlarms": known_as,
         "RedriveFunctionName": function.function_name,
         "RedriveLogGroupName": function.log_group.log_group_name,
         "RedriveMode": settings.mode.value,

@@ -21,7 +21,8 @@ _STAYED = Evaluation(seconds=PERIOD, periods=12, breaching=12)
 class PassAlarms:
     """Five of them, in ``scope``; ``made`` has them in this order.
 
-    ``runbook_url`` and ``section`` say where a person reads what to do, and ``why_open`` what keeps letters waiting.
+    Metrics have the queue's ``name``, and people know the alarms by ``known_as``. ``runbook_url`` and ``section`` say
+    where a person reads what to do, and ``why_open`` what keeps letters waiting.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class PassAlarms:
         scope: Construct,
         *,
         name: str,
+        known_as: str,
         function: lambda_.IFunction,
         topics: Topics,
         runbook_url: str,
@@ -39,7 +41,7 @@ class PassAlarms:
         self._topics = topics
         self._section = section
         self._why_open = why_open
-        self._make = AlarmMaker(scope, queue_name=name, known_as=name, runbook_url=runbook_url)
+        self._make = AlarmMaker(scope, queue_name=name, known_as=known_as, runbook_url=runbook_url)
         self.made = self._make.made
         self._make_first()
         self._circuit_open()

@@ -83,6 +83,7 @@ def make_tools(
         dynamodb,
         deployment.table_name,
         deployment.queue_name,
+        names_within=deployment.names_within,
         letters_within=deployment.letters_within,
         pause=pause,
         roll=rng.random,

@@ -71,6 +71,7 @@ class Configuration:
                 state or _dynamodb(),
                 deployment.table_name,
                 deployment.queue_name,
+                names_within=deployment.names_within,
                 letters_within=deployment.letters_within,
             )
             log = KafkaLog(topics)

@@ -144,6 +144,7 @@ def test_the_command_finds_it_by_the_stacks_outputs(template):
 
     assert place.deployment.location == topics()
     assert place.origin is Origin.KAFKA
+    assert place.alarms_known_as == ("orders",)
     assert place.function
 
 
@@ -158,12 +159,13 @@ def test_its_alarms_are_on_what_passes_write_and_name_its_own_runbook(template):
         one["Properties"] for one in template.find_resources("AWS::CloudWatch::Alarm").values()
     ]
 
+    assert {one["AlarmName"].split()[0] for one in alarms} == {"orders"}
     names = {one["AlarmName"].split()[1] for one in alarms if isinstance(one["AlarmName"], str)}
     assert names == {"CircuitOpen", "PassesFail", "LettersStay", "FunctionFails", "LettersParked"}
     assert all("docs/kafka.md#runbook" in one["AlarmDescription"] for one in alarms)
     assert "## Runbook" in (ROOT / "docs" / "kafka.md").read_text()
     (passes,) = [one for one in alarms if "PassesFail" in one["AlarmName"]]
-    assert passes["Dimensions"] == [{"Name": "QueueName", "Value": "shop.orders"}]
+    assert passes["Dimensions"] == [{"Name": "QueueName", "Value": "orders/shop.orders"}]
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,10 @@ class Bench:
 
     def memory(self, wire: Wire | None = None) -> Memory:
         dynamodb = wire.to(self.dynamodb) if wire else self.dynamodb
-        return StateStore(dynamodb, TABLE, self.place.topics[0], pause=lambda _: None)
+        first, name = self.place.topics[0], self.place.name
+        return StateStore(
+            dynamodb, TABLE, first, names_within=name, letters_within=name, pause=lambda _: None
+        )
 
     def tools(self, process: DeadLetterTopic, wire: Wire | None = None, owner: str = "me") -> Tools:
         return Tools(

@@ -6,7 +6,7 @@ what happened to no letter is not told: an idle queue has the metrics marked `al
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,12 +74,17 @@ def kept_metrics(environment: Mapping[str, str]) -> Container[str]:
     return Everything() if named is None else frozenset(named.split(","))
 
 
-def emit(report: Report, kept: Container[str]) -> None:
-    """Write the metrics of a pass to the log: one line a source queue, and one more for each reason of parking."""
+def emit(
+    report: Report, kept: Container[str], called: Callable[[str], str] = lambda queue: queue
+) -> None:
+    """Write the metrics of a pass to the log: one line a source queue, and one more for each reason of parking.
+
+    `called`: see `Deployment.called`.
+    """
     for queue, points in values(report).items():
-        write(points, kept, **{QUEUE: queue})
+        write(points, kept, **{QUEUE: called(queue)})
     for reason, letters in _parked(report).items():
-        write({LETTERS_PARKED: [letters]}, kept, **{QUEUE: report.queue, REASON: reason})
+        write({LETTERS_PARKED: [letters]}, kept, **{QUEUE: called(report.queue), REASON: reason})
 
 
 def values(report: Report) -> dict[str, dict[Metric, list[float]]]:

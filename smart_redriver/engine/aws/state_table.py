@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.aws.calls import naming
 from smart_redriver.engine.aws.items import Item
+from smart_redriver.engine.config.queue_names import within
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.model.circuit import Circuit
@@ -79,7 +80,10 @@ def _hint_in(item: Item | None) -> Hint | None:
 
 
 class StateStore:
-    """Lease, circuit and ledger of one queue. `letters_within`: see `message_key`; `pause` and `roll`: see `TableBatches`."""
+    """Lease, circuit and ledger of one queue.
+
+    `names_within`: see `Deployment`; `letters_within`: see `message_key`; `pause` and `roll`: see `TableBatches`.
+    """
 
     def __init__(
         self,
@@ -87,6 +91,7 @@ class StateStore:
         table: str,
         queue: str,
         *,
+        names_within: str = "",
         letters_within: str = "",
         pause: Callable[[float], None] = time.sleep,
         roll: Callable[[], float] = random.random,
@@ -94,12 +99,20 @@ class StateStore:
         self._dynamodb = dynamodb
         self._table = table
         self._queue = queue
+        self._names_within = names_within
+        self._called = within(names_within, queue)
         self._within = letters_within
         self._batches = TableBatches(dynamodb, table, pause=pause, roll=roll)
 
     def of(self, queue: str) -> StateStore:
         """The same for another source queue of the DLQ."""
-        other = StateStore(self._dynamodb, self._table, queue, letters_within=self._within)
+        other = StateStore(
+            self._dynamodb,
+            self._table,
+            queue,
+            names_within=self._names_within,
+            letters_within=self._within,
+        )
         other._batches = self._batches
         return other
 
@@ -120,7 +133,7 @@ class StateStore:
             "PutItem",
             lambda: self._dynamodb.put_item(
                 TableName=self._table,
-                Item=items.lease_key(self._queue)
+                Item=items.lease_key(self._called)
                 | {
                     "Owner": {"S": lease.owner},
                     "ExpiresAt": {"N": str(lease.expires_at.timestamp())},
@@ -141,7 +154,7 @@ class StateStore:
             "DeleteItem",
             lambda: self._dynamodb.delete_item(
                 TableName=self._table,
-                Key=items.lease_key(self._queue),
+                Key=items.lease_key(self._called),
                 ConditionExpression="#owner = :owner",
                 ExpressionAttributeNames={"#owner": "Owner"},
                 ExpressionAttributeValues={":owner": {"S": lease.owner}},
@@ -152,7 +165,7 @@ class StateStore:
         """The queue's circuit; None before the first write. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
-                TableName=self._table, Key=items.circuit_key(self._queue), ConsistentRead=True
+                TableName=self._table, Key=items.circuit_key(self._called), ConsistentRead=True
             )
         item = answer.get("Item")
         if item is None:
@@ -173,7 +186,7 @@ class StateStore:
             "PutItem",
             lambda: self._dynamodb.put_item(
                 TableName=self._table,
-                Item=items.circuit_to_item(written),
+                Item=items.circuit_to_item(written) | items.circuit_key(self._called),
                 ConditionExpression="Version = :expected OR attribute_not_exists(Version)"
                 if circuit.version == 0
                 else "Version = :expected",
@@ -186,7 +199,7 @@ class StateStore:
         """The last hint about the consumer. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
-                TableName=self._table, Key=items.hint_key(self._queue), ConsistentRead=True
+                TableName=self._table, Key=items.hint_key(self._called), ConsistentRead=True
             )
         return _hint_in(answer.get("Item"))
 
@@ -199,7 +212,7 @@ class StateStore:
         with naming("PutItem"):
             answer = self._dynamodb.put_item(
                 TableName=self._table,
-                Item=items.hint_to_item(self._queue, hint),
+                Item=items.hint_to_item(self._called, hint),
                 ReturnValues="ALL_OLD",
             )
         return _hint_in(answer.get("Attributes"))
@@ -209,7 +222,7 @@ class StateStore:
         with naming("PutItem"):
             self._dynamodb.put_item(
                 TableName=self._table,
-                Item=items.pass_key(self._queue)
+                Item=items.pass_key(self._called)
                 | {"At": {"S": at.isoformat()}, "Report": {"S": json.dumps(report, default=str)}},
             )
 
@@ -217,7 +230,7 @@ class StateStore:
         """When a process's last pass ended, and its report; None where there was none. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
-                TableName=self._table, Key=items.pass_key(self._queue), ConsistentRead=True
+                TableName=self._table, Key=items.pass_key(self._called), ConsistentRead=True
             )
         item = answer.get("Item")
         try:

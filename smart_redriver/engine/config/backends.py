@@ -26,6 +26,8 @@ class Location(Protocol):
         origin: its kind.
         urls: what people are shown for its dead letters, its source and its parking lot.
         further_sources: names of other sources that share its dead letters, each with a circuit of its own.
+        names_within: the name within which a source's name means one source, where other re-drivers of the same state
+            table, or of the same account, may have a source with that name; empty where names are unique.
         services: what its passes call of AWS beside DynamoDB, by the last words of the endpoints' names.
 
     """
@@ -36,6 +38,8 @@ class Location(Protocol):
     def urls(self) -> tuple[str, str, str]: ...
     @property
     def further_sources(self) -> tuple[str, ...]: ...
+    @property
+    def names_within(self) -> str: ...
     @property
     def services(self) -> tuple[str, ...]: ...
     def encode(self) -> str: ...

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Self
 
 from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader
-from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.queue_names import is_fifo, within
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import Origin, Target, read_targets
 from smart_redriver.engine.errors import Fault, SettingsError
@@ -62,7 +62,16 @@ class Deployment:
 
         Tables and topics count their rows, each from one.
         """
-        return self.queue_name if self.location is not None else ""
+        return self.names_within or self.queue_name if self.location is not None else ""
+
+    @property
+    def names_within(self) -> str:
+        """The name within which a source's name means one source; empty where names are unique."""
+        return self.location.names_within if self.location is not None else ""
+
+    def called(self, queue: str) -> str:
+        """What others of the state table, and of the account's metrics, know a source by."""
+        return within(self.names_within, queue)
 
     @property
     def source_urls(self) -> tuple[str, ...]:

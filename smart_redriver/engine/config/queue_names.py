@@ -12,6 +12,11 @@ def is_plain(name: str) -> bool:
     return _PLAIN.fullmatch(name) is not None
 
 
+def within(name: str, queue: str) -> str:
+    """A queue's name within another name; the queue's alone where that is empty."""
+    return f"{name}/{queue}" if name else queue
+
+
 def is_fifo(name: str) -> bool:
     """Whether this is the name, ARN or URL of a FIFO queue.
 

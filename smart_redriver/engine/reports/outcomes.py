@@ -43,7 +43,7 @@ TOO_MANY = "too many outcomes"
 
 #: As ids of letters are checked in a trail: the ledger has to be able to store them.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-#: Of SQS with its suffix, or of a topic in Kafka.
+#: A queue of SQS with its suffix, or a topic.
 _QUEUE = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _LARGEST_NUMBER = 10**12
 #: Seconds. SQS hides no message for longer.

@@ -117,7 +117,8 @@ class KafkaRedriver(Construct):
         self.topics = topics or shared_topics(self, key, monitoring)
         self.alarms = PassAlarms(
             self,
-            name=first,
+            name=deployment.called(first),
+            known_as=kafka.name,
             function=self.function,
             topics=self.topics,
             runbook_url=runbook_of(monitoring, _RUNBOOK),

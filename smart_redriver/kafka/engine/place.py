@@ -93,6 +93,11 @@ class KafkaTopics:
         return dead_letters, source, parked
 
     @property
+    def names_within(self) -> str:
+        """The name: several groups fail with messages of one topic, and clusters have topics of the same names."""
+        return self.name
+
+    @property
     def services(self) -> tuple[str, ...]:
         """Where the password is, if it is in a secret; brokers are no service of AWS's endpoints."""
         return ("secretsmanager",) if self.secret else ()

@@ -50,8 +50,9 @@ class Line:
 
 def trail_of(session: Session) -> AuditTrail:
     """The trail of the session's queue."""
-    place = session.place
-    return AuditTrail(session.aws.dynamodb, place.deployment.table_name, place.queue)
+    deployment = session.place.deployment
+    queue = deployment.called(deployment.queue_name)
+    return AuditTrail(session.aws.dynamodb, deployment.table_name, queue)
 
 
 class AuditTrail:

@@ -77,7 +77,7 @@ def _of_queues(deployment: Deployment, each: timedelta) -> Iterator[dict[str, An
 
 def _as_passes_count(deployment: Deployment, each: timedelta) -> Iterator[dict[str, Any]]:
     for name, metric in _OWN_DEPTHS.items():
-        yield _query(name, _OWN, deployment.queue_name, metric, "Maximum", each)
+        yield _query(name, _OWN, deployment.called(deployment.queue_name), metric, "Maximum", each)
 
 
 def _name(queue_url: str) -> str:

@@ -181,6 +181,7 @@ class Session:
             self.aws.dynamodb,
             deployment.table_name,
             self.place.queue,
+            names_within=deployment.names_within,
             letters_within=deployment.letters_within,
         )
 

@@ -136,30 +136,30 @@ def _depth_of_glances(session: Session, *, dlq: bool) -> QueueFacts:
     return (session.dead_letters if dlq else session.parking_lot).facts()
 
 
-def _by_table(sessions: Iterable[Session]) -> Iterable[tuple[Session, str, list[str]]]:
-    """Any session, a state table, and the source queues whose circuits are in it."""
-    queues: defaultdict[str, list[str]] = defaultdict(list)
+def _by_table(sessions: Iterable[Session]) -> Iterable[tuple[Session, str, dict[str, str]]]:
+    """Any session, a state table, and the source queues whose circuits are in it, by what they are called there."""
+    queues: defaultdict[str, dict[str, str]] = defaultdict(dict)
     of: dict[str, Session] = {}
     for one in sessions:
         table = one.place.deployment.table_name
         of.setdefault(table, one)
-        queues[table] += one.place.sources
+        queues[table] |= {one.place.deployment.called(name): name for name in one.place.sources}
     return [(of[table], table, names) for table, names in queues.items()]
 
 
 def _circuits_of_glances(
-    session: Session, table: str, names: Sequence[str]
+    session: Session, table: str, queues: Mapping[str, str]
 ) -> dict[str, Circuit | str]:
-    """The circuits that there are by their queues' names, or why one can't be read. Raises CallFailed."""
+    """The circuits that there are by what the table calls their queues, or why one can't be read. Raises CallFailed."""
     found: dict[str, Circuit | str] = {}
-    keys = {items.circuit_key(name)["PK"]["S"]: name for name in names}
+    keys = {items.circuit_key(called)["PK"]["S"]: called for called in queues}
     batches = TableBatches(session.aws.dynamodb, table, pause=session.sleep)
     for item in batches.get([{"PK": {"S": key}} for key in keys]):
-        name = keys[item["PK"]["S"]]
+        called = keys[item["PK"]["S"]]
         try:
-            found[name] = items.circuit_from_item(name, item)
+            found[called] = items.circuit_from_item(queues[called], item)
         except (KeyError, ValueError, TypeError):
-            found[name] = _UNREADABLE
+            found[called] = _UNREADABLE
     return found
 
 
@@ -197,7 +197,8 @@ class _Known:
         self, session: Session, now: datetime, dlq: Answer[QueueFacts], lot: Answer[QueueFacts]
     ) -> Glance:
         place = session.place
-        read = {name: self._circuits.get(name, self._not_read) for name in place.sources}
+        called = place.deployment.called
+        read = {name: self._circuits.get(called(name), self._not_read) for name in place.sources}
         unread = {f"circuit of {name}": one for name, one in read.items() if isinstance(one, str)}
         others = {"DLQ": dlq.fault, "parking lot": lot.fault, "alarms": self._not_heard}
         return Glance(

@@ -42,6 +42,7 @@ class JobsAlarms(PassAlarms):
         super().__init__(
             scope,
             name=name,
+            known_as=name,
             function=function,
             topics=topics,
             runbook_url=runbook_of(monitoring, RUNBOOK),

@@ -298,6 +298,11 @@ class JobsDatabase:
         return ()
 
     @property
+    def names_within(self) -> str:
+        """None: the queue's name is its own."""
+        return ""
+
+    @property
     def services(self) -> tuple[str, ...]:
         """Where the password is, if it has one."""
         return ("secretsmanager",) if self.secret else ()
