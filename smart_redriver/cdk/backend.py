@@ -35,17 +35,15 @@ _RUNBOOK = "runbook.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeoplesRights:
-    """What people may do for several re-drivers of one kind.
+    """How people reach the letters of several re-drivers of one kind; all else is alike, see `OnCallPolicies`.
 
     Attributes:
         suffix: what the names of the policies end with.
-        most: re-drivers that one policy has room for.
-        viewing, operating: to look, and to change, for the re-drivers that are given.
+        viewing, operating: to look at letters, and to change them, for the re-drivers that are given.
 
     """
 
     suffix: str
-    most: int
     viewing: Callable[[Construct, Sequence[Any]], Iterator[iam.PolicyStatement]]
     operating: Callable[[Construct, Sequence[Any]], Iterator[iam.PolicyStatement]]
 
@@ -54,18 +52,19 @@ class OtherRedriver(IConstruct, Protocol):
     """A construct with one re-driver whose letters are outside of SQS.
 
     Attributes:
-        credentials: the action by which a pass gets to its letters, and what that is allowed on.
-        may_connect_anywhere: that is allowed on more than this one queue.
+        encryption_key: that of the function's environment, where there is one.
+        anywhere: what its passes may connect to, where that is more than this one queue.
 
     """
 
     rights: PeoplesRights
     function: lambda_.Function
+    table: dynamodb.ITableV2
+    topics: Topics
+    encryption_key: kms.IKey | None
 
     @property
-    def credentials(self) -> tuple[str, str]: ...
-    @property
-    def may_connect_anywhere(self) -> bool: ...
+    def anywhere(self) -> str | None: ...
 
 
 class AdoptedElsewhere(Protocol):

@@ -4,7 +4,9 @@ and no action more.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -13,7 +15,7 @@ from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import accept_anywhere
 from smart_redriver.cdk.arguments import check_lists
-from smart_redriver.cdk.backend import OtherRedriver
+from smart_redriver.cdk.backend import OtherRedriver, PeoplesRights
 from smart_redriver.cdk.key_use import (
     ASK_NETWORK,
     CHECK_TABLE,
@@ -52,9 +54,16 @@ _ASK_AROUND = (
     "lambda:ListEventSourceMappings",
     "scheduler:ListSchedules",
 )
+#: The same for queues outside of SQS, whose function no event source mapping feeds.
+_ASK_AROUND_OUTSIDE = tuple(one for one in _ASK_AROUND if not one.startswith("lambda:"))
 _NO_RESOURCE = (
     "Lists and metrics, which AWS can't restrict to a resource; nothing of a message is in them."
 )
+
+
+T = TypeVar("T")
+Statements = Callable[[Sequence[T]], Iterator[iam.PolicyStatement]]
+Rights = Callable[[Construct, Sequence[T]], Iterator[iam.PolicyStatement]]
 
 
 class OnCallPolicies(Construct):
@@ -82,18 +91,17 @@ class OnCallPolicies(Construct):
         self._team = team
         own = [one for one in redrivers if isinstance(one, SmartRedriver)]
         others = [one for one in redrivers if not isinstance(one, SmartRedriver)]
-        for index, some in enumerate(_shares(self, own)):
+        for index, some in enumerate(_shares(own, _makers(self, _viewing, _operating))):
             self._observer(index, _observing(self, some))
             self._pair("", index, _viewing(self, some), _operating(self, some))
         for rights in dict.fromkeys(one.rights for one in others):
             alike = [one for one in others if one.rights is rights]
-            for number, start in enumerate(range(0, len(alike), rights.most)):
-                few = alike[start : start + rights.most]
-                viewing, operating = rights.viewing(self, few), rights.operating(self, few)
-                self._pair(rights.suffix, number, viewing, operating)
+            viewing, operating = _elsewhere(rights)
+            for index, few in enumerate(_shares(alike, _makers(self, viewing, operating))):
+                self._pair(rights.suffix, index, viewing(self, few), operating(self, few))
         for one in others:
-            if one.may_connect_anywhere:
-                accept_anywhere(self, one.credentials[1])
+            if one.anywhere:
+                accept_anywhere(self, one.anywhere)
 
     def _observer(self, index: int, observing: Iterator[iam.PolicyStatement]) -> None:
         suffix = str(index + 1) if index else ""
@@ -130,11 +138,12 @@ class OnCallPolicies(Construct):
         return policy
 
 
-def _shares(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[list[SmartRedriver]]:
-    """As many as fit into a policy."""
-    share: list[SmartRedriver] = []
+def _shares(redrivers: Sequence[T], makers: Sequence[Statements[T]]) -> Iterator[list[T]]:
+    """As many as fit into each of the policies that are made of these statements."""
+    share: list[T] = []
     for one in redrivers:
-        if share and not _fit(scope, [*share, one]):
+        most = max(_characters(make([*share, one])) for make in makers)
+        if share and most > _LONGEST_POLICY:
             yield share
             share = []
         share.append(one)
@@ -142,12 +151,9 @@ def _shares(scope: Construct, redrivers: Sequence[SmartRedriver]) -> Iterator[li
         yield share
 
 
-def _fit(scope: Construct, redrivers: Sequence[SmartRedriver]) -> bool:
-    """Whether policies for all of them are no longer than IAM takes. An observer's is shorter than a viewer's."""
-    return all(
-        _characters(statements) <= _LONGEST_POLICY
-        for statements in (_viewing(scope, redrivers), _operating(scope, redrivers))
-    )
+def _makers(scope: Construct, *makers: Rights[T]) -> list[Statements[T]]:
+    """What a viewer's and an operator's policy are made of. An observer's is shorter than a viewer's."""
+    return [partial(one, scope) for one in makers]
 
 
 def _characters(statements: Iterable[iam.PolicyStatement]) -> int:
@@ -241,6 +247,56 @@ def _operating(
         yield use.statement(scope)
     yield from through(scope, "dynamodb", KEEP_ITEMS, _table_keys(redrivers))
     yield from through(scope, "lambda", DECRYPT, _environment_keys(redrivers))
+
+
+def _elsewhere(rights: PeoplesRights) -> tuple[Rights[OtherRedriver], Rights[OtherRedriver]]:
+    """To look, and to change, where letters are outside of SQS."""
+
+    def viewing(
+        scope: Construct, redrivers: Sequence[OtherRedriver]
+    ) -> Iterator[iam.PolicyStatement]:
+        yield allow([*_ASK_AROUND_OUTSIDE, *ASK_NETWORK], ["*"])
+        yield from _both(scope, redrivers)
+        yield from rights.viewing(scope, redrivers)
+        yield allow(CHECK_TABLE, unique(one.table.table_arn for one in redrivers))
+        yield from _telling(redrivers)
+        tables = key_arns(one.table.encryption_key for one in redrivers)
+        yield from through(scope, "dynamodb", DECRYPT, tables)
+        if tables:
+            yield allow(["kms:DescribeKey"], tables)
+
+    def operating(
+        scope: Construct, redrivers: Sequence[OtherRedriver]
+    ) -> Iterator[iam.PolicyStatement]:
+        yield from _both(scope, redrivers)
+        yield from rights.operating(scope, redrivers)
+        yield allow(WRITE_TABLE, unique(one.table.table_arn for one in redrivers))
+        yield allow(["lambda:InvokeFunction"], [one.function.function_arn for one in redrivers])
+        tables = key_arns(one.table.encryption_key for one in redrivers)
+        yield from through(scope, "dynamodb", KEEP_ITEMS, tables)
+
+    return viewing, operating
+
+
+def _both(scope: Construct, redrivers: Sequence[OtherRedriver]) -> Iterator[iam.PolicyStatement]:
+    yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
+    yield allow(READ_TABLE, unique(one.table.table_arn for one in redrivers))
+    functions = [one.function.function_arn for one in redrivers]
+    yield allow(["lambda:GetFunctionConfiguration"], functions)
+    keys = key_arns(one.encryption_key for one in redrivers)
+    yield from through(scope, "lambda", DECRYPT, keys)
+
+
+def _telling(redrivers: Sequence[OtherRedriver]) -> Iterator[iam.PolicyStatement]:
+    """To look at what functions log, what they may do, and whom alarms reach."""
+    functions = [one.function for one in redrivers]
+    yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
+    roles = [one.role.role_arn for one in functions if one.role]
+    yield allow(["iam:SimulatePrincipalPolicy"], roles)
+    topics = [topic for one in redrivers for topic in (one.topics.warning, one.topics.paging)]
+    yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
+    if topic_keys := key_arns(topic.master_key for topic in topics):
+        yield allow(["kms:GetKeyPolicy"], topic_keys)
 
 
 def _table_keys(redrivers: Sequence[SmartRedriver]) -> list[str]:

@@ -59,10 +59,9 @@ class EntryReader(Protocol):
 
 
 def reader_of(entry: Mapping[str, Any]) -> type[EntryReader]:
-    """The reader of an entry's kind: that of queues, where the kind is not known or has no place in a list."""
+    """The reader of an entry's kind: that of queues, where the kind is not known."""
     given = entry.get("origin")
-    listed = (one for one in Origin if one.value == given and BACKENDS[one].entry)
-    origin = next(listed, Origin.SQS)
+    origin = next((one for one in Origin if one.value == given), Origin.SQS)
     reader: type[EntryReader] = BACKENDS[origin].load("entry")
     return reader
 

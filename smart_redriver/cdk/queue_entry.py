@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.origin_config import OriginConfig, misplaced, read_origin_config, unfit_keys
 from smart_redriver.cdk.queue_clashes import KEY_ARN, QUEUE_ARN
-from smart_redriver.engine.config.backends import BACKENDS
+from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.config.kinds import misspelt
 from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.config.recovery import elsewhere
@@ -172,7 +172,7 @@ class QueueEntry:
         try:
             origin = Origin(given)
         except ValueError:
-            listed = (one.value for one in Origin if BACKENDS[one].entry)
+            listed = (one.value for one in Origin)
             self._add("origin", given, " or ".join(f'"{one}"' for one in listed))
             return None
         if origin is Origin.SQS:
@@ -265,3 +265,21 @@ class QueueEntry:
 
     def _add(self, key: str, seen: object, accepted: str) -> None:
         self.faults.append(Fault(setting=f"{self._place}.{key}", seen=seen, accepted=accepted))
+
+
+class EntryInNetwork(QueueEntry):
+    """One entry of a queue outside of SQS, which the function reaches in a network."""
+
+    of_alarms = ()
+    #: An entry's own, over those of the deployment.
+    network = ("vpc_id", "vpc_subnet_ids", "vpc_security_group_ids")
+
+    def _safeguards(self, global_values: Mapping[str, Any]) -> Safeguards | None:
+        own = {name: self._entry[name] for name in self.network if name in self._entry}
+        try:
+            return Safeguards.parse({**global_values, **own})
+        except SettingsError as error:
+            for fault in error.faults:
+                if fault.setting in own:  # what is wrong with a global value is told once
+                    self._add(fault.setting, fault.seen, fault.accepted)
+            return None

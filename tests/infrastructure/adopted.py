@@ -82,3 +82,30 @@ def in_role(role: str, given: object) -> dict[str, Any]:
     is_resource = role in {one.name for one in fields(Resources)}
     named: dict[str, Any] = {role: given}
     return {"resources": Resources(**named)} if is_resource else named
+
+
+def cluster_arn(name: str) -> str:
+    return f"arn:aws:kafka:{REGION}:{ACCOUNT}:cluster/{name}/0123abcd-1"
+
+
+def topics_entry(name: str, *, kafka: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """A DLQ topic in MSK, which IAM lets the function into."""
+    topics = {
+        "servers": f"b-1.{name}.example.com:9098",
+        "consumer_group": "shop",
+        "topics": ["shop.orders"],
+        "dead_letters": "shop.orders.DLT",
+        "iam_region": REGION,
+        **(kafka or {}),
+    }
+    network = {key: value for key, value in jobs_entry(name).items() if key.startswith("vpc_")}
+    told = {"name": name, "origin": "kafka", "kafka": topics, "cluster_arn": cluster_arn(name)}
+    return {**told, **network, **more}
+
+
+def by_password(name: str, **more: Any) -> dict[str, Any]:
+    """The same, with SCRAM."""
+    entry = topics_entry(name, **more)
+    del entry["kafka"]["iam_region"], entry["cluster_arn"]
+    entry["kafka"]["secret"] = secret_arn(f"AmazonMSK_{name}")
+    return entry

@@ -9,7 +9,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
-from smart_redriver.cdk import KafkaRedriver, KafkaTopics, Safeguards
+from smart_redriver.cdk import (
+    KafkaRedriver,
+    KafkaTopics,
+    MonitoringSettings,
+    OnCallPolicies,
+    Safeguards,
+)
+from smart_redriver.cdk.monitoring_settings import Alarms
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
@@ -63,18 +70,25 @@ def function(template: Template) -> dict:
 
 def granted(template: Template) -> dict[str, set[str]]:
     """Actions by resource, of the function's role."""
+    return by_resource(
+        statement
+        for policy in template.find_resources("AWS::IAM::Policy").values()
+        if "Schedule" not in json.dumps(policy["Properties"]["Roles"])
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    )
+
+
+def by_resource(statements) -> dict[str, set[str]]:
+    """What is allowed."""
     found: dict[str, set[str]] = {}
-    for policy in template.find_resources("AWS::IAM::Policy").values():
-        if "Schedule" in json.dumps(policy["Properties"]["Roles"]):
+    for statement in statements:
+        if statement["Effect"] != "Allow":
             continue
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-            if statement["Effect"] != "Allow":
-                continue
-            actions, resources = statement["Action"], statement["Resource"]
-            for one in resources if isinstance(resources, list) else [resources]:
-                found.setdefault(one if isinstance(one, str) else json.dumps(one), set()).update(
-                    [actions] if isinstance(actions, str) else actions
-                )
+        actions, resources = statement["Action"], statement["Resource"]
+        for one in resources if isinstance(resources, list) else [resources]:
+            found.setdefault(one if isinstance(one, str) else json.dumps(one), set()).update(
+                [actions] if isinstance(actions, str) else actions
+            )
     return found
 
 
@@ -197,7 +211,15 @@ def test_cdk_nag_has_nothing_left_to_find(tmp_path):
     app = cdk.App(context=UNBUNDLED, outdir=str(tmp_path / "out"))
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     stack = cdk.Stack(app, "Topics", env=HOME)
-    KafkaRedriver(stack, "Redriver", kafka=topics(), cluster_arn=CLUSTER, safeguards=NETWORK)
+    redriver = KafkaRedriver(
+        stack,
+        "Redriver",
+        kafka=topics(),
+        cluster_arn=CLUSTER,
+        safeguards=NETWORK,
+        monitoring=MonitoringSettings(alarms=Alarms.ALL),
+    )
+    OnCallPolicies(stack, "OnCall", redrivers=[redriver])
 
     app.synth()
 
@@ -212,3 +234,97 @@ def test_its_bundle_is_what_the_lock_of_kafka_holds():
     assert set(of_all.split()) <= set(lock.split())
     assert (ROOT / "smart_redriver" / "kafka" / "cdk" / "lambda.lock").read_text() == lock
     assert BACKENDS[Origin.KAFKA].connection.startswith("smart_redriver.kafka.engine.")
+
+
+def test_its_dashboard_draws_what_passes_write_of_each_topic_and_alarms_alone_have_none(template):
+    watched = Template.from_stack(
+        made(
+            kafka=topics(topics=["shop.orders", "shop.returns"]),
+            monitoring=MonitoringSettings(alarms=Alarms.ALL),
+        )
+    )
+
+    (dashboard,) = watched.find_resources("AWS::CloudWatch::Dashboard").values()
+
+    drawn = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
+    for one in ("DeadLetters", "ParkedLetters", "CircuitState", "PassesFailed", "LettersFailed"):
+        assert f'"{one}"' in drawn
+    for circuit in ("orders/shop.orders", "orders/shop.returns"):
+        assert f'"CircuitState","QueueName","{circuit}"' in drawn
+    assert "AWS/Kafka" not in drawn
+    template.resource_count_is("AWS::CloudWatch::Dashboard", 0)
+
+
+def policies(*redrivers: dict) -> dict[str, dict[str, set[str]]]:
+    """Actions by resource, of each policy for people."""
+    app = cdk.App(context={"aws:cdk:bundling-stacks": []})
+    stack = cdk.Stack(app, "Topics", env=HOME)
+    all_of_them = [
+        KafkaRedriver(stack, f"Redriver{number}", safeguards=NETWORK, **told)
+        for number, told in enumerate(redrivers)
+    ]
+    OnCallPolicies(stack, "OnCall", redrivers=all_of_them)
+    found: dict[str, dict[str, set[str]]] = {}
+    for policy in Template.from_stack(stack).find_resources("AWS::IAM::ManagedPolicy").values():
+        document = policy["Properties"]["PolicyDocument"]
+        name = f"{policy['Properties']['Description'].partition(':')[0]} {len(found)}"
+        found[name] = by_resource(document["Statement"])
+    return found
+
+
+def of_the_cluster(allowed: dict[str, set[str]]) -> dict[str, set[str]]:
+    return {
+        where.removeprefix(f"{OF_MSK}:"): {one.removeprefix("kafka-cluster:") for one in actions}
+        for where, actions in allowed.items()
+        if any(one.startswith("kafka-cluster:") for one in actions)
+    }
+
+
+def test_with_iam_who_looks_may_read_topics_and_write_none():
+    viewer, operator = policies({"kafka": topics(), "cluster_arn": CLUSTER}).values()
+
+    settings = {"DescribeTopic", "DescribeTopicDynamicConfiguration"}
+    assert of_the_cluster(viewer) == {
+        "cluster/shop/0123abcd-1": {"Connect"},
+        "topic/shop/0123abcd-1/shop.orders": settings,
+        "topic/shop/0123abcd-1/shop.orders.DLT": settings | {"ReadData"},
+        "topic/shop/0123abcd-1/shop.orders.DLT.held": settings | {"ReadData"},
+        "topic/shop/0123abcd-1/shop.orders.DLT.parked": settings | {"ReadData"},
+        "group/shop/0123abcd-1/redrive-orders": {"DescribeGroup"},
+        "group/shop/0123abcd-1/shop": {"DescribeGroup"},
+    }
+    assert of_the_cluster(operator) == {
+        "cluster/shop/0123abcd-1": {"WriteDataIdempotently"},
+        "topic/shop/0123abcd-1/shop.orders": {"WriteData"},
+        "topic/shop/0123abcd-1/shop.orders.DLT.held": {"WriteData"},
+        "topic/shop/0123abcd-1/shop.orders.DLT.parked": {"WriteData"},
+        "group/shop/0123abcd-1/redrive-orders": {"AlterGroup"},
+    }
+    actions = set().union(*viewer.values(), *operator.values())
+    assert not [one for one in actions if one.startswith(("sqs:", "secretsmanager:"))]
+    assert "lambda:InvokeFunction" in set().union(*operator.values())
+
+
+def test_with_scram_people_read_the_secret_and_nothing_of_iam_opens_the_cluster():
+    viewer, operator = policies({"kafka": topics(iam_region="", secret=SECRET)}).values()
+
+    assert viewer[SECRET] == operator[SECRET] == {"secretsmanager:GetSecretValue"}
+    assert of_the_cluster(viewer) == of_the_cluster(operator) == {}
+
+
+def test_policies_of_many_re_drivers_are_as_many_as_iam_has_room_for():
+    told = [
+        {
+            "kafka": topics(
+                name=f"orders-{number}", dead_letters=f"dlt-{number}", topics=[f"topic-{number}"]
+            ),
+            "cluster_arn": CLUSTER,
+        }
+        for number in range(12)
+    ]
+
+    made_of = policies(*told)
+
+    assert len(made_of) > 2
+    read = [one for allowed in made_of.values() for one in of_the_cluster(allowed)]
+    assert {f"topic/shop/0123abcd-1/dlt-{number}" for number in range(12)} <= set(read)

@@ -26,8 +26,8 @@ ROOMS = {
         "smart_redriver/engine/config/targets.py",
     },
 }
-#: What each brings not: only topics have a process, and no list of queues has an entry for them.
-LACKS = {Origin("postgres"): {"process"}, Origin("kafka"): {"entry"}}
+#: What each brings not: only topics have a process.
+LACKS = {Origin("postgres"): {"process"}}
 CONSTRUCTS = {
     "postgres": "smart_redriver.postgres.cdk.redriver",
     "kafka": "smart_redriver.kafka.cdk.redriver",

@@ -98,8 +98,7 @@ class Backend:
     Attributes:
         filled_by: what fills its DLQ, in words.
         connection: makes the `Connection` of a function: dead letters, parking lot, sources, witness and reports.
-        entry: the class that reads its entry in a list of queues, and so makes its construct; empty where no list has
-            such entries.
+        entry: the class that reads its entry in a list of queues, and so makes its construct.
         letter_store: makes the `MessageStore` of a session: its letters as people have them.
         checks: the doctor's checks by what they look at.
         preview: what the doctor finds at a location, as `Location.encode` writes it, that need not be deployed: as it
@@ -113,8 +112,8 @@ class Backend:
     """
 
     filled_by: str
-    connection: str = ""
-    entry: str = ""
+    connection: str
+    entry: str
     letter_store: str = ""
     checks: str = ""
     preview: str = ""
@@ -163,6 +162,7 @@ _POSTGRES = Backend(
 _KAFKA = Backend(
     filled_by="consumers of a topic in Kafka, with messages that they failed with",
     connection="smart_redriver.kafka.engine.connection:connect",
+    entry="smart_redriver.kafka.cdk.entry:TopicsEntry",
     location="smart_redriver.kafka.engine.place:KafkaTopics",
     output="RedriveKafka",
     letter_store="smart_redriver.kafka.oncall.topics:topics_of",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -14,15 +15,22 @@ from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import CONNECTING, accept_passes
 from smart_redriver.cdk.arguments import checked
-from smart_redriver.cdk.backend import let_use_keys, pass_function, runbook_of, tell_places
+from smart_redriver.cdk.backend import (
+    PeoplesRights,
+    let_use_keys,
+    pass_function,
+    runbook_of,
+    tell_places,
+)
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
-from smart_redriver.cdk.key_use import DECRYPT, KeyUse, allow
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.key_use import DECRYPT, KeyUse, allow, key_arns, through, unique
+from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.pass_alarms import PassAlarms
+from smart_redriver.cdk.pass_dashboard import make_pass_dashboard
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
-from smart_redriver.cdk.taken import take_resources
+from smart_redriver.cdk.taken import take_name, take_resources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
@@ -35,8 +43,8 @@ _RUNBOOK = "kafka.md"
 #: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 MAX_TOPICS = 2_500
 
-_CLUSTER = re.compile(
-    r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/(?P<name>[A-Za-z0-9._-]+)/(?P<id>[a-z0-9-]+)"
+CLUSTER = re.compile(
+    r"arn:aws[a-z-]*:kafka:(?P<region>[a-z0-9-]+):[0-9]{12}:cluster/[A-Za-z0-9._-]+/[a-z0-9-]+"
 )
 #: What IAM lets do with a cluster, a topic and a group.
 #: https://docs.aws.amazon.com/msk/latest/developerguide/iam-access-control-use-cases.html
@@ -46,6 +54,8 @@ _WRITE = ("kafka-cluster:DescribeTopic", "kafka-cluster:WriteData")
 _BOTH = ("kafka-cluster:DescribeTopic", "kafka-cluster:ReadData", "kafka-cluster:WriteData")
 _KEEP_POSITION = ("kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup")
 _SEE_POSITION = ("kafka-cluster:DescribeGroup",)
+#: What the doctor asks for besides.
+_SEE_SETTINGS = ("kafka-cluster:DescribeTopic", "kafka-cluster:DescribeTopicDynamicConfiguration")
 
 
 class KafkaRedriver(Construct):
@@ -73,13 +83,15 @@ class KafkaRedriver(Construct):
         removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
+        self.rights = RIGHTS
         settings, safeguards, monitoring = checked(
             settings,
             safeguards,
             monitoring,
             [
-                *_faults(kafka, safeguards, cluster_arn),
-                *take_resources(self, "kafka", "topics", _places(kafka)),
+                *kafka_faults(kafka, safeguards, cluster_arn),
+                *take_resources(self, "kafka", "topics", places_of(kafka)),
+                *take_name(self, kafka.name),
                 *unheard(self, monitoring, topics),
                 *without_key(self, table, safeguards),
                 *alarms_elsewhere(self, settings),
@@ -91,6 +103,8 @@ class KafkaRedriver(Construct):
             open_key(self, key)
         self.encryption_key = key
         self.kafka = kafka
+        self.cluster_arn = cluster_arn
+        self.secret_key = secret_key
         self.settings = settings
         self.table = table or shared_state_table(self, removal_policy=removal_policy, key=key)
         first = kafka.topics[0]
@@ -125,6 +139,15 @@ class KafkaRedriver(Construct):
             section="runbook",
             why_open="consumers failed the redriven messages, or a topic refused them",
         ).made
+        if monitoring.alarms is Alarms.ALL:
+            make_pass_dashboard(
+                self,
+                title=f"the DLQ topic `{kafka.dead_letters}`",
+                circuits={one: deployment.called(one) for one in deployment.source_names},
+                function=self.function,
+                alarms=self.alarms,
+                runbook_url=runbook_of(monitoring, _RUNBOOK),
+            )
         tell_places(
             self,
             queue=first,
@@ -136,22 +159,31 @@ class KafkaRedriver(Construct):
             topics=self.topics,
         )
 
+    @property
+    def anywhere(self) -> str | None:
+        """None: each right names its topic or group."""
+        return None
 
-def _places(kafka: KafkaTopics) -> tuple[str, ...]:
-    """What may be there once in an account and Region."""
-    return (f"{kafka.servers}/{kafka.dead_letters}", kafka.name)
+
+def places_of(kafka: KafkaTopics) -> tuple[str, ...]:
+    """What no other re-driver may have: topics whose records it takes for its own, and the group of its positions."""
+    return tuple(
+        f"{server}/{one}"
+        for server in kafka.servers.lower().split(",")
+        for one in (kafka.dead_letters, kafka.held, kafka.parked, f"group {kafka.group}")
+    )
 
 
-def _faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -> Iterator[Fault]:
+def kafka_faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -> Iterator[Fault]:
+    """What keeps a re-driver of a DLQ topic from working, or from being safe."""
     if not (kafka.secret or kafka.iam_region):
         yield Fault(
             setting="kafka",
             seen=None,
             accepted="with iam_region or secret: the messages go over the network",
         )
-    if kafka.iam_region and not _CLUSTER.fullmatch(cluster_arn):
-        accepted = "the ARN of the cluster, which rights are given on"
-        yield Fault(setting="cluster_arn", seen=cluster_arn or None, accepted=accepted)
+    if fault := _unfit_cluster(kafka, cluster_arn):
+        yield Fault(setting="cluster_arn", seen=cluster_arn or None, accepted=fault)
     if kafka.client:
         accepted = "nothing: what is in a function's environment is no secret"
         yield Fault(setting="client", seen=None, accepted=accepted)
@@ -163,16 +195,87 @@ def _faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -> Ite
         yield Fault(setting="vpc_id", seen=safeguards.vpc_id, accepted=accepted)
 
 
+def _unfit_cluster(kafka: KafkaTopics, cluster_arn: str) -> str | None:
+    """What would be accepted, where it is not."""
+    if kafka.secret:
+        return (
+            "nothing beside a secret: the cluster's own lists say what may be done"
+            if cluster_arn
+            else None
+        )
+    match = CLUSTER.fullmatch(cluster_arn)
+    if kafka.iam_region and not match:
+        return "the ARN of the cluster, which rights are given on"
+    if match and kafka.iam_region and match["region"] != kafka.iam_region:
+        return f"a cluster in {kafka.iam_region}, as iam_region says"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """ARNs of what is in a cluster."""
+
+    arn: str
+
+    def topics(self, *names: str) -> list[str]:
+        return [self.arn.replace(":cluster/", ":topic/", 1) + f"/{one}" for one in names]
+
+    def group(self, name: str) -> list[str]:
+        return [self.arn.replace(":cluster/", ":group/", 1) + f"/{name}"]
+
+
 def _rights(kafka: KafkaTopics, cluster_arn: str) -> Iterator[iam.PolicyStatement]:
     """What IAM has to let it do: with a password the cluster's own lists say what it may."""
     if kafka.secret:
         yield allow(["secretsmanager:GetSecretValue"], [kafka.secret])
         return
-    cluster = cluster_arn.partition(":cluster/")
-    topic, group = f"{cluster[0]}:topic/{cluster[2]}/", f"{cluster[0]}:group/{cluster[2]}/"
+    cluster = _Cluster(cluster_arn)
     yield allow(_CONNECT, [cluster_arn])
-    yield allow(_READ, [topic + kafka.dead_letters])
-    yield allow(_WRITE, [topic + one for one in kafka.topics])
-    yield allow(_BOTH, [topic + kafka.held, topic + kafka.parked])
-    yield allow(_KEEP_POSITION, [group + kafka.group])
-    yield allow(_SEE_POSITION, [group + kafka.consumer_group])
+    yield allow(_READ, cluster.topics(kafka.dead_letters))
+    yield allow(_WRITE, cluster.topics(*kafka.topics))
+    yield allow(_BOTH, cluster.topics(kafka.held, kafka.parked))
+    yield allow(_KEEP_POSITION, cluster.group(kafka.group))
+    yield allow(_SEE_POSITION, cluster.group(kafka.consumer_group))
+
+
+def _viewing(scope: Construct, redrivers: Sequence[KafkaRedriver]) -> Iterator[iam.PolicyStatement]:
+    """To look at letters is to read topics. With a password it is the re-driver's, which may also write."""
+    yield from _by_password(scope, redrivers)
+    for kafka, cluster in _by_iam(redrivers):
+        yield allow(["kafka-cluster:Connect"], [cluster.arn])
+        own = (kafka.dead_letters, kafka.held, kafka.parked)
+        yield allow(["kafka-cluster:ReadData"], cluster.topics(*own))
+        yield allow(_SEE_SETTINGS, cluster.topics(*own, *kafka.topics))
+        groups = cluster.group(kafka.group) + cluster.group(kafka.consumer_group)
+        yield allow(_SEE_POSITION, groups)
+
+
+def _operating(
+    scope: Construct, redrivers: Sequence[KafkaRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    """To send letters is to write topics; to be done with them, to move our group's position."""
+    yield from _by_password(scope, redrivers)
+    for kafka, cluster in _by_iam(redrivers):
+        yield allow(["kafka-cluster:WriteDataIdempotently"], [cluster.arn])
+        written = cluster.topics(*kafka.topics, kafka.held, kafka.parked)
+        yield allow(["kafka-cluster:WriteData"], written)
+        yield allow(["kafka-cluster:AlterGroup"], cluster.group(kafka.group))
+
+
+def _by_iam(redrivers: Sequence[KafkaRedriver]) -> Iterator[tuple[KafkaTopics, _Cluster]]:
+    for one in redrivers:
+        if not one.kafka.secret:
+            yield one.kafka, _Cluster(one.cluster_arn)
+
+
+def _by_password(
+    scope: Construct, redrivers: Sequence[KafkaRedriver]
+) -> Iterator[iam.PolicyStatement]:
+    if secrets := unique(one.kafka.secret for one in redrivers if one.kafka.secret):
+        yield allow(["secretsmanager:GetSecretValue"], secrets)
+    yield from through(
+        scope, "secretsmanager", DECRYPT, key_arns(one.secret_key for one in redrivers)
+    )
+
+
+RIGHTS = PeoplesRights(suffix="Topics", viewing=_viewing, operating=_operating)

@@ -145,7 +145,9 @@ class KafkaTopics:
         place = cls(
             name=reader.matching("name", is_plain, PLAIN),
             servers=reader.matching("servers", _SERVERS.fullmatch, "host:port,host:port"),
-            consumer_group=reader.matching("consumer_group", bool, "the consumers' group"),
+            consumer_group=reader.matching(
+                "consumer_group", str.isprintable, "the consumers' group"
+            ),
             topics=reader.topics(),
             dead_letters=dead_letters,
             held=reader.topic("held", f"{dead_letters}.held"),
@@ -179,7 +181,7 @@ class _Reader:
 
     def matching(self, name: str, fits: Any, accepted: str) -> str:
         value = self._table.get(name)
-        if isinstance(value, str) and fits(value):
+        if isinstance(value, str) and value and fits(value):
             return value
         return self._fault(name, value, accepted, "")
 

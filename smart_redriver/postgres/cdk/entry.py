@@ -21,7 +21,7 @@ from smart_redriver.cdk.queue_entry import (
     OWN_SETTINGS,
     STACK,
     STACK_NAME,
-    QueueEntry,
+    EntryInNetwork,
 )
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.topics import Topics
@@ -30,8 +30,6 @@ from smart_redriver.engine.errors import SettingsError
 from smart_redriver.postgres.cdk.redriver import PostgresRedriver, jobs_faults
 from smart_redriver.postgres.engine.place import JobsDatabase
 
-#: An entry's own, over those of the deployment: the network of its database.
-_NETWORK = ("vpc_id", "vpc_subnet_ids", "vpc_security_group_ids")
 _RESOURCE_ID = re.compile(r"(db|cluster)-[A-Za-z0-9]{1,64}")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 _SECRET_ARN = re.compile(rf"arn:aws[a-z-]*:secretsmanager{HOME}secret:")
@@ -88,10 +86,9 @@ class AdoptedJobs:
         )
 
 
-class JobsEntry(QueueEntry):
+class JobsEntry(EntryInNetwork):
     """One entry while it is read; ``faults`` fills meanwhile."""
 
-    of_alarms = ()
     places = (
         "name",
         STACK,
@@ -101,7 +98,7 @@ class JobsEntry(QueueEntry):
         "database_resource_id",
         "region",
         "account",
-        *_NETWORK,
+        *EntryInNetwork.network,
     )
 
     resources_key, resources_called = "database", "tables"
@@ -169,16 +166,6 @@ class JobsEntry(QueueEntry):
             for fault in error.faults:
                 name = fault.setting.partition(" ")[2]
                 self._add(f"database.{name}", fault.seen, fault.accepted)
-            return None
-
-    def _safeguards(self, global_values: Mapping[str, Any]) -> Safeguards | None:
-        own = {name: self._entry[name] for name in _NETWORK if name in self._entry}
-        try:
-            return Safeguards.parse({**global_values, **own})
-        except SettingsError as error:
-            for fault in error.faults:
-                if fault.setting in own:  # what is wrong with a global value is told once
-                    self._add(fault.setting, fault.seen, fault.accepted)
             return None
 
     def _home(self) -> tuple[str, str]:

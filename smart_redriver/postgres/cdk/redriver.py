@@ -21,20 +21,10 @@ from smart_redriver.cdk.backend import (
     tell_places,
 )
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
-from smart_redriver.cdk.key_use import (
-    ASK_NETWORK,
-    CHECK_TABLE,
-    DECRYPT,
-    KEEP_ITEMS,
-    READ_TABLE,
-    WRITE_TABLE,
-    allow,
-    key_arns,
-    through,
-    unique,
-)
+from smart_redriver.cdk.key_use import allow, unique
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
+from smart_redriver.cdk.pass_dashboard import make_pass_dashboard
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_resources
@@ -46,7 +36,7 @@ from smart_redriver.engine.errors import Fault
 from smart_redriver.postgres.cdk.monitoring import (
     RUNBOOK,
     JobsAlarms,
-    make_dashboard,
+    died_lately,
 )
 from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
 
@@ -128,8 +118,8 @@ class PostgresRedriver(Construct):
         schedule_ticks(self, self.function)
         hear_recovery(self, self.function, [name], settings)
         accept_passes(self, self.function, safeguards, CONNECTING)
-        if self.may_connect_anywhere:
-            accept_anywhere(self, self.credentials[1])
+        if self.anywhere:
+            accept_anywhere(self, self.anywhere)
         self.topics = topics or shared_topics(self, key, monitoring)
         self.alarms = JobsAlarms(
             self,
@@ -139,12 +129,14 @@ class PostgresRedriver(Construct):
             topics=self.topics,
         ).made
         if monitoring.alarms is Alarms.ALL:
-            make_dashboard(
+            make_pass_dashboard(
                 self,
-                name=name,
+                title=f"the worker queue `{name}`",
+                circuits={name: name},
                 function=self.function,
                 alarms=self.alarms,
                 runbook_url=runbook_of(monitoring, RUNBOOK),
+                further=[died_lately(name)],
             )
         tell_places(
             self,
@@ -171,9 +163,10 @@ class PostgresRedriver(Construct):
         return "rds-db:connect", resource
 
     @property
-    def may_connect_anywhere(self) -> bool:
-        """Whether its token is good for every database that has such a role."""
-        return not self.database.secret and self._resource_id == "*"
+    def anywhere(self) -> str | None:
+        """What its token is good for, where that is every database that has such a role."""
+        is_anywhere = not self.database.secret and self._resource_id == "*"
+        return self.credentials[1] if is_anywhere else None
 
     def _let_connect(self) -> None:
         action, resource = self.credentials
@@ -201,62 +194,16 @@ def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> li
     return faults
 
 
-_ASK_AROUND = (
-    "cloudwatch:DescribeAlarms",
-    "cloudwatch:GetMetricData",
-    "scheduler:ListSchedules",
-)
-
-
-def viewing_jobs(
-    scope: Construct, redrivers: Sequence[PostgresRedriver]
+def _connecting(
+    scope: Construct,  # noqa: ARG001 - of every backend
+    redrivers: Sequence[PostgresRedriver],
 ) -> Iterator[iam.PolicyStatement]:
     """To look at letters is to connect as the re-driver's role, which may also move them:
     the database knows no less.
     """
-    yield allow([*_ASK_AROUND, *ASK_NETWORK], ["*"])
-    yield from _both(scope, redrivers)
-    yield allow(CHECK_TABLE, unique(one.table.table_arn for one in redrivers))
-    yield from _telling(redrivers)
-    tables = key_arns(one.table.encryption_key for one in redrivers)
-    yield from through(scope, "dynamodb", DECRYPT, tables)
-    if tables:
-        yield allow(["kms:DescribeKey"], tables)
-
-
-def _telling(redrivers: Sequence[PostgresRedriver]) -> Iterator[iam.PolicyStatement]:
-    """To look at what functions log, what they may do, and whom alarms reach."""
-    functions = [one.function for one in redrivers]
-    yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
-    roles = [one.role.role_arn for one in functions if one.role]
-    yield allow(["iam:SimulatePrincipalPolicy"], roles)
-    topics = [topic for one in redrivers for topic in (one.topics.warning, one.topics.paging)]
-    yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
-    if topic_keys := key_arns(topic.master_key for topic in topics):
-        yield allow(["kms:GetKeyPolicy"], topic_keys)
-
-
-def operating_jobs(
-    scope: Construct, redrivers: Sequence[PostgresRedriver]
-) -> Iterator[iam.PolicyStatement]:
-    """To write the ledger and the audit trail, and to start passes."""
-    yield from _both(scope, redrivers)
-    yield allow(WRITE_TABLE, unique(one.table.table_arn for one in redrivers))
-    yield allow(["lambda:InvokeFunction"], [one.function.function_arn for one in redrivers])
-    tables = key_arns(one.table.encryption_key for one in redrivers)
-    yield from through(scope, "dynamodb", KEEP_ITEMS, tables)
-
-
-def _both(scope: Construct, redrivers: Sequence[PostgresRedriver]) -> Iterator[iam.PolicyStatement]:
-    yield allow(["cloudformation:DescribeStacks"], [cdk.Stack.of(scope).stack_id])
-    yield allow(READ_TABLE, unique(one.table.table_arn for one in redrivers))
-    functions = [one.function.function_arn for one in redrivers]
-    yield allow(["lambda:GetFunctionConfiguration"], functions)
     for action in unique(one.credentials[0] for one in redrivers):
         places = (one.credentials[1] for one in redrivers if one.credentials[0] == action)
         yield allow([action], unique(places))
-    keys = key_arns(one.encryption_key for one in redrivers)
-    yield from through(scope, "lambda", DECRYPT, keys)
 
 
-RIGHTS = PeoplesRights(suffix="Jobs", most=4, viewing=viewing_jobs, operating=operating_jobs)
+RIGHTS = PeoplesRights(suffix="Jobs", viewing=_connecting, operating=_connecting)
