@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fakes.faults import Wire
 from smart_redriver.kafka.oncall.topics import Clusters
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.cli import Asked, app
@@ -14,7 +15,7 @@ from smart_redriver.oncall.deployment.aws import Aws
 from smart_redriver.oncall.deployment.beside import Beside
 from smart_redriver.oncall.deployment.session import Connections, Session
 from smart_redriver.oncall.terminal.terminal import Terminal
-from tests.kafka.bench import Bench
+from tests.kafka.bench import Bench, WiredLog
 from tests.oncall.ran import Ran
 
 FILE = """
@@ -55,10 +56,15 @@ class KafkaDesk:
         self.file.write_text(FILE.format(state=self.state))
         #: What happens while a command waits.
         self.meanwhile: Callable[[], object] = lambda: None
+        self._wire: Wire | None = None
         bench.dynamodb = SqliteTable.open(self.state, bench.clock.time, is_made=True)
 
-    def __call__(self, *arguments: str, answer: str = "", log: Any = None) -> Ran:
-        """Type `redrive` with these arguments, and `answer` when asked."""
+    def __call__(
+        self, *arguments: str, answer: str = "", log: Any = None, wire: Wire | None = None
+    ) -> Ran:
+        """Type `redrive` with these arguments, and `answer` when asked; log and state are reached over the wire."""
+        if wire:
+            log, self._wire = WiredLog(self.bench.log, wire), wire
         terminal = Terminal(
             out=io.StringIO(), err=io.StringIO(), answers=io.StringIO(answer + "\n")
         )
@@ -71,6 +77,8 @@ class KafkaDesk:
             app([*arguments, "--stack", str(self.file)], prog_name="redrive", obj=open_session)
         except SystemExit as ended:
             code = int(ended.code or 0)
+        finally:
+            self._wire = None
         out, err = terminal.out, terminal.err
         assert isinstance(out, io.StringIO)
         assert isinstance(err, io.StringIO)
@@ -94,7 +102,8 @@ class KafkaDesk:
     def _client(self, service: str) -> Any:
         """The file's own state, in virtual time; nothing else of AWS."""
         if service == "dynamodb" and self.state.exists():
-            return self.bench.dynamodb
+            table = self.bench.dynamodb
+            return self._wire.to(table) if self._wire else table
         return Beside(self.file, _no_aws)(service)
 
     def park(self, *values: str, **more: Any) -> None:
