@@ -1,7 +1,7 @@
 """A command dies before, within and after each change that it makes of log and state, and is typed again.
 
-Nothing is lost: each letter is done, or where the command put it. At most the letters of one call are there twice: those
-that were written when nobody lived to record it.
+Nothing is lost: each letter is done, or where the command put it. At most the letters of one call are there twice:
+those that were written when nobody lived to record it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ class Scene:
         return Counter(json.loads(line)["body"] for line in lines)
 
     def complaints(self, repeats: int = 0) -> list[str]:
-        """What is wrong in the end, once consumers have had what was sent. `repeats`: letters that may be there twice."""
+        """What is wrong in the end, once consumers have had what was sent.
+
+        `repeats`: letters that may be there twice.
+        """
         verb, bench = self.verb, self.bench
         for words in verb.then:
             self.type(words)
