@@ -15,6 +15,7 @@ from bench import (
     error_rate,
     fifo,
     kafka,
+    kafka_scenarios,
     load,
     memory,
     postgres,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Request], None]] = {
     "fifo": fifo.bench,
     "postgres": postgres.bench,
     "kafka": kafka.bench,
+    "kafka-scenarios": kafka_scenarios.bench,
 }
 
 

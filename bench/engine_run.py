@@ -95,7 +95,7 @@ def _measure(policy: str, letters: int, latency: float, body: str) -> Run:
         latency=latency,
         seconds=seconds,
         cpu_seconds=cpu_seconds,
-        peak_mib=_peak_mib(),
+        peak_mib=peak_mib(),
         calls=dict(aws.seen.calls),
         entries=dict(aws.seen.entries),
         violations=aws.seen.violations,
@@ -108,7 +108,7 @@ def _body(size: int, *, is_wide: bool) -> str:
     return "\N{POSTBOX}" + "x" * (size - 4) if is_wide else "x" * size
 
 
-def _peak_mib() -> float:
+def peak_mib() -> float:
     """The peak of this process since it began; `ru_maxrss` would tell that of its parent, where that is larger."""
     status = Path("/proc/self/status")
     if not status.exists():

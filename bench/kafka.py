@@ -1,96 +1,96 @@
-"""The design's scenarios on a DLQ topic: which keep their limits on a log, and how soon they are drained."""
+"""A DLQ topic on librdkafka's mock cluster: letters a second of whole passes, and the memory that they take."""
 
 from __future__ import annotations
 
-import time
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from typing import Any
 
+from confluent_kafka import Producer
+
+from bench.kafka_run import PARTITIONS, Job, Run
 from bench.request import Request
 from bench.results import Results, Table
-from simulator.kafka_world import KafkaWorld
-from simulator.limits import breaches_of_run
-from simulator.measures import Measures
-from simulator.outside_of_sqs import check_outside
-from simulator.scenarios import ROWS, Scenario
-from simulator.variation import ImpossibleError, Wishes
+from smart_redriver.kafka.engine.place import Order
 
-#: What is read at once has room in memory; larger rows are the same, only longer.
-MOST_LETTERS = 20_000
-#: The rows are played in their order: what does not fit in is not, and the table says how many were.
-BUDGET_SECONDS = 5_400.0
-BUDGET_WHEN_QUICK = 20.0
+KIB = 1_024
+LETTERS, LETTERS_WHEN_QUICK = 10_000, 300
+#: Bytes of a letter's value.
+SIZES = (KIB, 4 * KIB)
+#: Nothing to move: what the process takes by itself.
+NONE = 0
 
-HEADINGS = (
-    "scenario",
-    "limits",
-    "lost",
-    "repeated",
-    "parked wrongly",
-    "wasted",
-    "drained after, min",
-)
-
-NOTE = """\
-The first seed of each row that a topic can have: four partitions, each message with a key of its own, a group that tries a message
-three times in its place before it writes it to the DLQ topic, one process. Limits: those of the row on SQS, as `python -m bench.play`
-has them. Left out are rows about what only SQS has, and those of more than 20,000 letters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """One row that was played, and its limits that were not kept."""
-
-    scenario: Scenario
-    measures: Measures
-    breaches: tuple[str, ...]
-
-    def cells(self) -> tuple[str, ...]:
-        """The row of the table."""
-        run = self.measures
-        drained = run.drained_after_minutes
-        return (
-            f"{self.scenario.name}: {self.scenario.title}",
-            "; ".join(self.breaches) or "kept",
-            f"{run.lost:,}",
-            f"{run.repeated:,}",
-            f"{run.parked_wrongly:,}",
-            f"{run.wasted:,}",
-            "never" if drained is None else f"{drained:,.1f}",
-        )
+NOTE = f"""\
+Three brokers of librdkafka's mock cluster in another process on the same processors, {PARTITIONS} partitions, each message with a key of its own, the state
+in a file. The mock writes no disk, and copies nothing to a second broker: with real ones each write waits for both. "Back": every
+letter is in its topic again, by passes one after the other, of which each has room for all. "Settled": the group has committed past them, a pass
+has heard it, and our group's position is behind all of them. With order by key a receive has nine letters at most."""
 
 
 def bench(request: Request) -> None:
-    """Play, show, leave."""
-    results = Results(name="kafka", title="DLQ topics in Kafka: the scenarios on a log")
-    rows = [one for one in ROWS if _is_of_a_topic(one)]
-    runs = list(_play(rows, BUDGET_WHEN_QUICK if request.is_quick else BUDGET_SECONDS))
-    kept = sum(not one.breaches for one in runs)
-    results.figures["rows"] = {one.scenario.name: list(one.cells()[1:]) for one in runs}
+    """Measure, show, leave."""
+    letters = LETTERS_WHEN_QUICK if request.is_quick else LETTERS
+    results = Results(name="kafka", title="DLQ topics in Kafka")
+    idle = _measured(Order.KEY, NONE, SIZES[0])
+    runs = [_measured(order, letters, size) for order in Order for size in SIZES]
+    results.figures |= {"idle_mib": idle.peak_mib, "runs": [vars(one) for one in runs]}
     results.show(
         request,
         Table(
-            title=f"{len(runs)} of {len(rows)} scenarios; {kept} keep all their limits",
-            headings=HEADINGS,
-            rows=[one.cells() for one in runs],
+            title=f"{letters:,} letters from the DLQ topic to their topic",
+            headings=(
+                "order",
+                "a letter",
+                "passes",
+                "back, letters a second",
+                "settled after, s",
+                "peak memory",
+                "of that idle",
+            ),
+            rows=[_row(one, idle.peak_mib) for one in runs],
             note=NOTE,
         ),
     )
     results.leave(request)
 
 
-def _is_of_a_topic(scenario: Scenario) -> bool:
-    try:
-        check_outside("kafka", scenario, Wishes())
-    except ImpossibleError:
-        return False
-    return scenario.letters <= MOST_LETTERS
+def _row(one: Run, idle: float) -> list[str]:
+    return [
+        one.order,
+        f"{one.value_bytes // KIB} KiB",
+        f"{one.passes:,}",
+        f"{one.letters_a_second:,.0f}",
+        f"{one.settled_seconds:.1f}",
+        f"{one.peak_mib:.0f} MiB",
+        f"{idle:.0f} MiB",
+    ]
 
 
-def _play(rows: list[Scenario], budget: float) -> Iterator[Ran]:
-    until = time.perf_counter() + budget
-    for row in rows:
-        if time.perf_counter() < until:
-            measures = replace(row, make_world=KafkaWorld).played(0).measures
-            breaches = tuple(map(str, breaches_of_run(row.limits, measures)))
-            yield Ran(scenario=row, measures=measures, breaches=breaches)
+def _measured(order: Order, letters: int, value_bytes: int) -> Run:
+    """One run in a fresh interpreter, beside a cluster that is gone with it. Raises RuntimeError where a letter is not back."""
+    with _cluster() as servers:
+        job = Job(servers=servers, order=order.value, letters=letters, value_bytes=value_bytes)
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.kafka_run"],
+            input=json.dumps(vars(job)),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    told: dict[str, Any] = json.loads(done.stdout)
+    run = Run(**told)
+    if run.back != letters or run.left:
+        raise RuntimeError(f"of {letters} letters {run.back} are back, and {run.left} left: {run}")
+    return run
+
+
+@contextmanager
+def _cluster() -> Iterator[str]:
+    """Addresses of brokers that live as long as the producer that has them."""
+    owner = Producer({"test.mock.num.brokers": 3, "log_level": 0})
+    brokers = owner.list_topics(timeout=10).brokers.values()
+    yield ",".join(f"{one.host}:{one.port}" for one in brokers)
+    owner.flush()

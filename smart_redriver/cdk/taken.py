@@ -52,7 +52,9 @@ def take_resources(
             yield Fault(setting=setting, seen=one, accepted=accepted)
 
 
-def take_name(scope: Construct, known_as: str | None) -> Iterator[Fault]:
+def take_name(
+    scope: Construct, known_as: str | None, setting: str = "naming.known_as"
+) -> Iterator[Fault]:
     """Take for ``scope`` the name that its alarms begin with;
     a fault where another construct of the same account and Region has it.
     """
@@ -60,7 +62,7 @@ def take_name(scope: Construct, known_as: str | None) -> Iterator[Fault]:
     path = scope.node.path
     if known_as and (other := taken.setdefault(("name", known_as, *_home(scope)), path)) != path:
         accepted = f"a name that {other} does not have: people know alarms by it"
-        yield Fault(setting="naming.known_as", seen=known_as, accepted=accepted)
+        yield Fault(setting=setting, seen=known_as, accepted=accepted)
 
 
 def _called(queue: sqs.IQueue) -> str:

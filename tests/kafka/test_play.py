@@ -1,5 +1,5 @@
-"""Scenarios of the design on a log: partitions, positions and a retry topic, in virtual time. `make bench ARGS=kafka`
-plays all that a log can have.
+"""Scenarios of the design on a log: partitions, positions and a retry topic, in virtual time.
+`make bench ARGS=kafka-scenarios` plays all that a log can have.
 """
 
 import json

@@ -91,7 +91,7 @@ class KafkaRedriver(Construct):
             [
                 *kafka_faults(kafka, safeguards, cluster_arn),
                 *take_resources(self, "kafka", "topics", places_of(kafka)),
-                *take_name(self, kafka.name),
+                *take_name(self, kafka.name, "kafka"),
                 *unheard(self, monitoring, topics),
                 *without_key(self, table, safeguards),
                 *alarms_elsewhere(self, settings),
