@@ -43,7 +43,11 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run came to. `back`: records that the source topic got; `left`: letters behind our position."""
+    """What a run came to.
+
+    `back`: records that the source topic got; `left`: letters behind our position; `cpu_seconds`: of the processor, all
+    threads together.
+    """
 
     order: str
     value_bytes: int
@@ -52,6 +56,7 @@ class Run:
     left: int
     back_seconds: float
     settled_seconds: float
+    cpu_seconds: float
     peak_mib: float
 
     @property
@@ -152,7 +157,7 @@ class Rig:
 def measure(job: Job, folder: Path) -> Run:
     """Passes until all letters are back, then until nothing is left to do."""
     rig, passes, back_seconds = Rig(job, folder), 0, 0.0
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     while passes < ENOUGH and (rig.left or not passes):
         rig.run_pass()
         passes += 1
@@ -167,6 +172,7 @@ def measure(job: Job, folder: Path) -> Run:
         left=rig.left,
         back_seconds=back_seconds,
         settled_seconds=time.perf_counter() - began,
+        cpu_seconds=time.process_time() - cpu_began,
         peak_mib=peak_mib(),
     )
 
