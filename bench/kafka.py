@@ -26,8 +26,8 @@ NONE = 0
 NOTE = f"""\
 Three brokers of librdkafka's mock cluster in another process on the same processors, {PARTITIONS} partitions, each message with a key of its own, the state
 in a file. The mock writes no disk, and copies nothing to a second broker: with real ones each write waits for both. "Back": every
-letter is in its topic again, by passes one after the other, of which each has room for all. "Settled": the group has committed past them, a pass
-has heard it, and our group's position is behind all of them. With order by key a receive has nine letters at most. Other work took its share of the
+letter is in its topic again, by passes one after the other, of which each has room for all. "Settled": our group's position is
+behind all of them, which with order by key takes a pass that has heard of each; a receive has nine letters at most then. Other work took its share of the
 processors meanwhile: seconds of the processor tell more than those of the clock."""
 
 
