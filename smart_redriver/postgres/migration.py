@@ -6,7 +6,7 @@ Nothing here runs it. `python -m smart_redriver.postgres.migration` prints it, a
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
@@ -24,14 +24,14 @@ ROLE = "smart_redriver"
 #: The tables that it is to see, as the texts name them.
 _WITH_GRANTS = ("jobs", "dead", "parked", "held", "redriven", "looks")
 
-_TABLES: LiteralString = """\
+_SEQUENCE: LiteralString = """\
 -- The re-driver takes the ids of its jobs from the sequence of yours.
 do $redriver$ begin
   if (select t.typcategory <> 'N' from pg_attribute a join pg_type t on t.oid = a.atttypid
       where a.attrelid = {jobs_text}::regclass and a.attname = {j_id_text}) then
     raise exception '% is no number', {j_id_named}
     using hint = 'add a column of numbers beside it (alter table ... add number bigint generated always as identity '
-      'unique), name it in `columns`, and let workers write it as original_id';
+      'unique), name it in `columns`, and let workers write it as original_id; of UUIDs or texts say so in `ids`';
   end if;
   if {sequence} is null then
     raise exception '% has no sequence of its own', {j_id_named}
@@ -40,6 +40,9 @@ do $redriver$ begin
       'of a view: name the sequence in the configuration';
   end if;
 end $redriver$;
+"""
+
+_TABLES: LiteralString = """\
 -- Four tables of the re-driver's own. Nothing of yours is altered.
 create table {parked} (
   like {dead},
@@ -47,7 +50,7 @@ create table {parked} (
   parked_at timestamptz not null,
   primary key ({d_id})
 );
-create index on {parked} ({d_original_id});
+create index on {parked} ({own_original});
 -- No row has to have a value here that it did not have there.
 do $redriver$ declare needed name; begin
   for needed in select attname from pg_attribute where attrelid = {parked_text}::regclass and attnum > 0 and attnotnull
@@ -56,6 +59,11 @@ do $redriver$ declare needed name; begin
     execute format('alter table %s alter column %I drop not null', {parked_text}::regclass, needed);
   end loop;
 end $redriver$;
+"""
+
+#: Rows of the parking lot are found by their numbers.
+_INDEX_OF_LOT: LiteralString = """\
+create index on {parked} ({own_row});
 """
 
 _OURS: LiteralString = """\
@@ -133,12 +141,15 @@ _GRANTS: LiteralString = """\
 -- What the re-driver's role may do: it adds jobs and moves letters.
 -- It changes and deletes no job, and reads no payload of one.
 grant select ({j_id}, {j_attempts}, {j_run_after}, {in_hand_column}), insert on {jobs} to {role};
-do $redriver$ begin
-  execute format('grant usage on sequence %s to %I', {sequence}, {role_text});
-end $redriver$;
 -- "for update" asks for the right to update one column; no statement does.
 grant select, delete, update ({d_id}) on {dead} to {role};
 grant select, insert, delete, update ({d_id}) on {parked} to {role};
+"""
+
+_GRANT_OF_SEQUENCE: LiteralString = """\
+do $redriver$ begin
+  execute format('grant usage on sequence %s to %I', {sequence}, {role_text});
+end $redriver$;
 """
 
 _GRANTS_BY_STATE: LiteralString = """\
@@ -161,15 +172,21 @@ _INDEX: LiteralString = """\
 -- Advice, for your own table: by this a returned job is found at once, however many letters there are. Building it
 -- locks out nobody; it can't be run within a transaction, nor on a partitioned table (`--partitioned` prints another).
 -- One of this name that is there is left as it is.
-create index concurrently if not exists {returns} on {dead} ({d_original_id});
+create index concurrently if not exists {returns} on {dead} ({own_original});
 """
 
+
+#: Ids that are no numbers are found by their numbers.
+_INDEX_OF_IDS: LiteralString = """\
+-- By this a row is found by the number that the re-driver knows it by.
+create {index} if not exists {name} on {table} ({number});
+"""
 
 #: The same for a table that is partitioned: none is built concurrently on it.
 _INDEX_OF_PARTITIONS: LiteralString = """\
 -- Advice, for your own table: by this a returned job is found at once, however many letters there are. It locks out
 -- who writes while it is built; to avoid that, build it concurrently on each partition before.
-create index if not exists {returns} on {dead} ({d_original_id});
+create index if not exists {returns} on {dead} ({own_original});
 """
 
 #: A condition by the clock or by another table has none, and `good_job` has its own.
@@ -204,23 +221,46 @@ def migration_of(database: JobsDatabase, *, is_partitioned: bool = False) -> Mig
     """The migration for one database; `is_partitioned`: its table of dead letters is."""
     role, library = database.user or ROLE, database.library
     names = names_of(database)
-    tables = [names[f"{one}_text"] for one in _WITH_GRANTS if not (library and one == "dead")]
+    seen = [names[f"{one}_text"] for one in _WITH_GRANTS if not (library and one == "dead")]
     names |= {
         "role": sql.Identifier(role),
         "role_text": sql.Literal(role),
         "returns": sql.Identifier(_index_name(database)),
         "j_id_named": sql.Literal(f"{database.jobs}.{database.column('jobs.id')}"),
-        "regclasses": sql.SQL(", ").join(sql.SQL("{}::regclass").format(one) for one in tables),
+        "regclasses": sql.SQL(", ").join(sql.SQL("{}::regclass").format(one) for one in seen),
     }
     by_iam = _IAM if database.sslmode != "disable" and not database.secret else ""
     if library is not None:
         return _of_library(database, library, names, by_iam)
-    index = _INDEX_OF_PARTITIONS if is_partitioned else _INDEX
+    has_sequence = "jobs.id" not in database.ids
+    tables = (_SEQUENCE if has_sequence else "") + _TABLES + _OURS
+    grants = _ROLE + _GRANTS + (_GRANT_OF_SEQUENCE if has_sequence else "") + _GRANTS_OF_OURS
+    if "jobs_dlq.id" in database.ids:
+        tables += _INDEX_OF_LOT
+    index = composed(_INDEX_OF_PARTITIONS if is_partitioned else _INDEX, names).as_string()
     return Migration(
-        tables=composed(_TABLES + _OURS, names).as_string(),
-        grants=composed(_ROLE + _GRANTS + _GRANTS_OF_OURS + by_iam, names).as_string(),
-        index=composed(index, names).as_string(),
+        tables=composed(tables, names).as_string(),
+        grants=composed(grants + by_iam, names).as_string(),
+        index=index + "".join(_indexes_of_ids(database, names, is_partitioned=is_partitioned)),
     )
+
+
+def _indexes_of_ids(
+    database: JobsDatabase, names: dict[str, sql.Composable], *, is_partitioned: bool
+) -> Iterator[str]:
+    """Advice for tables with ids that are no numbers; `is_partitioned`: that of dead letters is."""
+    for column, called, table, number, is_plain in (
+        ("jobs.id", database.jobs, "jobs", "own_job", False),
+        ("jobs_dlq.id", database.dead_letters, "dead", "own_row", is_partitioned),
+    ):
+        if column in database.ids:
+            told = {
+                "index": sql.SQL("index" if is_plain else "index concurrently"),
+                "name": sql.Identifier(f"{called.rpartition('.')[2]}_number_idx"),
+                "table": names[table],
+                "number": names[number],
+            }
+            yield composed(_INDEX_OF_IDS, told).as_string()
 
 
 def _of_library(
@@ -256,7 +296,8 @@ def _index_name(database: JobsDatabase) -> str:
     if database.library:
         return f"{database.jobs.rpartition('.')[2]}_dead_idx"
     table = database.dead_letters.rpartition(".")[2]
-    return f"{table}_{database.column('jobs_dlq.original_id')}_idx"
+    hashed = "_number" if "jobs.id" in database.ids else ""
+    return f"{table}_{database.column('jobs_dlq.original_id')}{hashed}_idx"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

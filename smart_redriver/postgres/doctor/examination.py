@@ -204,12 +204,12 @@ def _rights(database: Database) -> Iterator[Finding]:
     yield may_look
     if may_look.is_well and not place.in_hand_until:
         yield from _tells_in_hand(database)
-    column = place.column("jobs.id")
-    yield Finding(
-        what=f"the sequence of {place.jobs}.{column}",
-        is_well=bool(database.run("Examine", composed(_SEQUENCE, names_of(place)), {})[0][0]),
-        advice="a serial or identity column, or for a view its name in `sequence`, and usage of its sequence",
-    )
+    if "jobs.id" not in place.ids:
+        yield Finding(
+            what=f"the sequence of {place.jobs}.{place.column('jobs.id')}",
+            is_well=bool(database.run("Examine", composed(_SEQUENCE, names_of(place)), {})[0][0]),
+            advice="a serial or identity column, or for a view its name in `sequence`, and usage of its sequence",
+        )
     for role, rights in _TOO_MUCH.items():
         table = getattr(place, role)
         for right in rights:

@@ -17,6 +17,9 @@ _WHOLE = ("smallint", "integer", "bigint")
 _NUMBERS = (*_WHOLE, "numeric")
 #: A time without a zone is written and read in the session's, which may not be the workers'.
 _TIMES = ("timestamp with time zone", "timestamp without time zone")
+_TEXT = ("text", "character varying")
+#: Ids that are no numbers, as `ids` says; a number is made of their text, so that a job's may be kept as text.
+_IDS = {"uuid": ("uuid",), "text": _TEXT}
 #: What columns have to be, by their default names: statements compare them with such values, and write them.
 _NEEDED = {
     "id": _NUMBERS,
@@ -50,6 +53,12 @@ class Table:
         self.columns = {one.name: one for one in columns}
         prefix, known = ("jobs", JOBS_COLUMNS) if role == "jobs" else ("jobs_dlq", DEAD_COLUMNS)
         self.carried = place.carried
+        #: The types of ids that are no numbers.
+        self.ids: dict[str, Sequence[str]] = {}
+        if kind := place.ids.get(f"{prefix}.id"):
+            self.ids["id"] = _IDS[kind]
+        if prefix == "jobs_dlq" and "jobs.id" in place.ids:
+            self.ids["original_id"] = ("uuid", *_TEXT)
         #: What each is called, by its default name.
         self.called = {
             one: place.column(f"{prefix}.{one}")
@@ -71,6 +80,10 @@ class Table:
         """All that statements write."""
         named = {name for one, name in self.called.items() if one not in _ONLY_READ}
         return {*named, *self.carried, *self.further}
+
+    def kind_of(self, one: str) -> str | None:
+        """The type of a column, by its default name; None where it has none of that name."""
+        return self.columns[self.called[one]].kind if one in self.called else None
 
     @property
     def missing(self) -> list[str]:
@@ -124,7 +137,10 @@ def _missing(table: Table) -> Finding:
 
 def _needed_types(table: Table) -> Finding:
     unfit = _others(table, _NEEDED)
-    return Finding(what=f"types of {table.name}", is_well=not unfit, advice="; ".join(unfit))
+    advice = "; ".join(unfit)
+    if any(table.kind_of(one) in ("uuid", *_TEXT) for one in ("id", "original_id")):
+        advice += '; say in `ids` which are no numbers: {"jobs.id": "uuid", "jobs_dlq.id": "text"}'
+    return Finding(what=f"types of {table.name}", is_well=not unfit, advice=advice)
 
 
 def _meant_types(table: Table) -> Finding:
@@ -145,6 +161,7 @@ def _meant_types(table: Table) -> Finding:
 
 
 def _others(table: Table, kinds: Mapping[str, Sequence[str]]) -> list[str]:
+    kinds = {**kinds, **table.ids}
     return [
         f"{name} is {table.columns[name].kind}, and not {' or '.join(kinds[one])}"
         for one, name in table.called.items()
@@ -277,6 +294,19 @@ select exists (select from tables t join indexed i on i.one = t.one)
 """.replace("<leaves>", _LEAVES)
 )
 
+#: Whether an index of it, or of each partition, begins with the number of a column that is none.
+_NUMBERED = sql.SQL(
+    """
+with tables as (select to_regclass(%(table)s)::oid as one, unnest((<leaves>)) as leaf),
+     numbered as (select i.indrelid as one from pg_index i
+                  where i.indkey[0] = 0 and i.indisvalid
+                    and pg_get_indexdef(i.indexrelid, 1, false) like '%%hashtextextended(%%'
+                    and position(quote_ident(%(column)s) in pg_get_indexdef(i.indexrelid, 1, false)) > 0)
+select exists (select from tables t join numbered i on i.one = t.one)
+    or not exists (select from tables t where not exists (select from numbered i where i.one = t.leaf))
+""".replace("<leaves>", _LEAVES)
+)
+
 #: Never analyzed, and with more pages than a glance needs.
 _IS_UNKNOWN = sql.SQL(
     """
@@ -365,7 +395,8 @@ def _indexes(database: Database) -> Iterator[Finding]:
         (place.dead_letters, place.column("jobs_dlq.original_id"), False),
         (place.jobs, place.column("jobs.run_after"), False),
     ):
-        if _ask(database, _IS_VIEW, table):
+        is_hashed = column == place.column("jobs_dlq.original_id") and "jobs.id" in place.ids
+        if is_hashed or _ask(database, _IS_VIEW, table):
             continue
         kind = "unique index" if is_unique else "index"
         is_partitioned = _ask(database, _IS_PARTITIONED, table)
@@ -378,6 +409,26 @@ def _indexes(database: Database) -> Iterator[Finding]:
             ),
             is_needed=False,
         )
+    yield from _indexes_of_numbers(database)
+
+
+def _indexes_of_numbers(database: Database) -> Iterator[Finding]:
+    place = database.place
+    for table, column, of_ids in (
+        (place.jobs, "jobs.id", "jobs.id"),
+        (place.dead_letters, "jobs_dlq.id", "jobs_dlq.id"),
+        (place.dead_letters, "jobs_dlq.original_id", "jobs.id"),
+        (place.parked, "jobs_dlq.id", "jobs_dlq.id"),
+        (place.parked, "jobs_dlq.original_id", "jobs.id"),
+    ):
+        if of_ids in place.ids and not _ask(database, _IS_VIEW, table):
+            name = place.column(column)
+            yield Finding(
+                what=f"index on the number of {table}.{name}",
+                is_well=_ask(database, _NUMBERED, table, column=name),
+                advice="create it as `migration` prints it; without it every look reads the whole table",
+                is_needed=False,
+            )
 
 
 def _advice(kind: str, table: str, column: str, *, is_partitioned: bool) -> str:

@@ -54,6 +54,9 @@ COLUMNS = (
     *(f"jobs.{one}" for one in JOBS_COLUMNS),
     *(f"jobs_dlq.{one}" for one in DEAD_COLUMNS),
 )
+#: Types of ids that are no numbers, and the columns that may be of one.
+ID_TYPES = ("uuid", "text")
+_IDS = ("jobs.id", "jobs_dlq.id")
 #: What the parking lot has beside the columns of the DLQ.
 OF_PARKED = ("redrive_trail", "parked_at")
 #: What begins so is a name that statements give to values of their own, beside the columns that go along.
@@ -85,6 +88,13 @@ def unfit_columns(value: object) -> str | None:
     if not value.keys() <= set(COLUMNS):
         return f"names for {', '.join(COLUMNS)}"
     return None if all(map(is_column, value.values())) else "columns' names"
+
+
+def _unfit_ids(value: object) -> str | None:
+    """What `ids` takes, where `value` is something else."""
+    if not isinstance(value, Mapping) or not value.keys() <= set(_IDS):
+        return f"types for {', '.join(_IDS)}"
+    return None if all(one in ID_TYPES for one in value.values()) else " or ".join(ID_TYPES)
 
 
 def same_table(name: str) -> str:
@@ -144,9 +154,11 @@ _SECRET = re.compile(
 _TABLES = ("jobs", "dead_letters", "parked", "held", "redriven")
 _NEEDED = ("host", "dbname")
 #: What is said of two tables, and never of a library's one.
-_OF_TWO_TABLES = ("dead_letters", "sequence", "columns", "carried", "in_hand_until")
+_OF_TWO_TABLES = ("dead_letters", "sequence", "columns", "ids", "carried", "in_hand_until")
 #: What the dead letters of a library are called: its table, and this.
 _DEAD_PART = "_dead"
+#: Objects, by what says what each takes.
+_UNFIT = {"columns": unfit_columns, "ids": _unfit_ids}
 _LISTS = ("carried", "permanent")
 #: Numbers with the least and the most that they may be.
 _NUMBERS = {"port": (1, 65_535), "max_attempts": (1, 1000), "time_to_fail_seconds": (1, 604_800)}
@@ -184,6 +196,7 @@ class JobsDatabase:
         jobs, dead_letters: the user's two tables; `parked`, `held`, `redriven`: ours. A schema may stand before each.
         sequence: what gives jobs their ids, where `jobs` is a view; empty for that of the column.
         columns: what a column of `COLUMNS` is called, where it is called otherwise.
+        ids: the types of ids that are no numbers, `jobs.id` and `jobs_dlq.id`.
         carried: further columns that both tables of the user have, and that go along.
         permanent: classes of errors that no retry can heal; their letters are parked at once.
         max_attempts: of a job that goes back; None for the table's own default.
@@ -213,6 +226,7 @@ class JobsDatabase:
     redriven: str = "jobs_redriven"
     sequence: str = ""
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    ids: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     carried: tuple[str, ...] = ()
     permanent: tuple[str, ...] = PERMANENT
     max_attempts: int | None = None
@@ -264,7 +278,7 @@ class JobsDatabase:
 
     def _told(self, name: str, usual: object) -> Any:
         value = getattr(self, name)
-        if name == "columns":
+        if name in _UNFIT:
             return dict(value) or None
         return None if value == usual else value
 
@@ -386,8 +400,8 @@ def _faults(
 
 def _unfit(name: str, value: object) -> str | None:
     """What is accepted where `value` is not; None where it is."""
-    if name == "columns":
-        return unfit_columns(value)
+    if unfit := _UNFIT.get(name):
+        return unfit(value)
     if name in _NUMBERS:
         low, high = _NUMBERS[name]
         return None if _is_within(low, high, value) else f"{low} to {high}"

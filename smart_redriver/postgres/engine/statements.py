@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import LiteralString
 
@@ -93,12 +94,16 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     has_time: LiteralString = "j.{in_hand_column} > %(now)s and {tries_of_the_job} > 0"
     is_set: LiteralString = "j.{in_hand_column} is not null"
     names["in_hand"] = composed(has_time if database.in_hand_until else is_set, names)
+    names |= _numbers(database, names)
     names["j_id_text"] = sql.Literal(database.column("jobs.id"))
     names["d_id_text"] = sql.Literal(database.column("jobs_dlq.id"))
+    in_content: LiteralString = "(c ->> {d_id_text})"
+    names["c_row"] = _number_of(composed(in_content, names), database.ids.get("jobs_dlq.id"))
     of_column: LiteralString = "pg_get_serial_sequence({jobs_text}, {j_id_text})"
     names["sequence"] = (
         sql.Literal(_quoted(database.sequence)) if database.sequence else composed(of_column, names)
     )
+    names["new_id"] = composed(_NEW_IDS[database.ids.get("jobs.id")], names)
     names["counts_tell"] = sql.SQL("true")
     names |= dict.fromkeys(("beside", "dbeside", "gbeside"), sql.SQL(""))
     for prefix in ("", "d.", "g."):
@@ -112,7 +117,48 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     return names
 
 
-def composed(text: LiteralString, names: dict[str, sql.Composable]) -> sql.Composed:
+#: What gives a job its id, by the type of the ids.
+_NEW_IDS: dict[str | None, LiteralString] = {
+    None: "nextval({sequence})",
+    "uuid": "gen_random_uuid()",
+    "text": "gen_random_uuid()::text",
+}
+
+
+#: No release may change it: Postgres itself partitions by it. What it gives is no less than zero here.
+_HASH: LiteralString = "(hashtextextended({id}::text, 0) & 9223372036854775807)"
+
+
+def _number_of(value: sql.Composable, kind: str | None) -> sql.Composable:
+    """The number of a row with this id: the id, or where it is of a type of `place.ID_TYPES` a hash of it."""
+    return composed(_HASH, {"id": value}) if kind else value
+
+
+def _numbers(
+    database: JobsDatabase, names: Mapping[str, sql.Composable]
+) -> dict[str, sql.Composable]:
+    """Numbers of rows and of the jobs that they were, and the order in which letters came."""
+    of_rows, of_jobs = database.ids.get("jobs_dlq.id"), database.ids.get("jobs.id")
+    told = {"own_row": _number_of(names["d_id"], of_rows)}
+    told["own_job"] = _number_of(names["j_id"], of_jobs)
+    told["own_original"] = _number_of(names["d_original_id"], of_jobs)
+    for alias in ("d", "e"):
+        beside = sql.SQL(f"{alias}.")
+        told[f"{alias}_row"] = _number_of(beside + names["d_id"], of_rows)
+        told[f"{alias}_original"] = _number_of(beside + names["d_original_id"], of_jobs)
+    told["j_job"] = _number_of(sql.SQL("j.") + names["j_id"], of_jobs)
+    told["k_job"] = _number_of(sql.SQL("k.our_id"), of_jobs)
+    by_row: LiteralString = "{d_row}"
+    by_death: LiteralString = "d.{d_failed_at}"
+    line = composed(by_death if of_rows else by_row, {**names, **told})
+    told["d_oldest"] = line
+    told["d_latest"] = line + sql.SQL(" desc nulls last" if of_rows else " desc")
+    # A look takes the latest jobs, and those since a number: hashes come in no order.
+    told["jobs_tell"] = sql.SQL("false" if of_jobs else "true")
+    return told
+
+
+def composed(text: LiteralString, names: Mapping[str, sql.Composable]) -> sql.Composed:
     """A constant text of this package with the names in it."""
     return sql.SQL(text).format(**names)
 

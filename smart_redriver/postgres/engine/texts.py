@@ -2,7 +2,8 @@
 
 Each is one transaction of its own. `now` always comes from outside: nothing here reads the database's clock. Where two
 passes meet, `skip locked` gives each row to one of them, and the other goes on without it. Trails are sent in binary
-form (`b`): as text, each quote of their JSON would have to be escaped.
+form (`b`): as text, each quote of their JSON would have to be escaped. A row's number (`{d_row}` of `d`, `{j_job}` of
+the job `j`) is its id, or a hash of an id that is a UUID or text: see `statements`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _COUNT_LETTERS = """
 with few as (
   select 1 from <table> d
   where not exists (select 1 from {held} h
-                    where h.is_parked = <is_parked> and h.row_id = d.{d_id} and h.until > %(now)s)
+                    where h.is_parked = <is_parked> and h.row_id = {d_row} and h.until > %(now)s)
   limit %(most)s
 ), counted as (select count(*) as letters from few)
 select case when letters < %(most)s then letters
@@ -48,7 +49,7 @@ select count(*) from {redriven} r where r.redriven_at >= %(since)s and position(
 
 #: `since`, `latest` -> how many of so many latest letters died since then.
 _COUNT_NEW = """
-select count(*) from (select d.{d_failed_at} as failed_at from {dead} d order by d.{d_id} desc limit %(latest)s) latest
+select count(*) from (select d.{d_failed_at} as failed_at from {dead} d order by {d_latest} limit %(latest)s) latest
 where failed_at > %(since)s
 """
 
@@ -81,28 +82,28 @@ def as_read(text: LiteralString) -> LiteralString:
 #: `after`, `limit`, `now` -> a page of letters by id, those left out that are held: see `letters.letter_of`. The return
 #: of a job of ours is the first row that names it; whatever else names it is a letter of its own.
 READ_DEAD = """
-select d.{d_id}::bigint, r.job_id, r.trail, <death>, <class>, <message>, d.{d_attempts}::text, <worker>,
+select {d_row}::bigint, r.job_id, r.trail, <death>, <class>, <message>, d.{d_attempts}::text, <worker>,
        <content>
 from {dead} d
 left join {redriven} r
-  on r.job_id = d.{d_original_id}
- and (r.returned_as = d.{d_id}
-      or r.returned_as is null and not exists (select 1 from {dead} e where e.{d_original_id} = d.{d_original_id}
-                                                                        and e.{d_id} < d.{d_id}))
-where d.{d_id} > %(after)s
-  and not exists (select 1 from {held} h where not h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
-order by d.{d_id}
+  on r.job_id = {d_original}
+ and (r.returned_as = {d_row}
+      or r.returned_as is null and not exists (select 1 from {dead} e where {e_original} = {d_original}
+                                                                        and {e_row} < {d_row}))
+where {d_row} > %(after)s
+  and not exists (select 1 from {held} h where not h.is_parked and h.row_id = {d_row} and h.until > %(now)s)
+order by {d_row}
 limit %(limit)s
 """
 
 #: The same of the parking lot; what counts as the time of death is when it was parked.
 READ_PARKED = """
-select d.{d_id}::bigint, null, d.redrive_trail, d.parked_at, <class>, <message>, d.{d_attempts}::text, <worker>,
+select {d_row}::bigint, null, d.redrive_trail, d.parked_at, <class>, <message>, d.{d_attempts}::text, <worker>,
        <content>
 from {parked} d
-where d.{d_id} > %(after)s
-  and not exists (select 1 from {held} h where h.is_parked and h.row_id = d.{d_id} and h.until > %(now)s)
-order by d.{d_id}
+where {d_row} > %(after)s
+  and not exists (select 1 from {held} h where h.is_parked and h.row_id = {d_row} and h.until > %(now)s)
+order by {d_row}
 limit %(limit)s
 """
 
@@ -130,21 +131,23 @@ with asked as (
   select * from unnest(%(rows)s::bigint[], %(run_after)s::timestamptz[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_run_after, our_trail, our_left_job)
 ), locked as materialized (
-  select d.{d_id} as our_row from <table> d where d.{d_id} = any(%(rows)s)<as read> order by d.{d_id}
+  select {d_row} as our_row from <table> d where {d_row} = any(%(rows)s)<as read> order by {d_row}
   for update skip locked
 ), gone as (
-  delete from <table> d using locked l where d.{d_id} = l.our_row
-  returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
+  delete from <table> d using locked l where {d_row} = l.our_row
+  returning {d_row} as our_row, {d_original} as our_original, d.{d_payload} as our_payload,
             <class> as our_class, <message> as our_message{dcarried}
 ), numbered as materialized (
-  select nextval({sequence}) as our_job, g.*
-  from (select g.*, a.our_run_after, a.our_trail, a.our_left_job from gone g join asked a using (our_row)
-        order by a.our_run_after, our_row) g
+  select {k_job} as our_job, k.*
+  from (select {new_id} as our_id, g.*
+        from (select g.*, a.our_run_after, a.our_trail, a.our_left_job from gone g join asked a using (our_row)
+              order by a.our_run_after, our_row) g) k
 ), sent as (
-  insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts}{carried})
+  insert into {jobs} as j
+    ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts}{carried})
   overriding system value
-  select g.our_job, <payload>, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
-  returning {j_id} as our_job
+  select g.our_id, <payload>, 0, g.our_run_after, %(now)s{and_most}{gcarried} from numbered g
+  returning {j_job} as our_job
 ), noted as (
   insert into {redriven} (job_id, is_parked, row_id, trail, redriven_at, died_of, died_saying, original_id)
   select our_job, <is_parked>, our_row, our_trail, %(now)s, our_class, our_message, our_original from numbered
@@ -162,7 +165,7 @@ select n.our_row::bigint, n.our_job / coalesce(s.times, 0) from numbered n
 left join (select our_job, count(*) as times from sent group by our_job) s using (our_job)
 union all
 select r.row_id, max(r.job_id) from {redriven} r join asked a on r.row_id = a.our_row and r.trail = a.our_trail
-where r.is_parked = <is_parked> and not exists (select 1 from <table> d where d.{d_id} = r.row_id)
+where r.is_parked = <is_parked> and not exists (select 1 from <table> d where {d_row} = r.row_id)
 group by r.row_id
 """
 
@@ -171,7 +174,7 @@ _AS_IT_IS: dict[LiteralString, LiteralString] = {"<as read>": "", "<payload>": "
 #: What somebody has changed meanwhile is left.
 _EDITED: dict[LiteralString, LiteralString] = {
     "<as read>": """
-    and coalesce(d.{d_payload}::text, '') = (%(befores)s::text[])[array_position(%(rows)s::bigint[], d.{d_id}::bigint)]
+    and coalesce(d.{d_payload}::text, '') = (%(befores)s::text[])[array_position(%(rows)s::bigint[], {d_row}::bigint)]
    """,
     "<payload>": """
     cast((%(payloads)s::text[])[array_position(%(rows)s::bigint[], g.our_row::bigint)] as {payload_type})""",
@@ -192,20 +195,21 @@ with asked as (
   select * from unnest(%(rows)s::bigint[], %(trails)b::text[], %(left_jobs)s::bigint[])
     as a(our_row, our_trail, our_left_job)
 ), locked as materialized (
-  select d.{d_id} as our_row from {dead} d where d.{d_id} = any(%(rows)s) order by d.{d_id} for update skip locked
+  select {d_row} as our_row from {dead} d where {d_row} = any(%(rows)s) order by {d_row} for update skip locked
 ), gone as (
-  delete from {dead} d using locked l where d.{d_id} = l.our_row
-  returning d.{d_id} as our_row, d.{d_original_id} as our_original, d.{d_payload} as our_payload,
-            d.{d_attempts} as our_attempts, d.{d_error_class} as our_class, d.{d_error_msg} as our_message,
+  delete from {dead} d using locked l where {d_row} = l.our_row
+  returning {d_row} as our_row, d.{d_id} as our_id, d.{d_original_id} as our_original,
+            d.{d_payload} as our_payload, d.{d_attempts} as our_attempts, d.{d_error_class} as our_class,
+            d.{d_error_msg} as our_message,
             d.{d_stacktrace} as our_stack, d.{d_failed_by} as our_worker,
               d.{d_failed_at} as our_death{dcarried}{dbeside}
 ), moved as (
-  insert into {parked} ({d_id}, {d_original_id}, {d_payload}, {d_attempts}, {d_error_class}, {d_error_msg},
+  insert into {parked} as d ({d_id}, {d_original_id}, {d_payload}, {d_attempts}, {d_error_class}, {d_error_msg},
                         {d_stacktrace}, {d_failed_by}, {d_failed_at}{carried}{beside}, redrive_trail, parked_at)
-  select g.our_row, g.our_original, g.our_payload, g.our_attempts, g.our_class, g.our_message,
+  select g.our_id, g.our_original, g.our_payload, g.our_attempts, g.our_class, g.our_message,
          g.our_stack, g.our_worker, g.our_death{gcarried}{gbeside}, a.our_trail, %(now)s
   from gone g join asked a using (our_row)
-  returning {d_id} as our_row
+  returning {d_row} as our_row
 ), forgotten as (
   delete from {redriven} r using gone g join asked a using (our_row) where r.job_id = a.our_left_job
 ), freed as (
@@ -214,8 +218,8 @@ with asked as (
 select (g.our_row / coalesce(m.times, 0))::bigint from gone g
 left join (select our_row, count(*) as times from moved group by our_row) m using (our_row)
 union all
-select d.{d_id}::bigint from {parked} d join asked a on d.{d_id} = a.our_row and d.redrive_trail = a.our_trail
-where not exists (select 1 from {dead} e where e.{d_id} = d.{d_id})
+select {d_row}::bigint from {parked} d join asked a on {d_row} = a.our_row and d.redrive_trail = a.our_trail
+where not exists (select 1 from {dead} e where {e_row} = {d_row})
 """
 
 #: `known` -> further columns that both tables have, of the same type, and that take any value of it.
@@ -235,31 +239,31 @@ order by d.attnum
 #: `rows` -> those that are deleted.
 _DELETE = """
 delete from <table> d
-where d.{d_id} in (select e.{d_id} from <table> e where e.{d_id} = any(%(rows)s) for update skip locked)
-returning d.{d_id}::bigint
+where {d_row} in (select {e_row} from <table> e where {e_row} = any(%(rows)s) for update skip locked)
+returning {d_row}::bigint
 """
 
 #: `now` -> the id of a job with nothing in it; it is for a rehearsal alone.
 _TRY_JOB = """
 with numbered as materialized (
-  select nextval({sequence}) as our_job
+  select {new_id} as our_id
 ), sent as (
-  insert into {jobs} ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts})
+  insert into {jobs} as j ({j_id}, {j_payload}, {j_attempts}, {j_run_after}, {j_created_at}{and_max_attempts})
   overriding system value
-  select n.our_job, '{{}}', 0, %(now)s, %(now)s{and_most} from numbered n
-  returning {j_id} as our_job
+  select n.our_id, '{{}}', 0, %(now)s, %(now)s{and_most} from numbered n
+  returning {j_id} as our_id
 )
-select n.our_job from numbered n join sent s using (our_job)
+select n.our_id from numbered n join sent s using (our_id)
 """
 
 #: `turn` (from 0 to 1), `most` -> the letter at this part of the line; of more than so many, about there. Null where
 #: there is none.
 _SOMEWHERE = """
-with few as (select d.{d_id} as our_row from {dead} d order by d.{d_id} limit %(most)s),
+with few as (select {d_row} as our_row from {dead} d order by {d_row} limit %(most)s),
      counted as (select count(*) as letters from few)
 select case when letters < %(most)s
             then (select our_row from few order by our_row offset floor(letters * %(turn)s)::bigint limit 1)
-            else (select min(d.{d_id}) + (max(d.{d_id})::numeric - min(d.{d_id})) * %(turn)s::numeric from {dead} d)
+            else (select min({d_row}) + (max({d_row})::numeric - min({d_row})) * %(turn)s::numeric from {dead} d)
        end::bigint
 from counted
 """
@@ -268,19 +272,19 @@ from counted
 #: 1.
 _OTHERS = """
 select row_id::bigint
-from (select min(e.{d_id})::numeric as first, max(e.{d_id})::numeric as last from <table> e) ends,
+from (select min({e_row})::numeric as first, max({e_row})::numeric as last from <table> e) ends,
      (select case one when 0 then 0 when 9 then 1 else (one - 1 + %(turn)s::numeric) / 8 end as place
       from generate_series(0, 9) one) places,
-     lateral (select d.{d_id} as row_id from <table> d
-              where d.{d_id} >= (ends.first + (ends.last - ends.first) * places.place)::bigint
-                and d.{d_id} <> all(%(rows)s)
-              order by d.{d_id} limit 1) other
+     lateral (select {d_row} as row_id from <table> d
+              where {d_row} >= (ends.first + (ends.last - ends.first) * places.place)::bigint
+                and {d_row} <> all(%(rows)s)
+              order by {d_row} limit 1) other
 group by row_id
 order by row_id
 """
 
 #: `rows` -> those that are there.
-_ARE_THERE = "select d.{d_id}::bigint from <table> d where d.{d_id} = any(%(rows)s)"
+_ARE_THERE = "select {d_row}::bigint from <table> d where {d_row} = any(%(rows)s)"
 
 #: `after`, `limit`, `now` -> news of jobs that were redriven: job, trail, of the first letter that names it (null where
 #: there is none) id, class, message, and the tries that have failed of one that waits for the next (null where it is
@@ -291,13 +295,13 @@ select r.job_id, r.trail, d.letter,
        case when d.letter is null then r.died_of else d.error_class end,
        case when d.letter is null then r.died_saying else d.error_msg end, <tries of the job>
 from {redriven} r
-left join {jobs} j on j.{j_id} = r.job_id
+left join {jobs} j on {j_job} = r.job_id
 left join lateral (
-  select d.{d_id}::bigint as letter, <class> as error_class, <message> as error_msg
-  from {dead} d where j.{j_id} is null and d.{d_original_id} = r.job_id order by d.{d_id} limit 1
+  select {d_row}::bigint as letter, <class> as error_class, <message> as error_msg
+  from {dead} d where {j_job} is null and {d_original} = r.job_id order by {d_row} limit 1
 ) d on true
 where r.settled_at is null and r.job_id > %(after)s
-  and (j.{j_id} is null or not ({in_hand}) and <tries of the job> > r.tries_told)
+  and ({j_job} is null or not ({in_hand}) and <tries of the job> > r.tries_told)
 order by r.job_id
 limit %(limit)s
 """
@@ -357,7 +361,7 @@ select l.at, l.state, (select max(r.job_id) from {redriven} r),
        pg_stat_get_mod_since_analyze(o.jobs), pg_stat_get_tuples_inserted(o.jobs), pg_stat_get_tuples_updated(o.jobs),
        pg_stat_get_live_tuples(o.jobs), pg_stat_get_analyze_count(o.jobs) + pg_stat_get_autoanalyze_count(o.jobs),
        pg_stat_get_vacuum_count(o.jobs) + pg_stat_get_autovacuum_count(o.jobs), pg_stat_get_tuples_inserted(o.dead),
-       {counts_tell} and not exists (select 1 from pg_inherits h where h.inhparent in (o.jobs, o.dead))
+       {counts_tell} and {jobs_tell} and not exists (select 1 from pg_inherits h where h.inhparent in (o.jobs, o.dead))
        and not exists (select 1 from pg_class c where c.oid in (o.jobs, o.dead) and c.relkind = 'v')
        and not exists (select 1 from pg_index i where i.indrelid = o.jobs and (i.indisunique or i.indisexclusion)
                    and (i.indnkeyatts > 1 or i.indkey[0] <> (select a.attnum from pg_attribute a
@@ -370,26 +374,27 @@ from (select {jobs_text}::regclass::oid as jobs, {dead_text}::regclass::oid as d
 #: and after how many tries. What died may have been moved on since: then its letter's own move has left its number.
 #: One snapshot, so that a worker's move from one table to the other is seen as a whole.
 _SEE_JOBS = """
-with latest as (select j.{j_id}::bigint as job from {jobs} j order by j.{j_id} desc limit %(few)s),
-     next as (select j.{j_id}::bigint as job from {jobs} j where not ({in_hand}) order by j.{j_run_after}
+with latest as (select {j_job}::bigint as job from {jobs} j order by {j_job} desc limit %(few)s),
+     next as (select {j_job}::bigint as job from {jobs} j where not ({in_hand}) order by j.{j_run_after}
        limit %(few)s),
      news as (select r.job_id as job from {redriven} r where r.job_id > %(after)s order by r.job_id limit %(most)s),
      open as (select r.job_id as job from {redriven} r where r.settled_at is null order by r.job_id desc
        limit %(most)s),
      known as (select unnest(%(seen)s::bigint[]) as job union select job from latest union select job from next
                union select job from news union select job from open)
-select k.job, case when j.{j_id} is not null then coalesce(<tries of the job>, 0) end, coalesce({in_hand}, false),
+select k.job, case when {j_job} is not null then coalesce(<tries of the job>, 0) end, coalesce({in_hand}, false),
   j.{j_run_after} <= %(now)s,
        exists (select 1 from {redriven} r where r.job_id = k.job), d.has_died, d.tries
 from known k
-left join {jobs} j on j.{j_id} = k.job
+left join {jobs} j on {j_job} = k.job
 left join lateral (
   select true as has_died, max(m.tries) as tries from (
-    (select <tries> as tries from {dead} d where d.{d_original_id} = k.job limit 1)
+    (select <tries> as tries from {dead} d where {d_original} = k.job limit 1)
     union all (select null from {redriven} r where r.original_id = k.job limit 1)
-    union all (select <tries> from {parked} d where d.{d_original_id} = k.job limit 1)
-  ) m where j.{j_id} is null having count(*) > 0
+    union all (select <tries> from {parked} d where {d_original} = k.job limit 1)
+  ) m where {j_job} is null having count(*) > 0
 ) d on true
+where {jobs_tell}
 """
 
 #: `before` (when the look was that this one goes on from), `now`, `state`. Of two that go on from the same, one is
@@ -412,8 +417,8 @@ _SHOWN = """case when pg_column_size(d.{d_payload}) > 1048576 then '(a payload o
 #: Whole, as it may be what a check of the team's is given.
 _WHOLE_PAYLOAD = "d.{d_payload}::text, <stack>"
 #: Those of some rows alone.
-_PAGED = "order by d.{d_id}"
-_AMONG = "  and d.{d_id} = any(%(rows)s)\n" + _PAGED
+_PAGED = "order by {d_row}"
+_AMONG = "  and {d_row} = any(%(rows)s)\n" + _PAGED
 #: `contains`: what their payloads have in them, or null.
 _WITH = (
     """  and (%(contains)s::text is null or position(%(contains)s::text in d.{d_payload}::text) > 0)
@@ -422,17 +427,17 @@ _WITH = (
 )
 
 #: `jobs` -> the rows that name them.
-_ROWS_OF_JOBS = "select d.{d_id}::bigint from {dead} d where d.{d_original_id} = any(%(jobs)s)"
+_ROWS_OF_JOBS = "select {d_row}::bigint from {dead} d where {d_original} = any(%(jobs)s)"
 
 #: `rows`, `jobs` -> whether it is a job, and its number: of those of which something is left, the note of ours that a
 #: row was sent, or the return of a job, or that a job was and nobody knows yet what became of it, included.
 _ABOUT = """
-select false, d.{d_id}::bigint from {dead} d where d.{d_id} = any(%(rows)s)
-union select false, d.{d_id}::bigint from {parked} d where d.{d_id} = any(%(rows)s)
+select false, {d_row}::bigint from {dead} d where {d_row} = any(%(rows)s)
+union select false, {d_row}::bigint from {parked} d where {d_row} = any(%(rows)s)
 union select false, r.row_id from {redriven} r where r.row_id = any(%(rows)s)
-union select true, d.{d_original_id}::bigint from {dead} d where d.{d_original_id} = any(%(jobs)s)
-union select true, d.{d_original_id}::bigint from {parked} d where d.{d_original_id} = any(%(jobs)s)
-union select true, j.{j_id}::bigint from {jobs} j where j.{j_id} = any(%(jobs)s)
+union select true, {d_original}::bigint from {dead} d where {d_original} = any(%(jobs)s)
+union select true, {d_original}::bigint from {parked} d where {d_original} = any(%(jobs)s)
+union select true, {j_job}::bigint from {jobs} j where {j_job} = any(%(jobs)s)
 union select true, r.job_id from {redriven} r where r.job_id = any(%(jobs)s) and r.settled_at is null
 union select true, r.original_id from {redriven} r where r.original_id = any(%(jobs)s)
 """
@@ -441,15 +446,15 @@ union select true, r.original_id from {redriven} r where r.original_id = any(%(j
 #: class, message, how many of so many latest, when the first died, the last row.
 _GROUPS = """
 select error_class, message, count(*), min(since), max(row)
-from (select <class> as error_class, <since> as since, d.{d_id}::bigint as row,
+from (select <class> as error_class, <since> as since, {d_row}::bigint as row,
              case when lower(regexp_replace(coalesce(<class>, ''), '^.*[.]', '')) = any(%(generic)s)
                   then left(<message>, 200) end as message
-      from <table> d order by d.{d_id} desc limit %(latest)s) latest
+      from <table> d order by {d_latest} limit %(latest)s) latest
 group by 1, 2
 """
 
 #: When the letter died that is first in line.
-_OLDEST = "select <death> from {dead} d order by d.{d_id} limit 1".replace("<death>", DEATH)
+_OLDEST = "select <death> from {dead} d order by {d_oldest} limit 1".replace("<death>", DEATH)
 
 PEOPLES_TEXTS: dict[str, LiteralString] = {
     "look_dead": as_read(READ_DEAD.replace("<content>", _SHOWN).replace(_PAGED, _WITH)),

@@ -55,22 +55,22 @@ _CONTENT: LiteralString = """(select json_object_agg(k.key, k.value)::text from 
 
 #: `rows` -> each with its content. What no `jsonb` takes is refused here: the parking lot's column may be one.
 _WHOLE = """
-select d.{d_id}::bigint, whole.content
+select {d_row}::bigint, whole.content
 from {kept} d cross join lateral (select <content> as content) whole
-where d.{d_id} = any(%(rows)s) and whole.content::jsonb is not null
+where {d_row} = any(%(rows)s) and whole.content::jsonb is not null
 """.replace("<content>", _CONTENT)
 
 #: `rows`, `contents`: what is still as it was kept, and in nobody's hands. What somebody has changed since is in no
 #: file. Of a returned job's letter nothing is left to be known.
 _DELETE = """
 with gone as (
-  delete from {kept} where {d_id} in (
+  delete from {kept} e where e.{d_id} in (
     select d.{d_id} from {kept} d join unnest(%(rows)s::bigint[], %(contents)s::text[]) as a(our_row, our_content)
-                                    on d.{d_id} = a.our_row
+                                    on {d_row} = a.our_row
     where <content> = a.our_content
     for update of d skip locked
   )
-  returning {d_id} as our_row, {d_original_id} as our_job
+  returning {e_row} as our_row, {e_original} as our_job
 )
 delete from {redriven} r using gone g where r.job_id = g.our_job and r.returned_as = g.our_row
 """.replace("<content>", _CONTENT)
@@ -81,24 +81,24 @@ delete from {redriven} r using gone g where r.job_id = g.our_job and r.returned_
 #: `refusals.SWALLOWED`.
 _RESTORE = """
 with asked as (
-  select (c ->> {d_id_text})::bigint as our_row, c as our_content from cast(%(content)s as json) c
+  select {c_row}::bigint as our_row, c as our_content from cast(%(content)s as json) c
 ), unknown as (
   select array_agg(k.key order by k.key) as our_columns from asked a, json_each(a.our_content) k
   where json_typeof(k.value) <> 'null' and k.key <> all(%(known)s)
 ), placed as (
-  insert into {parked} ({columns}) overriding system value
+  insert into {parked} as d ({columns}) overriding system value
   select {values}
   from asked a, json_populate_record(null::{parked}, a.our_content) r
   where (select u.our_columns from unknown u) is null
-    and not exists (select 1 from {dead} d where d.{d_id} = a.our_row)
+    and not exists (select 1 from {dead} d where {d_row} = a.our_row)
   on conflict ({d_id}) do nothing
-  returning {d_id} as our_row
+  returning {d_row} as our_row
 )
 select coalesce((select p.our_row / (p.our_row = a.our_row)::int from placed p),
-                (select d.{d_id} from {parked} d where d.{d_id} = a.our_row and d.redrive_trail = %(trail)s)),
+                (select {d_row} from {parked} d where {d_row} = a.our_row and d.redrive_trail = %(trail)s)),
        (select u.our_columns from unknown u),
-       exists (select 1 from {dead} d where d.{d_id} = a.our_row)
-       or exists (select 1 from {parked} d where d.{d_id} = a.our_row)
+       exists (select 1 from {dead} d where {d_row} = a.our_row)
+       or exists (select 1 from {parked} d where {d_row} = a.our_row)
 from asked a
 """
 
