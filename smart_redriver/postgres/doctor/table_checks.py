@@ -299,9 +299,10 @@ _NUMBERED = sql.SQL(
     """
 with tables as (select to_regclass(%(table)s)::oid as one, unnest((<leaves>)) as leaf),
      numbered as (select i.indrelid as one from pg_index i
-                  where i.indkey[0] = 0 and i.indisvalid
-                    and pg_get_indexdef(i.indexrelid, 1, false) like '%%hashtextextended(%%'
-                    and position(quote_ident(%(column)s) in pg_get_indexdef(i.indexrelid, 1, false)) > 0)
+                  cross join pg_get_indexdef(i.indexrelid, 1, false) as def(told)
+                  where i.indkey[0] = 0 and i.indisvalid and i.indpred is null
+                    and greatest(position(concat('hashtextextended(', quote_ident(%(column)s), ',') in told),
+                                 position(concat('hashtextextended((', quote_ident(%(column)s), ')::text,') in told)) > 0)
 select exists (select from tables t join numbered i on i.one = t.one)
     or not exists (select from tables t where not exists (select from numbered i where i.one = t.leaf))
 """.replace("<leaves>", _LEAVES)
