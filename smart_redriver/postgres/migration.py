@@ -30,8 +30,8 @@ do $redriver$ begin
   if (select t.typcategory <> 'N' from pg_attribute a join pg_type t on t.oid = a.atttypid
       where a.attrelid = {jobs_text}::regclass and a.attname = {j_id_text}) then
     raise exception '% is no number', {j_id_named}
-    using hint = 'say in `ids` whether it is uuid or text; beside another type add a column of numbers (alter table ... '
-      'add number bigint generated always as identity unique), name it in `columns`, and let workers write it as '
+    using hint = 'say in `ids` whether it is uuid or text; beside another type add a column of numbers (alter table '
+      '... add number bigint generated always as identity unique), name it in `columns`, and let workers write it as '
       'original_id';
   end if;
   if {sequence} is null then

@@ -301,8 +301,9 @@ with tables as (select to_regclass(%(table)s)::oid as one, unnest((<leaves>)) as
      numbered as (select i.indrelid as one from pg_index i
                   cross join pg_get_indexdef(i.indexrelid, 1, false) as def(told)
                   where i.indkey[0] = 0 and i.indisvalid and i.indpred is null
-                    and greatest(position(concat('hashtextextended(', quote_ident(%(column)s), ',') in told),
-                                 position(concat('hashtextextended((', quote_ident(%(column)s), ')::text,') in told)) > 0)
+                    and exists (select from (values ('(%%s,'), ('((%%s)::text,')) as of(id)
+                                where position(concat('hashtextextended', format(id, quote_ident(%(column)s)))
+                                               in told) > 0))
 select exists (select from tables t join numbered i on i.one = t.one)
     or not exists (select from tables t where not exists (select from numbered i where i.one = t.leaf))
 """.replace("<leaves>", _LEAVES)
