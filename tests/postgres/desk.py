@@ -31,7 +31,7 @@ from tests.oncall.fakes import (
     OneAtATime,
 )
 from tests.oncall.ran import Ran
-from tests.postgres.bench import QUEUE, TABLE, Bench
+from tests.postgres.bench import TABLE, Bench
 
 
 class WiredDatabases(Databases):
@@ -59,7 +59,7 @@ class Function:
         self.network: dict[str, Any] = {}
 
     def get_function_configuration(self, **_: str) -> dict[str, Any]:
-        deployment = Deployment.at(self.bench.place, queue_name=QUEUE, table_name=TABLE)
+        deployment = Deployment.at(self.bench.place, queue_name=self.bench.queue, table_name=TABLE)
         return {
             "Environment": {"Variables": deployment.to_env() | self.settings.to_env()},
             "VpcConfig": self.network,
@@ -87,7 +87,7 @@ class NoMetrics:
 
 
 class PostgresDesk:
-    """A deployment of one worker queue, `orders`, in a stack."""
+    """A deployment of one worker queue, `orders` unless the bench says otherwise, in a stack."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -115,7 +115,7 @@ class PostgresDesk:
         """What the construct publishes."""
         places = {
             "RedriveDatabase": self.bench.place.encode(),
-            "RedriveQueue": QUEUE,
+            "RedriveQueue": self.bench.queue,
             "RedriveFunctionName": FUNCTION,
             "StateTableName": TABLE,
         }
