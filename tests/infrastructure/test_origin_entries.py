@@ -138,7 +138,7 @@ def test_every_fault_is_told_at_once_with_its_place():
         "queues[4].targets",
     ]
     assert faults[0].endswith(
-        'accepted is "sqs" or "sns" or "lambda" or "eventbridge" or "scheduler" or "postgres"'
+        'accepted is "sqs" or "sns" or "lambda" or "eventbridge" or "scheduler" or "postgres" or "kafka"'
     )
 
 

@@ -35,10 +35,6 @@ STAY = {
     **dict.fromkeys([(one.name, "sns") for one in ROWS if one.name.startswith("24")], _ALONE),
     ("5:live", "sns"): _ALONE,
     ("8", "sns"): _ALONE,
-    (
-        "2",
-        "lambda",
-    ): "the last of ten pills is alone when its last chance comes: given up after 72 h",
 }
 
 #: A function's verdict takes twelve minutes and not three: all tries, the waits between them, and CloudWatch's delay.

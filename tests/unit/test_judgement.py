@@ -89,7 +89,7 @@ def test_a_success_beside_suspects_is_not_overturned_by_the_return_it_was_judged
     success = Case(evidence=shown(1, failed=1, suspects_failed=3), batch=batch).judge()
 
     assert (success.verdict, success.is_strike) == (SUCCESS, True)
-    assert success.overturned_at == batch.seen_again + 1
+    assert success.overturned_at == batch.returned + 1
 
 
 def test_a_handful_of_live_successes_cannot_outvote_a_large_batch() -> None:

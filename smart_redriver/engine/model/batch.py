@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
@@ -156,15 +156,6 @@ class Judged:
     overturned_at: int = 0
     unaccounted: int = 0
     is_whole: bool = False
-
-    def with_returns(self, count: int, *, of_suspects: bool) -> Judged:
-        """This batch with further returns. Those of suspects were to be expected, and overturn nothing."""
-        expected = count if of_suspects and self.overturned_at else 0
-        return replace(
-            self,
-            returned=self.returned + count,
-            overturned_at=self.overturned_at + expected,
-        )
 
     @property
     def has_succeeded_as_a_whole(self) -> bool:

@@ -238,7 +238,7 @@ class Circuit:
             was_alone=was_alone,
             sent_at=batch.sent_at,
             size=batch.size,
-            returned=batch.seen_again,
+            returned=batch.returned,
             overturned_at=overturned_at,
             unaccounted=unaccounted,
             is_whole=is_whole,

@@ -182,8 +182,8 @@ def charge(circuit: Circuit, returns: Mapping[tuple[int, bool], int]) -> Circuit
             else:
                 batch = replace(batch, returned=batch.returned + count)
             circuit = circuit.with_batch(batch)
-        elif judged := circuit.judged_batch(batch_id):
-            circuit = _with_judged(circuit, judged.with_returns(count, of_suspects=was_suspect))
+        elif (judged := circuit.judged_batch(batch_id)) and not was_suspect:
+            circuit = _with_judged(circuit, replace(judged, returned=judged.returned + count))
         if tally := circuit.tally(batch_id):
             circuit = circuit.with_tally(replace(tally, came_back=tally.came_back + count))
     return circuit

@@ -133,8 +133,7 @@ def _shown_success(batch: Batch, evidence: Evidence, settings: Settings) -> Judg
         reason=f"{succeeded} of {batch.size} succeeded",
         is_strike=is_one_more or worst < STRIKE_SHARE * settings.failure_rate * weight,
         # More have to return than were counted as failed for it: what it was judged by can't turn it round.
-        overturned_at=batch.suspects_returned
-        + max(math.ceil(settings.failure_rate * weight), worst + 1),
+        overturned_at=max(math.ceil(settings.failure_rate * weight), worst + 1),
         growth=GROWTH_WHERE_SHOWN,
         vouched_per_minute=evidence.live.per_minute,
     )
