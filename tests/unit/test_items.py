@@ -75,6 +75,13 @@ def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
     assert entry_from_item(entry_to_item(entry, NOW)) == entry
 
 
+@given(records(Entry))
+def test_an_entry_of_a_queue_that_numbers_its_letters_is_read_as_it_was_written(
+    entry: Entry,
+) -> None:
+    assert entry_from_item(entry_to_item(entry, NOW, "shop/orders")) == entry
+
+
 def test_a_trail_kept_for_a_copy_is_read_as_it_was_written() -> None:
     trail = a_trail(first_seen=ago(hours=1))
 

@@ -42,9 +42,9 @@ def test_queues_that_number_their_letters_themselves_share_a_table_and_no_entry(
 
     assert known.entries == {"dlq-1": entry}
     assert known.trails == {"job-7": a_trail(original_id="dlq-1")}
-    assert item(dynamodb, "FAILURE#orders/dlq-1") is not None
+    assert item(dynamodb, "FAILURE/orders#dlq-1") is not None
     assert charges.read_ledger(["dlq-1", "job-7"]) == Known()
-    assert item(dynamodb, "FAILURE#dlq-1") is item(dynamodb, "FAILURE#charges/dlq-1") is None
+    assert item(dynamodb, "FAILURE#dlq-1") is item(dynamodb, "FAILURE/charges#dlq-1") is None
     assert orders.of("returns").read_ledger(["dlq-1"]).entries == {"dlq-1": entry}
 
 

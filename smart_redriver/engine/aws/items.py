@@ -174,10 +174,6 @@ def lease_key(queue: str) -> Item:
     return {"PK": {"S": f"LEASE#{queue}"}}
 
 
-#: Between the queue that numbers its letters itself and the id; no id has it.
-_WITHIN = "/"
-
-
 def message_key(message_id: str, within: str = "") -> Item:
     """The key of a letter's ledger entry, or of the trail kept for one copy of it.
 
@@ -194,11 +190,12 @@ def failure_key(message_id: str, within: str = "") -> Item:
 def message_id_of(item: Item) -> str:
     """The id in a key that `message_key` or `failure_key` made."""
     key: str = item["PK"]["S"]
-    return key.partition("#")[2].rpartition(_WITHIN)[2]
+    return key.partition("#")[2]
 
 
 def _letter_key(kind: str, message_id: str, within: str) -> Item:
-    return {"PK": {"S": f"{kind}#{within}{_WITHIN if within else ''}{message_id}"}}
+    # No queue's name has a "#"; an id may have anything.
+    return {"PK": {"S": f"{kind}/{within}#{message_id}" if within else f"{kind}#{message_id}"}}
 
 
 def pass_key(queue: str) -> Item:
