@@ -23,7 +23,7 @@ from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
-#: Of each topic that the mock makes.
+#: Each topic of the mock has so many.
 PARTITIONS = 4
 SOURCE = "orders"
 GROUP = "shop"
@@ -33,7 +33,7 @@ ENOUGH = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is to be moved, and where the cluster is."""
+    """The letters to move, and where the cluster is."""
 
     servers: str
     order: str
@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run came to.
+    """The figures of a run.
 
     `back`: records that the source topic got; `left`: letters behind our position; `cpu_seconds`: of the processor, all
     threads together.

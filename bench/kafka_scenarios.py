@@ -15,7 +15,7 @@ from simulator.outside_of_sqs import check_outside
 from simulator.scenarios import ROWS, Scenario
 from simulator.variation import ImpossibleError, Wishes
 
-#: What is read at once has room in memory; larger rows are the same, only longer.
+#: One read of so many has room in memory; larger rows are the same, only longer.
 MOST_LETTERS = 20_000
 #: The rows are played in their order: what does not fit in is not, and the table says how many were.
 BUDGET_SECONDS = 5_400.0

@@ -4,11 +4,12 @@ and its construct; and what all such constructs make.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -67,36 +68,42 @@ class OtherRedriver(IConstruct, Protocol):
     def anywhere(self) -> str | None: ...
 
 
-class AdoptedElsewhere(Protocol):
-    """An entry of a list of queues: a queue outside of SQS, and the settings of its re-driver."""
+class Around(TypedDict):
+    """Arguments that an app gives the construct of each queue in its list."""
+
+    table: dynamodb.ITableV2
+    topics: Topics
+    monitoring: MonitoringSettings
+    removal_policy: cdk.RemovalPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedElsewhere(ABC):
+    """An entry of a list of queues: a queue outside of SQS, and the settings of its re-driver.
+
+    ``name`` is what people call it.
+    """
+
+    name: str
+    stack: str = ""
+    region: str
+    account: str
+    safeguards: Safeguards
+    settings: Settings = field(default_factory=Settings)
 
     @property
-    def name(self) -> str: ...
+    def id(self) -> str:
+        """The name as the id of its construct, and what the names of its outputs begin with."""
+        return in_capitals(self.name)
+
     @property
-    def stack(self) -> str: ...
-    @property
-    def region(self) -> str: ...
-    @property
-    def account(self) -> str: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def places(self) -> tuple[str, ...]: ...
-    @property
-    def safeguards(self) -> Safeguards: ...
-    @property
-    def settings(self) -> Settings: ...
-    def redriver(
-        self,
-        scope: Construct,
-        *,
-        table: dynamodb.ITableV2,
-        topics: Topics,
-        monitoring: MonitoringSettings,
-        removal_policy: cdk.RemovalPolicy,
-    ) -> OtherRedriver:
-        """Create `Redriver` in `scope`."""
-        ...
+    @abstractmethod
+    def places(self) -> tuple[str, ...]:
+        """Names that may be there once in an account and Region."""
+
+    @abstractmethod
+    def redriver(self, scope: Construct, **around: Unpack[Around]) -> OtherRedriver:
+        """Create ``Redriver`` in ``scope``."""
 
 
 def pass_function(

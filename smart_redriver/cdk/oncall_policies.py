@@ -152,7 +152,7 @@ def _shares(redrivers: Sequence[T], makers: Sequence[Statements[T]]) -> Iterator
 
 
 def _makers(scope: Construct, *makers: Rights[T]) -> list[Statements[T]]:
-    """What a viewer's and an operator's policy are made of. An observer's is shorter than a viewer's."""
+    """Makers of a viewer's and an operator's statements. An observer's are fewer than a viewer's."""
     return [partial(one, scope) for one in makers]
 
 

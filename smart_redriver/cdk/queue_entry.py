@@ -283,3 +283,9 @@ class EntryInNetwork(QueueEntry):
                 if fault.setting in own:  # what is wrong with a global value is told once
                     self._add(fault.setting, fault.seen, fault.accepted)
             return None
+
+
+def table_in(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The table under this key; an empty one where something else is there, or nothing."""
+    given = entry.get(key)
+    return given if isinstance(given, Mapping) else {}

@@ -186,7 +186,7 @@ class Headline:
 
     @property
     def is_about(self) -> tuple[object, ...]:
-        """What makes it another headline, whatever it counts meanwhile."""
+        """Two headlines that differ in this are different, whatever they count."""
         return self.topic, self.waits_for, self.until
 
     def sentence(self, now: datetime) -> str:
@@ -279,7 +279,7 @@ def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime |
 
 @dataclass(slots=True, kw_only=True)
 class _Tried:
-    """What became of the letters that were tried last, see `Seen`."""
+    """Outcomes of the letters that were tried last, see `Seen`."""
 
     tried: int = 0
     succeeded: int = 0

@@ -70,7 +70,7 @@ class Deployment:
         return self.location.names_within if self.location is not None else ""
 
     def called(self, queue: str) -> str:
-        """What others of the state table, and of the account's metrics, know a source by."""
+        """The name of a source in the state table and in the account's metrics."""
         return within(self.names_within, queue)
 
     @property

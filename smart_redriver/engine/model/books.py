@@ -19,6 +19,11 @@ PERIOD = timedelta(minutes=1)
 _at = attrgetter("at")
 
 
+def minute_of(at: datetime) -> datetime:
+    """The begin of the minute of CloudWatch that a moment is in."""
+    return at.replace(second=0, microsecond=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minute:
     """One minute of one queue. `at` is its start; gauges are None where CloudWatch has no point."""
@@ -110,7 +115,7 @@ class Books:
         """
         end = len(self.minutes)
         for start, last, size in sent:
-            first = bisect_left(self.minutes, start.replace(second=0, microsecond=0), key=_at)
+            first = bisect_left(self.minutes, minute_of(start), key=_at)
             after = bisect_left(self.minutes, last + 2 * PERIOD, key=_at)
             if first < end and sum(one.sent for one in self.minutes[first:after]) < size:
                 end = first
@@ -123,7 +128,7 @@ class Books:
         nothing that was just sent counts as moved.
         """
         minutes = self.minutes
-        first = bisect_left(minutes, start.replace(second=0, microsecond=0), key=_at)
+        first = bisect_left(minutes, minute_of(start), key=_at)
         span = minutes[first : None if end is None else bisect_left(minutes, end, key=_at)]
         if not span:
             return None

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from smart_redriver.engine.model.batch import Batch, Heard, Judged
-from smart_redriver.engine.model.books import PERIOD, Account, Books
+from smart_redriver.engine.model.books import PERIOD, Account, Books, minute_of
 
 #: How far back producers' messages say how often more of them may be expected.
 LIVE_LOOKBACK = timedelta(minutes=15)
@@ -177,7 +177,7 @@ def _seen(
     seen = Evidence(failed=batch.returned, suspects_failed=batch.suspects_returned)
     if books is None:
         return seen
-    start = _minute(batch.sent_at)
+    start = minute_of(batch.sent_at)
     sent_before = _sent_before(books, others, start)
     account = books.account(start)
     if account is None or account.until <= batch.first_try_at:
@@ -208,8 +208,8 @@ def _surely_done(batch: Batch, others: Sequence[Batch | Judged], books: Books) -
     Three spans may tell. From the batch on; from the one before it on, whose letters that came back were not deleted
     since; and until the one after it, of which nothing was deleted yet.
     """
-    start = _minute(batch.sent_at)
-    sent = {_minute(one.sent_at) for one in others if one.id != batch.id}
+    start = minute_of(batch.sent_at)
+    sent = {minute_of(one.sent_at) for one in others if one.id != batch.id}
     before = max((at for at in sent if start - LIVE_LOOKBACK <= at < start), default=start)
     after = min((at for at in sent if at > start), default=None)
     return max(
@@ -229,13 +229,9 @@ def _done_within(batch: Batch, others: Iterable[Batch | Judged], account: Accoun
     return max(0, account.done - max(0, others_met - others_failed))
 
 
-def _minute(at: datetime) -> datetime:
-    return at.replace(second=0, microsecond=0)
-
-
 def _is_counted(batch: Batch | Judged, account: Account) -> bool:
     """Whether the account has the sends of all of its letters, which take seconds, and may count in the minute after."""
-    return account.since <= _minute(batch.sent_at) and batch.sent_at + PERIOD <= account.until
+    return account.since <= minute_of(batch.sent_at) and batch.sent_at + PERIOD <= account.until
 
 
 def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> int:

@@ -121,7 +121,7 @@ def _fallen(
         unaccounted=_unaccounted(batch, judgement, known),
         is_whole=is_whole,
     )
-    if known.succeeded > batch.size - batch.suspects:
+    if known.succeeded > batch.unblemished:
         after = replace(after, suspect_succeeded_at=now)
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:

@@ -137,7 +137,7 @@ def felt(
     arrives = rate.live + (rate.per_second if is_used else 0.0)
     is_cleared = used <= -CLEARED
     if _is_crowded(rate, facts, arrives):
-        # What went at the rate shows a while later, when nothing may go any more: the window is full.
+        # A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
         was_used = is_used or (rate.marked_at is not None and not is_cleared)
         return _congested(rate, now, held=_held(facts), is_ours=was_used and is_closed)
     if rate.is_congested or not is_closed:

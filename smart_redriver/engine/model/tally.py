@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.model.batch import Batch, Judged
-from smart_redriver.engine.model.books import PERIOD, Account, Books, Minute
+from smart_redriver.engine.model.books import PERIOD, Account, Books, Minute, minute_of
 
 #: So many of the last batches are remembered: what of a batch is still out then, time has to tell.
 TALLIES_KEPT = 30
@@ -113,12 +113,14 @@ def _with_successes(tally: Tally, others: Iterable[Batch | Judged], books: Books
     ours and may have been. A success stays one, so the best of them counts: that which ended when nothing else was out.
     """
     # What was in the queue before has to be known, or it is taken for ours.
-    if not books.minutes or books.minutes[0].at >= _minute(tally):
+    if not books.minutes or books.minutes[0].at >= minute_of(tally.sent_at):
         return tally
     known_until = books.minutes[-1].at + PERIOD
     if known_until == tally.known_until:
         return tally
-    rest = [one for one in others if one.id != tally.batch and one.sent_at >= _minute(tally)]
+    rest = [
+        one for one in others if one.id != tally.batch and one.sent_at >= minute_of(tally.sent_at)
+    ]
     shown = (_shown(tally, rest, account) for account in _accounts(tally, books))
     succeeded = max(tally.succeeded, *shown, 0)
     return replace(tally, succeeded=min(succeeded, tally.size), known_until=known_until)
@@ -145,10 +147,6 @@ def allowance(tallies: Iterable[Tally]) -> int:
         elif one.unseen and one.is_unexplained:
             allowed = 1
     return allowed
-
-
-def _minute(tally: Tally) -> datetime:
-    return tally.sent_at.replace(second=0, microsecond=0)
 
 
 def _accounts(tally: Tally, books: Books) -> Iterator[Account]:

@@ -14,7 +14,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker, judging
 from smart_redriver.engine.model.batch import Batch, Judged
-from smart_redriver.engine.model.books import PERIOD, Account, Books
+from smart_redriver.engine.model.books import PERIOD, Account, Books, minute_of
 from smart_redriver.engine.model.causes import with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import (
@@ -198,7 +198,7 @@ class Lane:
         ours: Counter[datetime] = Counter()
         sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
         for one in sent:
-            ours[one.sent_at.replace(second=0, microsecond=0)] += one.size
+            ours[minute_of(one.sent_at)] += one.size
         minutes = self.books.minutes[-LIVE_MINUTES:]
         return tuple(max(0, one.sent - ours[one.at]) for one in minutes)
 

@@ -2,16 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Unpack
 
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.outputs import in_capitals
+from smart_redriver.cdk.backend import AdoptedElsewhere, Around
 from smart_redriver.cdk.queue_clashes import HOME, KEY_ARN
 from smart_redriver.cdk.queue_entry import (
     ANY_NAME,
@@ -21,9 +18,9 @@ from smart_redriver.cdk.queue_entry import (
     STACK,
     STACK_NAME,
     EntryInNetwork,
+    table_in,
 )
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.topics import Topics
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import SettingsError
 from smart_redriver.kafka.cdk.redriver import CLUSTER, KafkaRedriver, kafka_faults, places_of
@@ -33,39 +30,20 @@ _AT_HOME = re.compile(rf"arn:aws[a-z-]*:(?:kafka|secretsmanager){HOME}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptedTopics:
+class AdoptedTopics(AdoptedElsewhere):
     """A DLQ topic with what belongs to it, and the settings of its re-driver."""
 
-    name: str
-    stack: str = ""
-    region: str
-    account: str
     kafka: KafkaTopics
-    safeguards: Safeguards
     cluster_arn: str = ""
     secret_key_arn: str = ""
-    settings: Settings = field(default_factory=Settings)
-
-    @property
-    def id(self) -> str:
-        """The name as the id of its construct, and what the names of its outputs begin with."""
-        return in_capitals(self.name)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What may be there once in an account and Region."""
+        """See `AdoptedElsewhere`."""
         return (*places_of(self.kafka), self.name)
 
-    def redriver(
-        self,
-        scope: Construct,
-        *,
-        table: dynamodb.ITableV2,
-        topics: Topics,
-        monitoring: MonitoringSettings,
-        removal_policy: cdk.RemovalPolicy,
-    ) -> KafkaRedriver:
-        """Create ``Redriver`` in ``scope``."""
+    def redriver(self, scope: Construct, **around: Unpack[Around]) -> KafkaRedriver:
+        """See `AdoptedElsewhere`."""
         key = self.secret_key_arn
         return KafkaRedriver(
             scope,
@@ -75,10 +53,7 @@ class AdoptedTopics:
             cluster_arn=self.cluster_arn,
             secret_key=kms.Key.from_key_arn(scope, "SecretKey", key) if key else None,
             settings=self.settings,
-            table=table,
-            topics=topics,
-            monitoring=monitoring,
-            removal_policy=removal_policy,
+            **around,
         )
 
 
@@ -100,7 +75,7 @@ class TopicsEntry(EntryInNetwork):
     @staticmethod
     def home(entry: Mapping[str, Any]) -> tuple[str, str]:
         """Region and account of its cluster, or of its secret; empty texts where they can't be read."""
-        for given in (entry.get("cluster_arn"), _kafka(entry).get("secret")):
+        for given in (entry.get("cluster_arn"), table_in(entry, "kafka").get("secret")):
             if match := _AT_HOME.match(str(given)):
                 return match["region"], match["account"]
         return "", ""
@@ -109,7 +84,9 @@ class TopicsEntry(EntryInNetwork):
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
         """The topics that it takes from or keeps letters in, and its group; none where they can't be read."""
         try:
-            return places_of(KafkaTopics.read({**_kafka(entry), "name": entry.get("name")}))
+            return places_of(
+                KafkaTopics.read({**table_in(entry, "kafka"), "name": entry.get("name")})
+            )
         except SettingsError:
             return ()
 
@@ -170,8 +147,3 @@ class TopicsEntry(EntryInNetwork):
             key = "kafka.client" if fault.setting == "client" else fault.setting
             if f"{self._place}.{key}" not in told:
                 self._add(key, fault.seen, fault.accepted)
-
-
-def _kafka(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    given = entry.get("kafka")
-    return given if isinstance(given, Mapping) else {}

@@ -54,7 +54,7 @@ _WRITE = ("kafka-cluster:DescribeTopic", "kafka-cluster:WriteData")
 _BOTH = ("kafka-cluster:DescribeTopic", "kafka-cluster:ReadData", "kafka-cluster:WriteData")
 _KEEP_POSITION = ("kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup")
 _SEE_POSITION = ("kafka-cluster:DescribeGroup",)
-#: What the doctor asks for besides.
+#: The doctor asks for these besides.
 _SEE_SETTINGS = ("kafka-cluster:DescribeTopic", "kafka-cluster:DescribeTopicDynamicConfiguration")
 
 
@@ -166,7 +166,7 @@ class KafkaRedriver(Construct):
 
 
 def places_of(kafka: KafkaTopics) -> tuple[str, ...]:
-    """What no other re-driver may have: topics whose records it takes for its own, and the group of its positions."""
+    """Places of one re-driver alone: topics whose records it takes for its own, and the group of its positions."""
     return tuple(
         f"{server}/{one}"
         for server in kafka.servers.lower().split(",")
@@ -175,7 +175,7 @@ def places_of(kafka: KafkaTopics) -> tuple[str, ...]:
 
 
 def kafka_faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -> Iterator[Fault]:
-    """What keeps a re-driver of a DLQ topic from working, or from being safe."""
+    """Faults that keep a re-driver of a DLQ topic from working, or from being safe."""
     if not (kafka.secret or kafka.iam_region):
         yield Fault(
             setting="kafka",
@@ -196,7 +196,7 @@ def kafka_faults(kafka: KafkaTopics, safeguards: Safeguards, cluster_arn: str) -
 
 
 def _unfit_cluster(kafka: KafkaTopics, cluster_arn: str) -> str | None:
-    """What would be accepted, where it is not."""
+    """The values that are accepted, where this one is not."""
     if kafka.secret:
         return (
             "nothing beside a secret: the cluster's own lists say what may be done"

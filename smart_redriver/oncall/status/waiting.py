@@ -94,7 +94,7 @@ class Waits:
         return alone
 
     def alone(self, entry: Entry) -> Wait | None:
-        """What keeps this letter in the DLQ whatever keeps all of them, if there is something."""
+        """The wait of this letter alone, beside what keeps all of them; None without one."""
         seen = self._seen.get(entry.queue)
         is_there = entry.status in _IN_THE_DLQ and seen is not None
         return _alone(entry, seen, self._settings) if seen and is_there else None

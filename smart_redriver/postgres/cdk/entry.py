@@ -3,16 +3,13 @@
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import aws_cdk as cdk
-from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.outputs import in_capitals
+from smart_redriver.cdk.backend import AdoptedElsewhere, Around
 from smart_redriver.cdk.queue_clashes import HOME
 from smart_redriver.cdk.queue_entry import (
     ANY_NAME,
@@ -22,9 +19,9 @@ from smart_redriver.cdk.queue_entry import (
     STACK,
     STACK_NAME,
     EntryInNetwork,
+    table_in,
 )
 from smart_redriver.cdk.safeguards import Safeguards
-from smart_redriver.cdk.topics import Topics
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import SettingsError
 from smart_redriver.postgres.cdk.redriver import PostgresRedriver, jobs_faults
@@ -37,39 +34,20 @@ _ACCOUNT = re.compile(r"[0-9]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptedJobs:
+class AdoptedJobs(AdoptedElsewhere):
     """A worker queue in a database, and the settings of its re-driver; ``name`` is what its circuit is called, too."""
 
-    name: str
-    stack: str = ""
-    region: str
-    account: str
     database: JobsDatabase
-    safeguards: Safeguards
     authorities: Path | None = None
     database_resource_id: str = "*"
-    settings: Settings = field(default_factory=Settings)
-
-    @property
-    def id(self) -> str:
-        """The name as the id of its construct, and what the names of its outputs begin with."""
-        return in_capitals(self.name)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What may be there once in an account and Region."""
+        """See `AdoptedElsewhere`."""
         return (*self.database.places, self.name)
 
-    def redriver(
-        self,
-        scope: Construct,
-        *,
-        table: dynamodb.ITableV2,
-        topics: Topics,
-        monitoring: MonitoringSettings,
-        removal_policy: cdk.RemovalPolicy,
-    ) -> PostgresRedriver:
-        """Create ``Redriver`` in ``scope``."""
+    def redriver(self, scope: Construct, **around: Unpack[Around]) -> PostgresRedriver:
+        """See `AdoptedElsewhere`."""
         return PostgresRedriver(
             scope,
             "Redriver",
@@ -79,10 +57,7 @@ class AdoptedJobs:
             authorities=self.authorities,
             database_resource_id=self.database_resource_id,
             settings=self.settings,
-            table=table,
-            topics=topics,
-            monitoring=monitoring,
-            removal_policy=removal_policy,
+            **around,
         )
 
 
@@ -113,7 +88,7 @@ class JobsEntry(EntryInNetwork):
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
         """The tables, ours among them, of a database that can be read."""
         try:
-            return JobsDatabase.of(_database(entry)).places
+            return JobsDatabase.of(table_in(entry, "database")).places
         except SettingsError:
             return ()
 
@@ -191,10 +166,5 @@ class JobsEntry(EntryInNetwork):
 
 def _home_of_secret(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     """Region and account of a database's secret; None where it has none."""
-    match = _SECRET_ARN.match(str(_database(entry).get("secret")))
+    match = _SECRET_ARN.match(str(table_in(entry, "database").get("secret")))
     return (match["region"], match["account"]) if match else None
-
-
-def _database(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    given = entry.get("database")
-    return given if isinstance(given, Mapping) else {}

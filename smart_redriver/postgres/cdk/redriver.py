@@ -164,7 +164,7 @@ class PostgresRedriver(Construct):
 
     @property
     def anywhere(self) -> str | None:
-        """What its token is good for, where that is every database that has such a role."""
+        """The databases that its token opens, where these are all with such a role."""
         is_anywhere = not self.database.secret and self._resource_id == "*"
         return self.credentials[1] if is_anywhere else None
 

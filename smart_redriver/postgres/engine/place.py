@@ -91,7 +91,7 @@ def unfit_columns(value: object) -> str | None:
 
 
 def _unfit_ids(value: object) -> str | None:
-    """What `ids` takes, where `value` is something else."""
+    """The values that `ids` takes, where `value` is something else."""
     if not isinstance(value, Mapping) or not value.keys() <= set(_IDS):
         return f"types for {', '.join(_IDS)}"
     return None if all(one in ID_TYPES for one in value.values()) else " or ".join(ID_TYPES)

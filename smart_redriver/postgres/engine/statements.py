@@ -117,7 +117,7 @@ def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
     return names
 
 
-#: What gives a job its id, by the type of the ids.
+#: The expression that gives a job its id, by the type of the ids.
 _NEW_IDS: dict[str | None, LiteralString] = {
     None: "nextval({sequence})",
     "uuid": "gen_random_uuid()",
