@@ -473,6 +473,7 @@ def test_every_page_of_a_queue_begins_with_the_headline(
 def test_a_letter_is_one_line_with_its_short_id_and_what_it_waits_for(
     desk: Desk, open_page: Open
 ) -> None:
+    """A letter took several lines, and showed its cause twice."""
     ids = desk.dead_letters(*(f"letter {number}" for number in range(3)))
     report(desk, *(declined(one) for one in ids))
     desk("open", "--reason", "look at them first", "--yes")
@@ -513,6 +514,7 @@ def test_keys_open_the_editor_from_the_list_and_escape_leads_back(
 
 
 def test_a_traceback_shows_own_code_and_all_of_it_when_asked(desk: Desk, open_page: Open) -> None:
+    """A traceback was cut before its last line and the consumer's own code."""
     (message_id,) = desk.dead_letters("a body")
     traceback = (
         "Traceback (most recent call last):\n"

@@ -71,6 +71,7 @@ def test_letters_that_wait_for_a_known_moment_are_there_though_nobody_sees_them(
 
 
 def test_letters_that_a_pass_has_in_its_hands_are_not_called_lost(desk: Desk) -> None:
+    """They were "NOT ACCOUNTED FOR"."""
     (message_id,) = desk.dead_letters("a")
     desk.store.write_ledger(
         [replace(desk.suspect(message_id), not_before=None)], [], desk.world.clock.now()

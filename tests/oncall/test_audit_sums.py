@@ -101,6 +101,7 @@ IDS = st.sampled_from([f"m{number}" for number in range(9)])
 def test_all_letters_that_are_known_or_seen_add_up(
     statuses: dict[str, Status], dead: frozenset[str], parked: frozenset[str]
 ) -> None:
+    """The sums of `audit` differed from its total."""
     entries = [an_entry(status, original_id=one) for one, status in statuses.items()]
 
     sums = add_up(entries, Present(at=NOW, dead=dead, parked=parked, time_to_return=HOUR))

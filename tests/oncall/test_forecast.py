@@ -100,6 +100,7 @@ def test_of_what_was_sent_it_says_what_became() -> None:
 
 
 def test_one_is_sent_first_and_the_others_stay(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay was all or nothing."""
     ids = desk.park("a", "b", "c")
     told: list[str] = []
 
@@ -134,6 +135,7 @@ def test_following_ends_where_nothing_becomes_known(desk: Desk) -> None:
 
 
 def test_a_drain_says_what_became_of_what_it_sent() -> None:
+    """It said only that letters were sent."""
     desk = Desk(consumer=Consumer())
     desk.is_consumer_up = True
     desk.dead_letters(*(f"letter {number}" for number in range(5)))

@@ -392,6 +392,7 @@ def test_a_batch_that_is_out_and_mostly_failed_is_told_as_a_mixture(
 
 
 def test_letters_that_are_back_are_no_rate() -> None:
+    """It told a rate, and an hour at which all would be drained, from letters that had come back."""
     sent_at = NOW - minutes(5)
     judged = replace(a_judged(size=60, returned=50), sent_at=sent_at)
     out = a_batch(size=20, returned=14, suspects_returned=1, sent_at=sent_at)

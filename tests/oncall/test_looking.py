@@ -449,6 +449,7 @@ def test_a_body_has_a_shape(body: str, shape: str) -> None:
 def test_a_body_comes_before_its_traceback_and_a_screen_of_each_is_enough(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The traceback came first, and both filled many screens."""
     (message_id,) = desk.dead_letters("\n".join(f"line {number}" for number in range(50)))
     frames = "\n".join(f"frame {number}" for number in range(50))
     report(desk, declined(message_id, traceback=frames))
@@ -466,6 +467,7 @@ def test_a_body_comes_before_its_traceback_and_a_screen_of_each_is_enough(
 
 
 def test_the_doctor_shows_what_is_wrong_first_and_counts_the_rest(desk: Desk) -> None:
+    """Faults stood between checks that passed."""
     few, every = desk("doctor").out, desk("doctor", "--all").out
 
     assert few.splitlines()[1].startswith("  WRONG")

@@ -229,6 +229,7 @@ def test_links_lead_to_the_aws_console_when_asked_for(desk: Desk) -> None:
 
 
 def test_letters_whose_fate_is_known_await_no_verdict(desk: Desk) -> None:
+    """`status` contradicted itself about the letters that are out."""
     now = desk.world.clock.now()
     heard = Heard(succeeded=3, parked=1, failed=2)
     old = Batch(

@@ -72,6 +72,8 @@ def test_a_drain_tells_a_headline_once_until_there_is_another(down: Desk) -> Non
 
 
 def test_ctrl_c_of_a_drain_says_that_the_order_stays(down: Desk) -> None:
+    """It ended without a word, and the drain went on."""
+
     def press(_call: Call, _act: object) -> Response:
         raise KeyboardInterrupt
 
@@ -82,6 +84,7 @@ def test_ctrl_c_of_a_drain_says_that_the_order_stays(down: Desk) -> None:
 
 
 def test_causes_does_not_call_flowing_what_waits(down: Desk) -> None:
+    """It called letters "flowing" while the circuit was OPEN."""
     run_for(down, 8)
 
     ran = down("causes")
@@ -133,6 +136,7 @@ def dry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def test_passes_of_a_dry_run_are_told_as_what_they_would_do(dry: Desk) -> None:
+    """They were shown as redrives."""
     dry.dead_letters("a", "b")
 
     ran = dry("run", "--yes")

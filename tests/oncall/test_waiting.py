@@ -69,6 +69,7 @@ def waits(entry: Entry | None, seen: Seen, *more: Seen) -> Wait | None:
 def test_a_letter_says_what_it_waits_for_and_until_when(
     entry: Entry | None, seen: Seen, what: str, until: object
 ) -> None:
+    """Lists showed letters without a reason to wait."""
     wait = waits(entry, seen)
 
     assert wait is not None

@@ -46,14 +46,6 @@ def test_every_link_leads_to_a_file_and_to_a_heading_of_it(page: Path) -> None:
     assert broken == []
 
 
-NAMED = re.findall(r"`(\S+\.py)::(\w+)`", (ROOT / "docs" / "house.md").read_text())
-
-
-@pytest.mark.parametrize(("file", "name"), NAMED, ids=[name for _, name in NAMED])
-def test_every_test_that_is_named_exists(file: str, name: str) -> None:
-    assert f"def {name}(" in (ROOT / "tests" / file).read_text()
-
-
 def printed() -> Iterator[tuple[str, ...]]:
     """The lines of the docs that a person is to type, in words."""
     for page in PAGES:
