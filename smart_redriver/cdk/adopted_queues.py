@@ -42,7 +42,7 @@ def read_adopted_queues(given: object, global_values: Mapping[str, Any]) -> tupl
 
 
 def above_the_queues(given: object) -> Mapping[str, Any]:
-    """What a TOML file says beside its queues: of their home. Nothing of a file that can't be read,
+    """The settings above the queues of a TOML file, for their account and Region. Empty for a file that can't be read,
     which is told with its queues.
     """
     try:

@@ -1,4 +1,4 @@
-"""What every alarm has: a sentence, a first step, a runbook section, explicit missing data, a topic, and its timing.
+"""The parts of an alarm: a sentence, a first step, a runbook section, explicit missing data, a topic, and its timing.
 
 Alarms that belong to one incident notify nobody by themselves; a composite of them does. The function is invoked
 every minute and looks at a queue about every minute while there is work, but at an idle one only every
@@ -81,7 +81,7 @@ _LONGEST_PLACE = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What a person who was paged reads first: what it means, what to do, and where more is said."""
+    """The text that a person on call reads first: what the alarm means, what to do, and where to read more."""
 
     meaning: str
     first: str

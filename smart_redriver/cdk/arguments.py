@@ -86,14 +86,14 @@ def unfit_table(scope: Construct, table: dynamodb.ITableV2 | None) -> Iterator[F
 
 
 def unfit_removal(removal_policy: object) -> Iterator[Fault]:
-    """What none of queues, logs and table can be removed by: a snapshot is of databases."""
+    """Yield a fault for a removal policy that queues, logs and table don't have: only databases have snapshots."""
     if removal_policy not in _REMOVALS:
         accepted = " or ".join(f"RemovalPolicy.{one.name}" for one in _REMOVALS)
         yield Fault(setting="removal_policy", seen=removal_policy, accepted=accepted)
 
 
 def unread_settings(settings: Settings | None) -> Iterator[Fault]:
-    """What only the stack of the smart re-driver's own repository makes something of."""
+    """Yield a fault for a setting that only the stack of this repository uses."""
     if isinstance(settings, Settings) and settings.with_sample_consumer:
         accepted = "false: the example consumer is none of the construct's"
         yield Fault(setting="with_sample_consumer", seen=True, accepted=accepted)
@@ -104,7 +104,7 @@ def _given(arguments: Mapping[str, object]) -> dict[str, object]:
 
 
 def _without(arn: str, given: Mapping[str, object], accepted: str) -> Iterator[Fault]:
-    """What has no such ARN. The CDK's interfaces can't be asked by `isinstance`."""
+    """Yield a fault for a resource without this ARN. `isinstance` doesn't work on the CDK's interfaces."""
     for name, value in given.items():
         if not hasattr(value, arn):
             yield Fault(setting=name, seen=value, accepted=accepted)
@@ -148,7 +148,7 @@ def checked_monitoring(monitoring: MonitoringSettings) -> MonitoringSettings:
 
 
 def _read(kind: type[S], given: S | None, faults: list[Fault]) -> S:
-    """What is given, as it will be read; its defaults where it is nothing of the kind."""
+    """Parse `given`; the defaults if it is nothing of the kind."""
     if not isinstance(given, kind):
         return kind()
     try:

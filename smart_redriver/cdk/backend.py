@@ -1,4 +1,4 @@
-"""What a kind of queue outside of SQS brings to an app, see `smart_redriver.engine.config.backends`: its entry,
+"""The parts of a kind of queue outside SQS in an app (see `smart_redriver.engine.config.backends`): its entry,
 and its construct; and what all such constructs make.
 """
 

@@ -139,7 +139,7 @@ class QueueDashboard(Construct):
         return graph("Flow", [self._own(m, "Sum", label) for m, label in flow], COUNT)
 
     def _of_functions(self) -> Iterator[cloudwatch.Metric]:
-        """What Lambda counts of the functions whose invocations failed, each once."""
+        """Lambda's metrics of the functions whose invocations failed, each once."""
         for one in {one.watched.function: one for one in self._sources}.values():
             for name in ("Invocations", "Errors", "Throttles"):
                 label = f"{name} {one.watched.function}"

@@ -38,7 +38,7 @@ TargetLike = (
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
-    """What the letters of a DLQ go back to that another ``origin`` than SQS fills. Exactly these are called.
+    """The targets of letters whose DLQ another ``origin`` than SQS fills. The re-driver calls exactly these.
 
     Attributes:
         origin: `"sns"`, `"lambda"`, `"eventbridge"` or `"scheduler"`.
@@ -57,7 +57,7 @@ class Targets:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What is used instead of what the re-driver would make. Safeguards do not change it.
+    """Resources to use instead of new ones. Safeguards do not change them.
 
     Attributes:
         parking_lot: holds poison pills; FIFO where the DLQ is.

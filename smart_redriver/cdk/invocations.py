@@ -1,4 +1,4 @@
-"""What invokes a re-driver: a schedule, each minute, and a rule of EventBridge's default bus when its consumer is well
+"""The invocations of a re-driver: by a schedule each minute, and by a rule of the default bus when its consumer is well
 again.
 """
 

@@ -1,4 +1,4 @@
-"""What may be done with a KMS key, and through which service alone.
+"""The permitted uses of a KMS key, each through one service only.
 
 Whoever holds a grant without ``kms:ViaService`` could have the key decrypt any ciphertext that comes into their hands;
 with it, only that service does, for a call that they may make.
@@ -49,12 +49,12 @@ class KeyUse:
         )
 
     def via(self, scope: Construct) -> str:
-        """What KMS calls the service, where the key is."""
+        """KMS's name of the service in the key's Region."""
         return via_service(scope, self.service, self.region)
 
 
 def via_service(scope: Construct, service: str, region: str | None = None) -> str:
-    """What KMS calls a service in a Region: that of the stack around ``scope``, where most keys have to be, too."""
+    """KMS's name of a service in a Region, by default that of the stack around ``scope``, where most keys are."""
     return f"{service}.{region or cdk.Stack.of(scope).region}.amazonaws.com"
 
 
@@ -92,7 +92,7 @@ def allow(actions: Sequence[str], resources: Sequence[str]) -> iam.PolicyStateme
 def through(
     scope: Construct, service: str, actions: Sequence[str], keys: Sequence[str]
 ) -> Iterator[iam.PolicyStatement]:
-    """What is done with keys through one service and no other way; nothing without keys."""
+    """Statements that allow the use of keys through one service only; none without keys."""
     if keys:
         via = {"kms:ViaService": via_service(scope, service)}
         yield iam.PolicyStatement(

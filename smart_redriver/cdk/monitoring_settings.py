@@ -51,7 +51,7 @@ def _is_email(value: object) -> bool:
 
 
 def _is_token(value: object) -> bool:
-    """What another construct of the app makes, and only a deployment knows."""
+    """Whether the value comes from another construct, so that only a deployment knows it."""
     return isinstance(value, str) and cdk.Token.is_unresolved(value)
 
 
@@ -139,7 +139,7 @@ class MonitoringSettings:
 
     @property
     def people(self) -> tuple[tuple[str, ...], ...]:
-        """Who is told: addresses and topics, warning and paging."""
+        """The recipients: addresses and topics, warning and paging."""
         topics = self.warning_topic_arn, self.paging_topic_arn
         return self.warning_emails, self.paging_emails, topics
 

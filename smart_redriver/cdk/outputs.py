@@ -1,4 +1,4 @@
-"""What a stack says of each re-driver in it: one output for the `redrive` command,
+"""The output with which a stack describes each of its re-drivers to the `redrive` command,
 which needs no other permission to find its queues.
 
 An output costs nothing, is no resource, and is read by `cloudformation:DescribeStacks`;

@@ -367,7 +367,7 @@ class UnwellAlarms:
         )
 
     def _failed_passes(self) -> cloudwatch.Alarm:
-        """What AWS refuses once or twice, the next ticks try again: after a failure each one looks."""
+        """The alarm on repeated refusals: after one or two, the next ticks try again."""
         evaluation = minutes(3, of=15)
         return self._make.alarm(
             "PassesFailed",

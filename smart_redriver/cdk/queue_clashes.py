@@ -44,7 +44,7 @@ class EntryReader(Protocol):
 
     def __init__(self, place: str, entry: Mapping[str, Any]) -> None: ...
     def read(self, global_values: Mapping[str, Any]) -> Any:
-        """What the entry is of, with its settings over the global ones; None where something is wrong with it."""
+        """Read the entry, with its settings over the global ones; None if something is wrong with it."""
         ...
 
     @staticmethod
@@ -54,7 +54,7 @@ class EntryReader(Protocol):
 
     @staticmethod
     def resources(entry: Mapping[str, Any]) -> tuple[str, ...]:
-        """What no other entry may have; none where it can't be read."""
+        """The resources that no other entry may have; none if the entry can't be read."""
         ...
 
 
@@ -127,7 +127,7 @@ def _values_of(entry_place: str, entry: Mapping[str, Any], key: str) -> Iterator
 
 
 def _shared_resources(list_name: str, entries: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
-    """What two entries have, such as tables: each would take the other's letters for its own."""
+    """Yield a fault for each resource, such as a table, that two entries share: each would take the other's letters."""
     first: dict[str, int] = {}
     for index, entry in enumerate(entries):
         reader = reader_of(entry)

@@ -1,4 +1,4 @@
-"""What a re-driver's queues must be to each other, and by themselves.
+"""The requirements of a re-driver's queues, together and each by itself.
 
 `redrive doctor` checks what an app can't know.
 """

@@ -1,4 +1,4 @@
-"""What a strict account asks of what the construct makes: its key, its network, how long logs stay,
+"""The demands of a strict account on what the construct makes: its key, its network, how long logs stay,
 how many run at once.
 
 Declared like the function's settings, and read from the same flat context keys. Without any of it the defaults of the

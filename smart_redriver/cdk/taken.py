@@ -1,4 +1,4 @@
-"""What an app may have once: a DLQ, or a table, has one re-driver, and a target one circuit in an account and Region.
+"""Resources that an app may use once: a DLQ or table has one re-driver, a target one circuit in an account and Region.
 
 A list of queues is looked at as a whole, see `queue_clashes`; constructs in an app of somebody else's meet here.
 """

@@ -1,4 +1,4 @@
-"""What a re-driver's function and its consumers may do with each resource: the calls they make, no others."""
+"""The permissions of a re-driver's function and its consumers on each resource: the calls they make, no others."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def target_calls(
 
 
 def _may_be_in(target: Target, region: str, account: str) -> bool:
-    """What is known only when the stack is deployed can't be compared."""
+    """Whether the target may be in this Region and account. Values that only a deployment knows count as equal."""
     pairs = zip(target.place.split(":")[3:5], (region, account), strict=True)
     return all(cdk.Token.is_unresolved(home) or one == home for one, home in pairs)
 
@@ -79,7 +79,7 @@ def _may_be_in(target: Target, region: str, account: str) -> bool:
 def target_key_uses(
     origin_config: OriginConfig, keys: Sequence[kms.IKey | None], home: str
 ) -> Iterator[KeyUse]:
-    """What is done with the keys of target queues and topics: one for each of them, in their order.
+    """The uses of the keys of target queues and topics: one for each of them, in their order.
 
     `home` is the Region of the stack.
     """
@@ -105,7 +105,7 @@ def delivered_to_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Ca
 
 
 def asked_of_targets(origin_configs: Iterable[OriginConfig]) -> Iterator[_Calls]:
-    """What `redrive doctor` asks of those that letters go back to, and of what failed them."""
+    """The calls of `redrive doctor` to targets, and to the service that failed to deliver."""
     origin_configs = list(origin_configs)
     origins = {one.origin for one in origin_configs}
     anywhere = [
@@ -156,7 +156,7 @@ class UsedResources:
     function_key: kms.IKey | None
 
     def deployment(self, queue_name: str) -> Deployment:
-        """What function and widget are told of where things are."""
+        """The places of all resources, for function and widget."""
         source_urls = [queue.queue_url for queue in self.sources]
         return Deployment(
             queue_name=queue_name,
@@ -200,7 +200,7 @@ class UsedResources:
             consumer.grant_principal.add_to_principal_policy(use.statement(scope))
 
     def target_key_uses(self) -> Iterator[KeyUse]:
-        """What whoever gives letters to targets does with their keys."""
+        """The uses of the targets' keys by a sender of letters."""
         home = self.dead_letter_queue.env.region
         return target_key_uses(self.origin_config, self.target_keys, home)
 
@@ -223,6 +223,6 @@ class UsedResources:
 
 
 def _use(queue: sqs.IQueue, actions: tuple[str, ...]) -> KeyUse | None:
-    """What is done with a queue's key; None for a queue without one that its owner manages."""
+    """The uses of a queue's key; None for a queue without a customer-managed key."""
     key = queue.encryption_master_key
     return KeyUse(key=key, service="sqs", actions=actions) if key else None

@@ -29,7 +29,7 @@ _LARGEST_NUMBER = 10**12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """What a redriven message carries about its past. `redrive_count` counts redrives, `first_seen` is in seconds."""
+    """The history in a redriven message. `redrive_count` counts redrives, `first_seen` is in seconds."""
 
     queue: str
     original_id: str

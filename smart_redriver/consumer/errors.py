@@ -88,7 +88,7 @@ def _named_by(error: BaseException, now: datetime) -> float | None:
 
 
 def seconds_of(header: str, now: datetime) -> float | None:
-    """What `Retry-After` says: seconds, or a date; None where it is neither."""
+    """Parse `Retry-After`, which is seconds or a date; None if it is neither."""
     if header.strip().isdecimal():
         return float(header)
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""What a report says of an error: its class, its cause, the first line of its message, and where it happened.
+"""An error in a report: its class, its cause, the first line of its message, and where it happened.
 
 It holds no body, no secret of a known shape or name, and no card number. Errors of one cause have one name: numbers,
 ids, addresses, quoted values and line numbers are left out.
@@ -93,7 +93,7 @@ class Failure:
 def failure_of(
     error: BaseException, body: str, *, is_traced: bool = True, has_texts: bool = True
 ) -> Failure:
-    """What to report of `error`, met while working on a message with this `body`.
+    """Describe `error`, raised during work on a message with this `body`.
 
     Args:
         is_traced: whether its traceback is wanted; without it, it costs a fifth.

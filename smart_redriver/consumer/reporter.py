@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reporter:
-    """What a consumer has of this kit, made once where it starts. Threads may share it.
+    """Reports a consumer's outcomes. Make it once, at start; threads may share it.
 
     Without an outcome queue nothing is reported, without a parking lot nothing parked.
 
@@ -175,7 +175,7 @@ class Reporter:
         self._failing.update(one["queue"] for one in outcomes if _is_failure(one))
 
     def parking_requests(self, delivery: Delivery, failure: Failure) -> list[dict[str, Any]]:
-        """What to send so that the message is parked; nothing where there is no parking lot."""
+        """The requests that park the message; none without a parking lot."""
         if not self._parking_lot_url:
             return []
         now = datetime.fromtimestamp(time(), UTC)
@@ -184,7 +184,7 @@ class Reporter:
     def report_requests(
         self, outcomes: list[Outcome], request_id: str | None
     ) -> list[dict[str, Any]]:
-        """What to send so that the outcomes are reported; nothing where there is no outcome queue."""
+        """The requests that report the outcomes; none without an outcome queue."""
         if not self._outcome_queue_url:
             return []
         told = [one for given in outcomes if (one := self._to_send(given)) is not None]
@@ -316,7 +316,7 @@ class Batch:
     def _assessed(
         self, message: Message, error: BaseException, queue: str | None
     ) -> _Failing | None:
-        """What is to be told and done about a failure; None where the kit can do nothing."""
+        """Decide what to report and do about a failure; None if the kit can do nothing."""
         if not self._reporter.is_on:
             return None
         with _logged(NOT_REPORTED):
@@ -367,7 +367,7 @@ class Batch:
         return failing.parked_id is not None
 
     def _taken(self, request_id: str | None) -> tuple[list[Outcome], list[dict[str, Any]]]:
-        """What was noted, and what to send for it."""
+        """Take the noted outcomes, and the requests that report them."""
         outcomes, self._outcomes, self._traced = self._outcomes, [], set()
         self._reporter.have_failed(outcomes)
         if outcomes and not self._is_in_time():
@@ -478,5 +478,5 @@ def _client_or_none() -> Any:
 
 
 def _told(fault: Exception) -> str:
-    """What AWS says in its own words; other errors can quote what was to be sent, and only their names are told."""
+    """AWS's own words; of other errors, which can quote what was to be sent, only the name."""
     return str(fault) if isinstance(fault, ClientError) else type(fault).__name__

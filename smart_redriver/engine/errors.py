@@ -232,7 +232,7 @@ class EntryFault:
 
     @classmethod
     def of(cls, failed: CallFailed, key: str, *, is_of_target: bool = False) -> Self:
-        """What a call that failed as a whole means for one of its entries."""
+        """The failure of one entry of a call that failed as a whole."""
         return cls(
             call=failed.call,
             key=key,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Parts(TypedDict):
-    """What a kind of queue brings to `Tools`."""
+    """The parts of `Tools` that depend on the kind of queue."""
 
     dead_letters: DeadLettersPort
     parking_lot: ParkingLotPort
@@ -149,7 +149,7 @@ def connect_queues(deployment: Deployment, settings: Settings) -> Queues:
 
 
 def reports_of(deployment: Deployment, sqs: SqsClient) -> OutcomeQueue | None:
-    """What consumers report to; None where they have nowhere to."""
+    """The queue that consumers report to; None if there is none."""
     url = deployment.outcome_queue_url
     return OutcomeQueue(SqsQueue(sqs, url)) if url else None
 
@@ -193,7 +193,7 @@ def sources_of(
 
 
 def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
-    """What tells which target a letter is of; SQS says it of a source queue's letters itself."""
+    """Finds a letter's target; for a source queue's letters, SQS itself names it."""
     if not SERVED[deployment.origin]:
         return None
     from smart_redriver.engine.messages.origins import recognise
@@ -204,7 +204,7 @@ def _recogniser_of(deployment: Deployment) -> Callable[[Letter], Letter] | None:
 def _witness_of(
     deployment: Deployment, sources: Sequence[Source], cloudwatch: CloudWatchClient
 ) -> Witness:
-    """Who knows what became of letters; of a target whose answer is the outcome nobody is asked."""
+    """The witness of the letters' outcomes. It knows no target whose answer is the outcome."""
     if deployment.origin is Origin.LAMBDA:
         from smart_redriver.engine.targets.functions import FunctionBooks
 

@@ -83,7 +83,7 @@ DEFAULT_STACK = "SmartRedriver"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the options that all commands share say."""
+    """The values of the options that all commands share."""
 
     stack: str = DEFAULT_STACK
     queue: str | None = None

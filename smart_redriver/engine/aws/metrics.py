@@ -88,7 +88,7 @@ def emit(
 
 
 def values(report: Report) -> dict[str, dict[Metric, list[float]]]:
-    """What a report says, by source queue and metric. A gauge that the pass could not read is left out, not zero.
+    """The values in a report, by source queue and metric. A gauge that the pass could not read is left out, not zero.
 
     Each circuit's state, window and verdicts are under its own queue's name, all else under the first one's.
     """

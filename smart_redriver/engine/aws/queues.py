@@ -139,7 +139,7 @@ class SqsSource:
 
 
 class Owning(Protocol):
-    """What knows which letters are its own."""
+    """Knows which letters are its own."""
 
     def owns(self, source_arn: str | None, trail: Trail | None) -> bool: ...
 

@@ -63,7 +63,7 @@ class LocationReader(Protocol):
 
 
 class ProcessFile(Protocol):
-    """What a file says of passes that a process runs, where no function does.
+    """The file that configures passes of a process instead of a function.
 
     Attributes:
         deployment: where letters and state are.
@@ -77,7 +77,7 @@ class ProcessFile(Protocol):
     def settings(self) -> Any: ...
     @classmethod
     def read(cls, tables: Mapping[str, Any]) -> Self:
-        """What the tables of a file of TOML say. Raises SettingsError listing every fault."""
+        """Read the tables of a TOML file. Raises SettingsError listing every fault."""
         ...
 
     def open_state(self, *, is_made: bool = False) -> Any:
@@ -93,7 +93,7 @@ class ProcessFile(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """What a kind of queue brings.
+    """The parts of a kind of queue.
 
     Attributes:
         filled_by: what fills its DLQ, in words.

@@ -82,7 +82,7 @@ class Deployment:
 
     @property
     def source_names(self) -> tuple[str, ...]:
-        """What circuits, trails and ledger call them, in the same order.
+        """The source queues' names in circuits, trails and ledger, in the same order.
 
         All source queues of a DLQ are of its account and Region, so a name tells them apart.
         """
@@ -182,7 +182,7 @@ _OUTSIDE_OF_SQS = ("QUEUE_NAME", "DYNAMODB_TABLE_NAME")
 
 
 def _origin(env: Mapping[str, str]) -> Origin:
-    """What fills the DLQ. Raises SettingsError for what nobody knows."""
+    """The origin of the DLQ's letters. Raises SettingsError for an unknown one."""
     try:
         return Origin(env.get(_ORIGIN) or Origin.SQS)
     except ValueError:

@@ -32,7 +32,7 @@ _MAX_SQS_DELAY_SECONDS = 900
 
 
 class Mode(str, Enum):
-    """What a pass does with its decisions: applies them, only reports them, or makes none."""
+    """The use of a pass's decisions: it applies them, only reports them, or makes none."""
 
     AUTOMATIC = "automatic"
     DRY_RUN = "dry_run"
@@ -40,7 +40,7 @@ class Mode(str, Enum):
 
 
 class FifoPoison(str, Enum):
-    """What becomes of a poison pill at the head of its group in a FIFO queue: parked,
+    """The fate of a poison pill at the head of its group in a FIFO queue: parked,
     or left for a person to see to.
     """
 

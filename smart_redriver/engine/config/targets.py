@@ -1,4 +1,4 @@
-"""What fills a DLQ, and what its letters go back to where that is no queue of its own. Standard library only.
+"""The origins of a DLQ's letters, and their targets where these are no source queues. Standard library only.
 
 A queue's DLQ says by itself where a letter came from. Other origins say it in part or not at all, so that the
 configuration does: it lists the targets, and nothing that is not listed is ever called.
@@ -18,7 +18,7 @@ from smart_redriver.engine.errors import Fault
 
 
 class Origin(str, Enum):
-    """What sends letters to a DLQ."""
+    """The service or queue that sends letters to a DLQ."""
 
     SQS = "sqs"
     SNS = "sns"
@@ -30,7 +30,7 @@ class Origin(str, Enum):
 
 
 class TargetKind(str, Enum):
-    """What a target is, and so by which call it is given a letter."""
+    """The kind of a target, which decides the call that delivers a letter."""
 
     QUEUE = "sqs"
     FUNCTION = "lambda"
@@ -103,7 +103,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What circuit, ledger and people call it: `lambda:orders`, `https://example.com/orders`."""
+        """Its name for circuit, ledger and people: `lambda:orders`, `https://example.com/orders`."""
         if self.kind is TargetKind.WEB:
             parts = urlsplit(self.place)
             return f"{parts.scheme}://{parts.netloc}{parts.path}"
@@ -127,7 +127,7 @@ def _kind_of(place: str) -> TargetKind:
 
 
 def _clash(origin: Origin, target: Target, others: Sequence[Target]) -> str | None:
-    """What is accepted instead of a target that is right by itself and wrong here."""
+    """The accepted values, for a target that is right by itself and wrong here."""
     if target.subscription:
         if origin is not Origin.SNS:
             return f"with origin {origin.value} the target alone: subscriptions are of SNS"

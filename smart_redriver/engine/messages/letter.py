@@ -30,7 +30,7 @@ Attribute = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """What a redriven letter carries about its past, in one String attribute of compact JSON."""
+    """The history in a redriven letter, in one String attribute of compact JSON."""
 
     queue: str
     original_id: str

@@ -35,7 +35,7 @@ _OPTIONAL = frozenset({"Payload", "Input"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What Lambda sends to a destination. `payload` is the event's text, to the letter; None where it was left out."""
+    """Lambda's record for a destination. `payload` is the event's exact text; None where it was left out."""
 
     function_arn: str
     condition: str
@@ -122,7 +122,7 @@ def read_request(target_arn: str, body: str) -> Request | None:
 
 
 def _resource(fields: Mapping[str, Any], place: str) -> str:
-    """What the call names, with the qualifier of a function that is named beside it."""
+    """The resource that the call names, with a function's qualifier, which stands beside it."""
     name, qualifier = fields.get(place), fields.get("Qualifier")
     if not isinstance(name, str):
         return ""
@@ -171,7 +171,7 @@ def _after_blanks(text: str, place: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a letter says: who failed it, if that is listed, and why it can't go back all the same."""
+    """The findings about a letter: the target that failed, if it is listed, and why the letter still can't go back."""
 
     target: Target | None = None
     request_id: str | None = None
@@ -337,7 +337,7 @@ _NEEDED = ("MessageId", "TopicArn", "Message", "Timestamp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What SNS puts around a message: `fields` as they are in the body, `subscription` whose delivery it is.
+    """SNS's envelope around a message: `fields` as they are in the body, and the `subscription` of the delivery.
 
     `is_notification`: it is whole, holds a message, and names no subscription of another topic. What is not is for
     nobody: neither an envelope that can be given, nor a raw message.

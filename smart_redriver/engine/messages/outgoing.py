@@ -93,7 +93,7 @@ class Outgoing:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of a send.
+    """The result of a send.
 
     Attributes:
         new_ids: of what was accepted, the new MessageId by the letter's own.
@@ -187,5 +187,5 @@ def _sendable(attribute: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole_seconds(duration: timedelta) -> int:
-    """What SQS takes for a duration: whole seconds, none for one that is over."""
+    """A duration as SQS takes it: whole seconds, 0 for one that is over."""
     return max(0, round(duration.total_seconds()))

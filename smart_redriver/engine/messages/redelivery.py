@@ -109,7 +109,7 @@ def execution_of(one: Outgoing, origin: Origin) -> Execution:
 
 
 def publication_of(letter: Letter, origin: Origin) -> dict[str, Any]:
-    """What a topic is to publish, as parameters of Publish but for the topic. New: SNS's message id and timestamp."""
+    """The parameters of Publish, except for the topic. SNS gives a new message id and timestamp."""
     request = _request(letter, origin)
     if request is None:
         return {"Message": letter.body}
@@ -179,7 +179,7 @@ def _request(letter: Letter, origin: Origin) -> Request | None:
 
 
 def _content(request: Request) -> str:
-    """What the call hands over. Raises ValueError where that is nothing: SQS and SNS take no empty message."""
+    """The content that the call sends. Raises ValueError if it is empty: SQS and SNS take no empty message."""
     if not request.content:
         raise ValueError("the call has no content")
     return request.content

@@ -53,7 +53,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Result(str, Enum):
-    """What became of one delivery of a message at its consumer.
+    """The result of one delivery of a message at its consumer.
 
     PERMANENT: the consumer sent it to the parking lot itself, since no retry can heal its error.
     """
@@ -65,7 +65,7 @@ class Result(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """Who reports, and where it logged."""
+    """The consumer that reports, and where it logged."""
 
     name: str | None = None
     version: str | None = None
@@ -76,7 +76,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOutcome:
-    """What a consumer says became of one delivery. A claim: its ids are well-formed, and may be anybody's.
+    """A consumer's claim about one delivery: its ids are well-formed, but may belong to any message.
 
     Attributes:
         queue: name of the source queue.
@@ -208,7 +208,7 @@ def _outcome(given: object, consumer: Consumer, faults: Counter[str]) -> Deliver
 
 
 def _consumer(given: object, faults: Counter[str]) -> Consumer:
-    """Who reports, as far as it can be read: an outcome counts without it."""
+    """The consumer that reports, as far as it can be read: an outcome counts without it."""
     values, wrong = _read(given, _NAMES) if isinstance(given, dict) else ({}, [])
     if wrong or not isinstance(given, dict | None):
         faults["consumer"] += 1
@@ -316,7 +316,7 @@ CAUSE_LENGTH = 100
 
 
 def error_of(attributes: Mapping[str, Attribute]) -> str | None:
-    """What the first of the known error attributes says, on one line; None where there is none.
+    """The first of the known error attributes, on one line; None if there is none.
 
     A mere number says less than any text: Lambda gives its letters an HTTP status beside the error's message.
     """

@@ -47,7 +47,7 @@ class Told:
 
 @dataclass(slots=True, kw_only=True)
 class Hearing:
-    """What some outcomes change.
+    """The changes that some outcomes make.
 
     Attributes:
         entries: of the ledger, by original id, as they stand afterwards.
@@ -85,7 +85,7 @@ def hear(
     max_receives: Mapping[str, int],
     canaries: Set[str] = frozenset(),
 ) -> Hearing:
-    """What outcomes change.
+    """Apply outcomes to ledger entries and counts.
 
     Args:
         entries: what the ledger knows of the letters that they are about, by original id.
@@ -224,7 +224,7 @@ def _ended(told: Told, entry: Entry) -> Entry:
 
 
 def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Heard:
-    """What one outcome adds to what is known of its batch."""
+    """The part of one outcome in the counts of its batch."""
     has_failed = result is Result.FAILED and after.is_settled
     is_first = before.failed_tries == 0 and after.failed_tries > 0
     return Heard(
@@ -238,7 +238,7 @@ def _share(before: Entry, after: Entry, result: Result, is_suspect: bool) -> Hea
 
 
 def _cause(outcome: DeliveryOutcome) -> str | None:
-    """What the consumer calls it, or the end of the error's class: a circuit has room for many, and for none that is long."""
+    """The consumer's name of the cause, or the end of the error's class: a circuit has room for many short names only."""
     return outcome.cause or (outcome.error_class or "")[-CAUSE_LENGTH:] or None
 
 

@@ -178,7 +178,7 @@ class TimedConnection:
             rest = rest[self._connection.send(rest[:_CHUNK]) :]
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """What the other side says, and not more of it than an answer's first lines can be."""
+        """Read the answer, at most as much as its first lines can be."""
         return io.BufferedReader(_Said(self))
 
     def recv_into(self, buffer: memoryview) -> int:

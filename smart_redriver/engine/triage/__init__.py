@@ -1,1 +1,1 @@
-"""What becomes of each letter. Pure."""
+"""Decides each letter. Pure."""

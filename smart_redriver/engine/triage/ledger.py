@@ -34,7 +34,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is known of one letter.
+    """The knowledge about one letter.
 
     Attributes:
         current_id: the MessageId of the copy that was sent last.
@@ -276,7 +276,7 @@ class Entry:
         return replace(self, heard_in_version=version, tries_counted=before.failed_tries)
 
     def uncounted(self, circuit_version: int) -> Entry:
-        """What the circuit counts of the letter: a report that a crash kept out of it can then be taken in again.
+        """The entry as the circuit of this version counts it, which can then take in a report again after a crash.
 
         Reports are deleted once the circuit is written, and the mark works as in `counts_as_evidence`. A letter that
         has moved on since is left as it is.
@@ -333,7 +333,7 @@ class Entry:
     def _sent_on(
         self, replaced_id: str, new_id: str, now: datetime, note: str, *, keeps: bool = False
     ) -> dict[str, Any]:
-        """What changes with any send; not a new entry, since each of these takes a while to make."""
+        """The fields that any send changes; not a new entry, because making one takes a while."""
         replaced = self.replaced_ids if keeps else (*self.replaced_ids, replaced_id)
         if self.kept_id == replaced_id != self.current_id:
             replaced = (*replaced, self.current_id)

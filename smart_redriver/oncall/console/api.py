@@ -31,7 +31,7 @@ class Address:
     is_change: bool = False
 
     def read(self, query: Mapping[str, str], body: Any) -> dict[str, Any]:
-        """What a request says. Raises Misused."""
+        """Read a request. Raises Misused."""
         if self.method == "GET":
             return read_query(self.options, query)
         return read_body(self.options, body)

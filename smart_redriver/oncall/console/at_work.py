@@ -49,7 +49,7 @@ class State(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the verb said: `plan`, `say` or `warn`."""
+    """One output of the verb: `plan`, `say` or `warn`."""
 
     kind: str
     text: str
@@ -318,7 +318,7 @@ class Asked:
 
 @dataclass(kw_only=True)
 class Console:
-    """What the addresses work with."""
+    """The tools of the addresses' handlers."""
 
     sessions: Sessions
     is_read_only: bool = False

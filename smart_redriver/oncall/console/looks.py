@@ -81,7 +81,7 @@ def status(session: Session) -> dict[str, Any]:
 
 
 def headline(session: Session) -> dict[str, Any]:
-    """What is seen of a queue, by two kinds of reads. Raises CallFailed and Refused."""
+    """The headline of a queue, from two kinds of reads. Raises CallFailed and Refused."""
     circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
     told = headlines_of(
         session, circuits, session.dead_letters.facts(), session.parking_lot.facts()
@@ -222,7 +222,7 @@ def letter(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[
 
 
 def consumer_log(session: Session, message_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What its consumer logged about a letter, as `redrive show --logs` has it. Nothing is received for it."""
+    """The consumer's log about a letter, as `redrive show --logs` has it. It receives no letter."""
     wanted = Wanted(look=0, logs=True, log_group=given.get("log_group"))
     told = _told(session, lambda: show(session, message_id, wanted))
     if log := told["log"]:
@@ -236,19 +236,19 @@ def _cut(text: str) -> str:
 
 
 def changes(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Who changed what."""
+    """The changes, and who made them."""
     return _told(session, lambda: history(session, days=given.get("days", 30)))
 
 
 def findings(session: Session) -> dict[str, Any]:
-    """What `redrive doctor` finds of one queue."""
+    """The findings of `redrive doctor` about one queue."""
     told = _told(session, lambda: doctor(session))
     found: dict[str, Any] = told["queues"][0]
     return found
 
 
 def files() -> list[dict[str, Any]]:
-    """What this console, or the command in the same folder, kept of letters."""
+    """The files of letters that this console, or the command in the same folder, kept."""
     kept = (one for kind in _KEPT for one in Path().glob(f"{kind}-*.jsonl"))
     return [
         {"name": one.name, "bytes": one.stat().st_size}

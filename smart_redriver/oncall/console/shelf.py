@@ -1,4 +1,4 @@
-"""What the page keeps while people look: one person's sessions, the ledger's stuck letters, and the terminal that
+"""The page's memory while people look: one person's sessions, the ledger's stuck letters, and the terminal that
 collects a verb's result.
 
 The ledger is read once for all requests within a few seconds. Otherwise each part of a page that updates itself
@@ -54,7 +54,7 @@ class _Kept:
 
 
 class Shelf:
-    """What was read of each queue's ledger, and found by searches through bodies."""
+    """Entries read from each queue's ledger, and results of searches through bodies."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
@@ -79,7 +79,7 @@ class Shelf:
             return kept.read
 
     def search(self, queue: str, wanted: object, find: Callable[[], list[Entry]]) -> list[Entry]:
-        """What a search found a moment ago, else what it finds now: looking at letters costs receives."""
+        """Search, or repeat the result of a moment ago: looking at letters costs receives."""
         with self._locks[f"search {queue}"]:
             until, found = self._searches.get((queue, wanted), (0.0, []))
             if time.monotonic() >= until:
@@ -111,13 +111,13 @@ def moment_of(entry: Entry) -> datetime:
 
 
 def place_in_line(entry: Entry) -> tuple[datetime, str]:
-    """What letters are ordered by: a list can go on behind it, whatever came or went meanwhile."""
+    """The order of letters: a list can continue behind a place, whatever came or went meanwhile."""
     return moment_of(entry), entry.original_id
 
 
 @dataclass(kw_only=True)
 class Notepad(Terminal):
-    """What a verb says while it looks."""
+    """The lines that a verb prints while it looks."""
 
     out: Any = field(default_factory=io.StringIO)
     err: Any = field(default_factory=io.StringIO)

@@ -26,7 +26,7 @@ def is_file(stack: str) -> bool:
 
 
 def read_file(file: Path) -> ProcessFile:
-    """What a file says of passes that a process runs. Raises Misused."""
+    """Read the file that configures passes of a process. Raises Misused."""
     try:
         tables = tomllib.loads(file.read_text())
     except OSError as error:

@@ -18,7 +18,7 @@ MOST_PAGES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is looked for.
+    """A search in the logs.
 
     `pattern` is CloudWatch's filter pattern, all lines for an empty one; `streams`, all streams for none.
     """

@@ -140,11 +140,11 @@ class MessageStore(Protocol):
         ...
 
     def cost(self, receives: int, seen: int) -> str:
-        """What a look has changed, in words."""
+        """The side effects of a look, in words."""
         ...
 
     def unknown(self, message_id: str, looked_at: int) -> str:
-        """What to say of a letter that neither the ledger knows, nor a look at so many letters has met."""
+        """The message about a letter that the ledger does not know, and that a look at so many letters did not find."""
         ...
 
     def refusal(self, operation: Operation) -> str | None:

@@ -77,7 +77,7 @@ def _told_location(stack: str, prefix: str, outputs: Mapping[str, str]) -> Locat
 def _told_targets(
     stack: str, prefix: str, outputs: Mapping[str, str]
 ) -> tuple[Origin, tuple[Target, ...]]:
-    """What fills a DLQ, and its targets; none where that is SQS. Raises Refused for what this version does not know."""
+    """The origin of a DLQ and its targets; none for SQS. Raises Refused for an origin unknown to this version."""
     told = outputs.get(prefix + TARGETS)
     if told is None:
         return Origin.SQS, ()
@@ -133,7 +133,7 @@ class Place:
 
     @property
     def origin(self) -> Origin:
-        """What fills its DLQ."""
+        """The origin of its DLQ's letters."""
         return self.deployment.origin
 
     def target(self, name: str) -> Target | None:
@@ -142,7 +142,7 @@ class Place:
 
     @property
     def alarms_known_as(self) -> tuple[str, ...]:
-        """What the names of its alarms begin with. A stack that does not say so made its one queue,
+        """The beginnings of its alarms' names. A stack without this value made its one queue,
         and gave them its own name.
         """
         first, *further = self.sources

@@ -36,7 +36,7 @@ _Kept = TypeVar("_Kept", bound=_Closing)
 
 
 class Connections:
-    """What is kept open for all sessions of one command, one of each kind; nothing is opened before it is used."""
+    """The connections of all sessions of one command, one of each kind, each opened at its first use."""
 
     def __init__(self, *known: _Closing) -> None:
         self._known: dict[type[_Closing], _Closing] = {type(one): one for one in known}
@@ -116,7 +116,7 @@ class Session:
         return file
 
     def signed(self, done: str, reason: str) -> str:
-        """What was done, by whom and why: a note in a letter's history, or a circuit's reason."""
+        """A note about a change, its author and reason, for a letter's history or a circuit."""
         return f"{done} by {self.who}" + (f": {reason}" if reason else "")
 
     @cached_property
@@ -145,7 +145,7 @@ class Session:
         whole: bool = True,
         contains: str | None = None,
     ) -> DeadLetters:
-        """What a command takes letters out of: the DLQ, or the parking lot; see `MessageStore`."""
+        """The queue that a command takes letters from: the DLQ, or the parking lot; see `MessageStore`."""
         return self.letter_store.letters_in(dlq=dlq, ids=ids, whole=whole, contains=contains)
 
     @property
@@ -187,7 +187,7 @@ class Session:
 
     @cached_property
     def function_configuration(self) -> Mapping[str, Any]:
-        """What Lambda says of the function. Raises Refused and CallFailed."""
+        """Lambda's configuration of the function. Raises Refused and CallFailed."""
         function = _function_of(self.place)
         configuration: Mapping[str, Any] = self.aws.client("lambda").get_function_configuration(
             FunctionName=function
@@ -233,7 +233,7 @@ class Session:
 
     @cached_property
     def who(self) -> str:
-        """Who gives this order: the caller's ARN, else the user of this machine."""
+        """The person who gives this order: the caller's ARN, else the user of this machine."""
         from smart_redriver.engine.errors import CallFailed
 
         try:

@@ -37,7 +37,7 @@ def wrong(what: str, remedy: str) -> Finding:
 
 
 def unknown(what: str, remedy: str) -> Finding:
-    """Nobody could look."""
+    """A finding about something that could not be checked."""
     return Finding(level=Level.UNKNOWN, what=what, remedy=remedy)
 
 

@@ -66,7 +66,7 @@ def _check_endpoints(
 
 
 def services_of(deployment: Deployment, settings: Settings) -> tuple[str, ...]:
-    """What a pass calls, by the last words of the endpoints' names."""
+    """The services that a pass calls, by the last words of the endpoints' names."""
     told = ("events",) if settings.downstream else ()
     if deployment.location is None:
         return (*SERVICES, *endpoints_of(deployment), *told)
@@ -106,7 +106,7 @@ def judge_endpoint(
 
 
 def _fault(endpoint: Resource, tables: Sequence[str], open_doors: set[str]) -> str:
-    """What keeps the function from using an endpoint; nothing where nothing does."""
+    """The reason why the function can't use an endpoint; empty if it can."""
     name = endpoint["VpcEndpointId"]
     if endpoint.get("State", "").lower() != "available":
         return f"{name} is {endpoint.get('State')}"

@@ -97,7 +97,7 @@ def judge_web(
 
 
 def _addresses(target: Target) -> tuple[list[str], str]:
-    """What the host resolves to from here, or why it does not."""
+    """The addresses that the host resolves to from here, or why it does not."""
     parts = urlsplit(target.place)
     try:
         found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)

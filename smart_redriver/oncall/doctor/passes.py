@@ -77,7 +77,7 @@ def judge_last_pass(last: EndedPass | None, schedule_minutes: int, now: datetime
 
 
 def judge_report(report: Mapping[str, Any]) -> Iterator[Finding]:
-    """What AWS refused the last pass: every call that it needs is made sooner or later."""
+    """Yield the calls that AWS refused the last pass, which makes every call that it needs sooner or later."""
     faults = report.get("faults") or {}
     if not faults:
         yield good("AWS refused the last pass nothing.")

@@ -125,7 +125,7 @@ def _of_one_kind(queue: Attributes, dlq: Attributes) -> Iterator[Finding]:
 
 
 def _throughput(queue: Attributes) -> Finding:
-    """What is off is no fault: it is enough for most.
+    """Report the throughput mode. Low throughput is no fault: it is enough for most.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
     """
@@ -198,7 +198,7 @@ def _check_consumer(session: Session, source: Attributes) -> Iterator[Finding]:
 
 
 def _check_strangers(session: Session, dlq: Attributes) -> Iterator[Finding]:
-    """Who else takes letters out of the DLQ."""
+    """Check whether a Lambda function takes letters out of the DLQ."""
     name = _name(dlq)
     yield check(
         not _mappings(session, dlq["QueueArn"]),

@@ -71,7 +71,7 @@ class CauseGroup:
 
     @property
     def name(self) -> str:
-        """What they failed of, or why that is not known."""
+        """The cause of their failure, or why it is not known."""
         return self.cause or (NOT_LOOKED_AT if self.is_unlisted else NO_CAUSE)
 
     def add(self, entry: Entry) -> None:
@@ -209,7 +209,7 @@ def by_cause(entries: Iterable[Entry]) -> ByCause:
 
 
 def first_line(entry: Entry) -> str | None:
-    """What the consumer said beside the class of its error, as far as the ledger keeps it."""
+    """The first line of the consumer's error message, as far as the ledger keeps it."""
     error = entry.error or ""
     if entry.cause is not None:  # reported: the error's class comes first
         error = error.partition(": ")[2] or error

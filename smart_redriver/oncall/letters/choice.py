@@ -140,7 +140,7 @@ def reported_cause(entry: Entry) -> str:
 
 
 def cause_of(letter: Letter) -> str:
-    """What letters of one kind have in common, on one line."""
+    """The error, or the outline of the body, that letters of one kind share, on one line."""
     error = error_of(letter.attributes)
     return printable(error) if error else shape_of(letter.body)
 
@@ -160,7 +160,7 @@ def shape_of(body: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What letters have to be like. Filters that are not set let everything through.
+    """The conditions on letters. Filters that are not set let everything through.
 
     Attributes:
         contains: text that the body contains.
@@ -342,7 +342,7 @@ def choice_of(given: Mapping[str, Any], now: datetime) -> Choice:
 
 
 def choose(ids: Sequence[str], given: Filter, *, is_all: bool) -> Choice:
-    """What a changing command is about; nothing at all is never taken for everything. Raises Misused."""
+    """The letters that a changing command is about; no choice never means all letters. Raises Misused."""
     if not ids and given.is_empty and not is_all:
         raise Misused("Say which letters: their ids, a filter such as --contains, or --all.")
     if ids and is_all:

@@ -56,7 +56,7 @@ def read_form(text: str, before: Letter) -> Letter:
 
 
 def difference(before: Letter, after: Letter) -> Iterator[str]:
-    """What was changed, as `diff -u` shows it."""
+    """The changes, as `diff -u` shows them."""
     yield from difflib.unified_diff(
         write_form(before).splitlines(),
         write_form(after).splitlines(),
@@ -128,7 +128,7 @@ def own_editor(terminal: Terminal) -> Callable[[str], str]:
 
 
 def edited(text: str, editor: str) -> str:
-    """What a person made of `text` in their editor. Raises Refused."""
+    """Let a person change `text` in their editor. Raises Refused."""
     with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
         file = Path(folder) / "letter.txt"
         file.write_text(text, encoding="utf-8", newline="")

@@ -108,7 +108,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9-]{8,128}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerLog:
-    """What was asked, and what was found: None where CloudWatch refused, for the reason in `refused`."""
+    """A search and its result: None if CloudWatch refused, for the reason in `refused`."""
 
     query: Query
     found: Found | None

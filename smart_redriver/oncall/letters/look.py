@@ -115,11 +115,11 @@ class Look:
 
     @property
     def receives(self) -> int:
-        """What the look cost so far, in calls."""
+        """The receives of the look so far."""
         return self.session.aws.calls["ReceiveMessage"] - self._receives
 
     def cost(self) -> str:
-        """What the look cost, in words."""
+        """The cost of the look, in words."""
         return self.session.letter_store.cost(self.receives, self.seen)
 
 

@@ -73,12 +73,12 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
 
 
 def why_held(reason: str) -> str:
-    """What a reason to hold letters means; nothing for one that is not known here."""
+    """Explain a reason to hold letters; empty for an unknown one."""
     return next((words for known, words in HELD.items() if known.value == reason), "")
 
 
 def why_parked(reason: str) -> str:
-    """What a reason to park a letter means; nothing for one that is not known here."""
+    """Explain a reason to park a letter; empty for an unknown one."""
     by_pass = {known.value: words for known, words in PARKED.items()}
     return (by_pass | PARKED_BY_PEOPLE).get(reason, "")
 

@@ -43,7 +43,7 @@ def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, s
 
 
 def _fate(case: Case, here: set[str]) -> Fate | None:
-    """What became of the copy, as far as the ledger knows, or shows since it is in hand, too."""
+    """The fate of the copy, as far as the ledger knows, or shows because it is in hand, too."""
     entry = case.entry
     assert entry is not None, "a kept letter is known by its entry"  # noqa: S101
     return Fate.BACK if entry.current_id in here else known_fate(entry)

@@ -52,7 +52,7 @@ class WriteAndDelete:
         return Acted(done=done, faults=unread + faults)
 
     def _known_before(self, few: Sequence[Case]) -> Mapping[str, Entry]:
-        """What the ledger itself has of letters; of those in a queue nobody will ask."""
+        """The ledger's entries of letters in a table; those of letters in a queue are not needed."""
         if not self._session.letter_store.finds_by_id:
             return {}
         ids = [case.original_id for case in few]

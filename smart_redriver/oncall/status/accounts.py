@@ -63,7 +63,7 @@ class Glance:
 
     @property
     def headline(self) -> Headline | None:
-        """Of its sources' headlines the one that wants a person most; None where no circuit could be read."""
+        """The most urgent of its sources' headlines; None if no circuit could be read."""
         first = self.circuits.get(self.queue)
         orders = first.orders if first else Orders()
         mode = Mode(self.mode) if self.mode in set(Mode) else Mode.AUTOMATIC
@@ -183,7 +183,7 @@ def _ringing(session: Session) -> dict[str, list[str]]:
 
 
 class _Known:
-    """What was asked for all queues at once."""
+    """The answers of calls for all queues at once."""
 
     def __init__(
         self, ringing: Answer[dict[str, list[str]]], tables: list[Answer[dict[str, Circuit | str]]]
@@ -291,7 +291,7 @@ def _home(terminal: Terminal, home: Home) -> Iterator[str]:
 
 
 def _urgency(one: Glance) -> tuple[object, ...]:
-    """What sorts before what: a person's page, circuits, what is not known, then letters."""
+    """The sort key by urgency: a person's page, circuits, unknown values, then letters."""
     states = [_WORST_FIRST.index(circuit.state) for circuit in one.opened]
     return (
         not one.alarms,

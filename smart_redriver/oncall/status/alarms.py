@@ -64,7 +64,7 @@ def ringing_alarms(session: Session) -> list[Alarm]:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """What people call the queue of an alarm, and the alarm's kind;
+    """Split an alarm's name into the queue's name for people and the alarm's kind;
     the stack and construct that follow tell people nothing.
     """
     known_as, _, rest = name.partition(" ")

@@ -109,7 +109,7 @@ def take_snapshot(session: Session) -> Snapshot:
 
 
 def glance(session: Session, settings: Settings) -> Snapshot:
-    """What queues and table say, for whoever may read nothing else; the rest is `unknown`, as NOT_ASKED."""
+    """A snapshot of queues and table, for a caller that may read nothing else; the rest is `unknown`, as NOT_ASKED."""
     now = session.clock()
     answers = _ask(_of_queues_and_table(session, now))
     answers |= {what: Answer(fault=NOT_ASKED) for what in _of_all_else(session, now)}

@@ -32,7 +32,7 @@ _UNKNOWN = "not known"
 
 
 class _Words(NamedTuple):
-    """What one is called of those that are counted, and what hides some of them."""
+    """The words for one of the counted letters, and for what hides some of them."""
 
     one: str
     hidden: str
@@ -118,7 +118,7 @@ def _out(circuit: Circuit) -> str:
 
 
 def _held(now: Snapshot) -> str:
-    """What keeps letters from flowing whatever the circuit's state is."""
+    """The reason why letters don't flow, whatever the circuit's state is."""
     if now.is_paused:
         return "but paused: nothing is redriven"
     if now.mode is not None and now.mode is not Mode.AUTOMATIC:

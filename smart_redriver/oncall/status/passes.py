@@ -51,7 +51,7 @@ def is_dry(report: Mapping[str, Any]) -> bool:
 
 
 def acts_in_words(report: Mapping[str, Any]) -> list[str]:
-    """What a pass did to letters, or what a dry run would have done, and what it met again."""
+    """The actions of a pass on letters, or those a dry run would have taken, and returned letters."""
     acts, would = report, ""
     if is_dry(report):  # a pass of an older version told what it would do as done
         acts, would = report.get("would") or report, "would be "

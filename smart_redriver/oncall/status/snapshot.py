@@ -37,7 +37,7 @@ class SourceNow:
 
     @property
     def headline(self) -> Headline | None:
-        """What is said of it first."""
+        """The headline of the queue."""
         return headline(self.seen) if self.seen else None
 
     def to_json(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Snapshot:
 
     @property
     def orders(self) -> Orders:
-        """What people ordered for all of them: it is kept with the first one's circuit."""
+        """The orders of people for all of them, which are kept with the first one's circuit."""
         first = self.sources[0].circuit
         return first.orders if first else Orders()
 
@@ -139,7 +139,7 @@ class Snapshot:
         return left - (self.at - self.last_pass.at)
 
     def to_json(self) -> dict[str, Any]:
-        """What `--json` shows: `sources` has them all; the fields beside it that are one's are the first one's."""
+        """The object for `--json`: `sources` has all sources; fields of one source beside it are the first one's."""
         first = self.sources[0].to_json()
         depths = {"dead_letters": self.dlq, "parked": self.parking_lot}
         return {

@@ -95,7 +95,7 @@ INSIST = "--even-though-paused"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What holds for a DLQ now. `circuits` are those of its source queues, `changes` others', of the last hour."""
+    """The state of a DLQ now. `circuits` are those of its source queues, `changes` others', of the last hour."""
 
     at: datetime
     circuits: tuple[Circuit, ...]
@@ -109,7 +109,7 @@ class Standing:
 
     @property
     def orders(self) -> Orders:
-        """What people ordered for all of them: it is kept with the first one's circuit."""
+        """The orders of people for all of them, which are kept with the first one's circuit."""
         return self.circuits[0].orders
 
     @property
@@ -117,7 +117,7 @@ class Standing:
         return self.orders.pauses(self.at)
 
     def pause_in_words(self) -> str:
-        """Who paused it, until when and why."""
+        """The pause in words: its author, end and reason."""
         until = stamp(self.orders.paused_until) or "somebody resumes it"
         why = self.orders.reason or "no reason given"
         return f"Paused until {until} by {short_name(self.orders.by)}: {why}"
@@ -136,7 +136,7 @@ class Standing:
             yield f"Within the last hour: {change.told(self.at)}."
 
     def against_sending(self) -> list[str]:
-        """What speaks against sending letters past the re-driver."""
+        """Reasons against sending letters past the re-driver."""
         paused = [f"{self.pause_in_words()}."] if self.is_paused else []
         return paused + [
             f"The circuit of {one.queue} is {one.state.value}: its consumer has not been shown to be well."

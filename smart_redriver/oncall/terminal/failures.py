@@ -65,7 +65,7 @@ _THROTTLED = frozenset(
 
 
 def explain(fault: Exception) -> tuple[str, Exit]:
-    """What to tell a person about whatever ended a command, and the exit code."""
+    """Explain the fault that ended a command, with the exit code."""
     if isinstance(fault, Refused):
         return str(fault), fault.code
     if isinstance(fault, CallFailed):

@@ -1,4 +1,4 @@
-"""What a command says and asks, and how Ctrl-C stops it between two rounds.
+"""The output and questions of a command, and how Ctrl-C stops it between two rounds.
 
 With `--json` standard output holds the result and nothing else. What a person has to know before they answer goes to
 standard error.
@@ -79,7 +79,7 @@ def is_other(answer: str, expected: str, other: str | None) -> bool:
 
 
 class Verbatim(str):
-    """What others wrote, or a shell is to read: its lines are shown as they are, however wide the terminal is."""
+    """Text by others, or for a shell: its lines are shown as they are, however wide the terminal is."""
 
     __slots__ = ()
 
@@ -183,7 +183,7 @@ class Terminal:
         return is_other(self.answers.readline(), expected, other)
 
     def interrupts(self) -> Interrupts:
-        """What notes that a person wants work to end early: Ctrl-C."""
+        """Notes that a person wants work to end early: Ctrl-C."""
         return Interrupts()
 
     @contextmanager

@@ -26,7 +26,7 @@ from smart_redriver.oncall.terminal.words import letters, parse_moment, stamp
 
 
 class Fate(str, Enum):
-    """What became of a letter, as far as ledger and queues show."""
+    """The fate of a letter, as far as ledger and queues show."""
 
     DONE = "DONE"  # its consumer reported that it is done with it
     NOT_SEEN_AGAIN = (
@@ -143,7 +143,7 @@ def _fate(entry: Entry, present: Present) -> tuple[Fate, str]:
 
 
 def _note(entry: Entry) -> str:
-    """What the history says of the last change, without its time."""
+    """The history's note on the last change, without its time."""
     return entry.history[-1].partition(" ")[2] if entry.history else "unknown"
 
 

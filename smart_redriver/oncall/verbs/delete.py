@@ -23,7 +23,7 @@ from smart_redriver.oncall.terminal.words import letters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRequest:
-    """What to delete, and the file that keeps it."""
+    """The letters to delete, and the file that keeps them."""
 
     choice: Choice
     file: Path

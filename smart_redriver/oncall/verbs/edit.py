@@ -206,7 +206,7 @@ class Transformation:
         return None
 
     def take(self, letter: Letter) -> Letter:
-        """What a letter without fault has become; it is remembered once."""
+        """The edited letter, once, for a letter without fault."""
         return self._made.pop(letter.message_id)
 
 
@@ -239,7 +239,7 @@ class RewriteRequest:
 
 @dataclass(slots=True)
 class Trial:
-    """What the command makes of the letters: which it changes, by id, and how many stay and why. Pairs for show.
+    """The command's effect on the letters: those it changes, by id, and how many stay and why. Pairs for show.
 
     `left_over` are ids of copies of letters that were sent already, which are removed.
     """

@@ -89,7 +89,7 @@ def act(session: Session, given: Mapping[str, Any]) -> Exit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """What to import and where to. `others` are queues whose letters are to become this one's."""
+    """The letters to import, and their destination. `others` are queues that this one adopts letters of."""
 
     file: Path
     to_source: bool = False

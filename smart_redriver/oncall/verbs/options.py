@@ -121,7 +121,7 @@ def kept_file(name: str) -> Path:
 
 
 def read_body(options: Sequence[Option], given: Any) -> dict[str, Any]:
-    """What a JSON body says. Raises Misused for what is wrong, missing, or known to nobody: misspelt,
+    """Read a JSON body. Raises Misused for a wrong, missing or unknown field: misspelt,
     it would be lost.
     """
     if not isinstance(given, dict):
@@ -136,7 +136,7 @@ def read_body(options: Sequence[Option], given: Any) -> dict[str, Any]:
 
 
 def read_query(options: Sequence[Option], given: Mapping[str, str]) -> dict[str, Any]:
-    """What an address says behind its question mark. Raises Misused as `read_body` does."""
+    """Read an address's query. Raises Misused as `read_body` does."""
     _refuse_unknown(options, given)
     return {
         one.name: one.check(_parsed(one, given[one.name])) for one in options if one.name in given

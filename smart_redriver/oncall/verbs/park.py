@@ -20,7 +20,7 @@ from smart_redriver.oncall.terminal.words import letters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParkRequest:
-    """What to park, and why."""
+    """The letters to park, and the reason."""
 
     choice: Choice
     reason: str = ""

@@ -45,7 +45,7 @@ _UNKNOWN = "nothing is known yet: `redrive show ID` tells later"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """What to replay and how. `rate` is letters a second, 0 for no limit, None for the setting `max_rate`.
+    """The letters to replay, and how. `rate` is letters a second, 0 for no limit, None for the setting `max_rate`.
 
     `insists`: although the queue is paused, or its circuit not closed. `follows`: wait until it is known what became of
     them.

@@ -26,7 +26,7 @@ MOST_PAGES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a person wants to see beside the facts. `homes` name accounts and Regions,
+    """The extent of the output. `homes` name accounts and Regions,
     of which there is an overview only.
     """
 

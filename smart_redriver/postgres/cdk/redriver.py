@@ -175,7 +175,7 @@ class PostgresRedriver(Construct):
 
 
 def jobs_faults(name: str, database: JobsDatabase, safeguards: Safeguards) -> list[Fault]:
-    """What keeps a re-driver of a worker queue from working, or from being safe."""
+    """The faults that keep a re-driver of a worker queue from working, or from being safe."""
     faults = []
     if not is_plain(name):
         faults.append(Fault(setting="name", seen=name, accepted=PLAIN))

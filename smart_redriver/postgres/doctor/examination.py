@@ -50,7 +50,7 @@ select exists (
 
 
 def check_own_tables(database: Database) -> Iterator[Finding]:
-    """What they lack, of tables that are all there. Raises CallFailed."""
+    """Yield what the re-driver's own tables lack, if all exist. Raises CallFailed."""
     place = database.place
     for role, columns in _COLUMNS.items():
         table: str = getattr(place, role)
@@ -176,7 +176,7 @@ def _is_table(database: Database, table: str) -> Finding:
 
 
 def _unseen(database: Database, table: str) -> str | None:
-    """What to do where it is there, and the role's search path does not lead to it."""
+    """The remedy if the table exists, but the role's search path does not lead to it."""
     if "." in table:
         return None
     rows = database.run("Examine", sql.Composed([_UNSEEN]), {"name": table})

@@ -1,4 +1,4 @@
-"""What the doctor says of a library's one table: whether it is that, and whether the role may do what a redrive does.
+"""The doctor's checks of a library's one table: whether it is that, and whether the role may do what a redrive does.
 
 What the role would be granted is in the migration, see `granted`.
 """

@@ -87,17 +87,17 @@ class Table:
 
     @property
     def missing(self) -> list[str]:
-        """What statements name, and is not there."""
+        """Columns that statements name, and that don't exist."""
         return sorted(self.wanted - self.columns.keys())
 
     @property
     def unwritten(self) -> list[Column]:
-        """What a letter that comes here has no value for."""
+        """Columns for which an incoming letter has no value."""
         return [one for name, one in self.columns.items() if name not in self.written]
 
     @property
     def beside(self) -> list[Column]:
-        """What is there, and no statement names."""
+        """Columns that no statement names."""
         return [one for name, one in self.columns.items() if name not in self.wanted]
 
 
@@ -319,7 +319,7 @@ select (select reltuples < 0 from pg_class where oid = to_regclass(%(table)s))
 
 
 def check_tables(database: Database) -> Iterator[Finding]:
-    """What there is to say of tables that are all there. Raises CallFailed."""
+    """Check the tables, which all exist. Raises CallFailed."""
     place = database.place
     for table in (*place.tables, place.looks):
         yield _hides_nothing(database, table)

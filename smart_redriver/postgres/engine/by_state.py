@@ -124,7 +124,7 @@ _TEXTS_BY_STATE: Mapping[str, LiteralString] = {
 
 
 def texts_by_state(profile: Profile) -> Mapping[str, LiteralString]:
-    """What stands in for the texts of the same names."""
+    """The statements that replace those of the same names."""
     numbered = {"number": _NUMBER, "forget_settled": _FORGET_NUMBERED} if profile.key else {}
     return {**_TEXTS_BY_STATE, **numbered}
 

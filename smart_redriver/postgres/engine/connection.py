@@ -50,7 +50,7 @@ class WordsOfWorkers:
         return getattr(self._memory, name)
 
     def read_ledger(self, message_ids: Iterable[str]) -> Any:
-        """What the ledger knows, and of the letters that it does not know what their rows say. Raises CallFailed."""
+        """The ledger's entries, and entries from the rows of letters that it does not know. Raises CallFailed."""
         ids = list(message_ids)
         known = self._memory.read_ledger(ids)
         for one in ids:
@@ -74,7 +74,7 @@ def _has_its_number_anew(letter: Letter, entry: Entry) -> bool:
 
 
 def entry_of(letter: Letter, queue: str, permanent: Container[str]) -> Entry:
-    """What a report of its last failure would have made of it."""
+    """The entry that a report of the letter's last failure would have made."""
     error_class, message = error_of(letter)
     cause = cause_of(error_class, message)
     # Not by `Entry.failed`: a copy of an entry takes longer than the rest of this.
@@ -100,7 +100,7 @@ class PeoplesLedger(WordsOfWorkers):
     """
 
     def read_ledger(self, message_ids: Iterable[str]) -> Any:
-        """What the ledger knows, in which nothing has been replaced. Raises CallFailed."""
+        """The ledger's entries, none of which is replaced. Raises CallFailed."""
         known = super().read_ledger(message_ids)
         for one, entry in known.entries.items():
             known.entries[one] = replace(entry, replaced_ids=())

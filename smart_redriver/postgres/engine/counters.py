@@ -90,7 +90,7 @@ class Unseen(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What the counters have proved beyond what the looks have seen.
+    """The proof by counters, beyond what the looks have seen.
 
     Attributes:
         spare: deletes that were proved at the last look, less all that is known of them otherwise. They count at

@@ -67,7 +67,7 @@ class StatementRefused(CallFailed):
 
     @classmethod
     def of(cls, call: str, error: psycopg.Error) -> StatementRefused:
-        """What psycopg raised. Of its text the first line alone: the lines below it may quote a row."""
+        """Describe psycopg's error by the first line of its text: the lines below it may quote a row."""
         code, detail = type(error).__name__, str(error).partition("\n")[0]
         context = error.diag.context or ""
         if isinstance(error, psycopg.errors.DivisionByZero) and not context:

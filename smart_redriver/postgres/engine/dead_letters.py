@@ -260,7 +260,7 @@ _HOLDS_KEPT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveCheck:
-    """Nobody but the re-driver moves these letters by a task of its own."""
+    """The answer that no native move runs, as Postgres has none."""
 
     is_running: bool = False
     fault: CallFailed | None = None

@@ -1,4 +1,4 @@
-"""What became of jobs that were redriven, told as a consumer's reports are: the database knows it to the letter.
+"""The outcomes of redriven jobs, in the form of a consumer's reports: the database knows each letter's.
 
 A job that is gone has succeeded, one that is back in the DLQ has failed, one that is there is not known yet;
 where it waits for another try, the tries before have failed. Read in one snapshot,

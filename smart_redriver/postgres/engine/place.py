@@ -82,7 +82,7 @@ def is_column(value: object) -> bool:
 
 
 def unfit_columns(value: object) -> str | None:
-    """What `columns` takes, where `value` is something else."""
+    """The accepted values of `columns`, if `value` is something else."""
     if not isinstance(value, Mapping):
         return "names by name"
     if not value.keys() <= set(COLUMNS):
@@ -98,7 +98,7 @@ def _unfit_ids(value: object) -> str | None:
 
 
 def same_table(name: str) -> str:
-    """What is alike for two spellings of one table."""
+    """A name that two spellings of one table share."""
     return name.removeprefix(_PUBLIC)
 
 
@@ -251,7 +251,7 @@ class JobsDatabase:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """What a person's table says. Raises SettingsError listing every fault."""
+        """Read a person's table. Raises SettingsError listing every fault."""
         known = [one.name for one in fields(cls)]
         values = {name: given[name] for name in known if given.get(name) is not None}
         if faults := list(_faults(given, known, values)):
@@ -267,7 +267,7 @@ class JobsDatabase:
         return database
 
     def encode(self) -> str:
-        """What `parse` reads: all that differs from the defaults."""
+        """The text that `parse` reads: all values that differ from the defaults."""
         told = {
             one.name: value
             for one in fields(self)
@@ -283,7 +283,7 @@ class JobsDatabase:
         return None if value == usual else value
 
     def column(self, name: str) -> str:
-        """What the column `jobs.payload`, say, is called in its table."""
+        """The name of a column such as `jobs.payload` in its table."""
         return self.columns.get(name, name.partition(".")[2])
 
     @property
@@ -293,12 +293,12 @@ class JobsDatabase:
 
     @property
     def in_hand_column(self) -> str:
-        """What says of a job whether somebody has it in hand."""
+        """The column that shows whether a worker has a job in hand."""
         return self.in_hand_until or self.column("jobs.locked_at")
 
     @property
     def urls(self) -> tuple[str, str, str]:
-        """What people are shown for the dead letters, the jobs and the parking lot."""
+        """The addresses of the dead letters, the jobs and the parking lot, for people."""
         return self.url(self.dead_letters), self.url(self.jobs), self.url(self.parked)
 
     @staticmethod
@@ -322,7 +322,7 @@ class JobsDatabase:
         return ("secretsmanager",) if self.secret else ()
 
     def url(self, table: str) -> str:
-        """What people are shown for one of the tables."""
+        """The address of one of the tables, for people."""
         return f"postgresql://{self.host}:{self.port}/{self.dbname}/{table}"
 
     @property
@@ -382,7 +382,7 @@ class JobsDatabase:
 def _faults(
     given: Mapping[str, Any], known: Sequence[str], values: Mapping[str, Any]
 ) -> Iterator[Fault]:
-    """What is wrong with names and values, each by itself."""
+    """The faults of names and values, each by itself."""
     for name in given:
         if name not in known:
             yield _fault(name, given[name], "no such name")
@@ -399,7 +399,7 @@ def _faults(
 
 
 def _unfit(name: str, value: object) -> str | None:
-    """What is accepted where `value` is not; None where it is."""
+    """The accepted values, if `value` is none of them; else None."""
     if unfit := _UNFIT.get(name):
         return unfit(value)
     if name in _NUMBERS:
@@ -410,7 +410,7 @@ def _unfit(name: str, value: object) -> str | None:
 
 
 def _kind_of(name: str) -> tuple[Callable[[object], bool], str]:
-    """What a value of this name is, and that in words."""
+    """The check of a value with this name, and its words."""
     if name in (*_TABLES, "sequence"):
         return is_table, "a table's name, with a schema before it where it needs one"
     if name == "profile":

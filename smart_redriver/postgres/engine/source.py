@@ -98,7 +98,7 @@ class JobsSource:
         return True
 
     def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:
-        """What it means for letters that they were refused: whether that was their own fault, others tell.
+        """Judge refused letters: others tell whether the refusal was their own fault.
 
         Where these can't be asked, the next pass tries again.
         """

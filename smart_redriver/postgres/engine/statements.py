@@ -73,7 +73,7 @@ class Statements:
 
 
 def names_of(database: JobsDatabase) -> dict[str, sql.Composable]:
-    """What stands in braces in the texts: tables, columns, and the lists of carried columns."""
+    """The values for the braces in the texts: tables, columns, and the lists of carried columns."""
     tables = {
         "jobs": database.jobs,
         "dead": database.dead_letters,

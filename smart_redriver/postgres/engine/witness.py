@@ -1,4 +1,4 @@
-"""What happens to producers' own jobs, minute by minute: evidence for the workers, and against poison pills.
+"""The outcomes of producers' own jobs, minute by minute: evidence for the workers, and against poison pills.
 
 A job that a look saw was committed. At the next look it is there, or it has died, or it is gone: then it has succeeded.
 Most are done between two looks; of those Postgres's counters prove how many at least. Nothing else counts: an id
@@ -53,7 +53,7 @@ class LiveMinute(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What came to light between two looks. `met`: jobs that are news. `tries`: that began."""
+    """The news between two looks. `met`: new jobs. `tries`: tries that began."""
 
     met: int = 0
     succeeded: int = 0
@@ -155,7 +155,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What a look found of a job. `job`: None where it is gone; `died_after`: tries, where it has died."""
+    """A job as one look found it. `job`: None if it is gone; `died_after`: tries, if it has died."""
 
     id: int
     is_ours: bool
@@ -254,7 +254,7 @@ def _gauges(jobs: Sequence[Job]) -> Gauges:
 
 
 def _seen(now: Sighting, before: Job | None) -> Evidence:
-    """What one sighting tells, beside what was known of the job."""
+    """The evidence of one sighting, compared with what was known of the job."""
     if now.job is not None:
         return _still_there(now.job, before)
     is_ours = before.is_ours if before else now.is_ours

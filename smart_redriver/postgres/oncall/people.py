@@ -180,7 +180,7 @@ class Rows:
         return composed(text, {**names_of(self._database.place), **more})
 
     def _advice(self, unknown: Sequence[str]) -> str:
-        """What is missing, and the statement that adds it; the DLQ may know of what type."""
+        """Name the missing column, and the statement that adds it; the DLQ may know its type."""
         place = self._database.place
         types = {one.name: one.declared for one in self._of(place.dead_letters)}
         parked = sql.Identifier(*place.parked.split(".")).as_string()

@@ -83,7 +83,7 @@ _MOST_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """What ids name: rows of the DLQ, rows of the parking lot, jobs."""
+    """The numbers in ids: rows of the DLQ, rows of the parking lot, jobs."""
 
     dead: frozenset[int]
     parked: frozenset[int]
@@ -313,7 +313,7 @@ class Tables:
         )
 
     def refusal(self, operation: Operation) -> str | None:
-        """What the re-driver's role may not do, or nobody needs."""
+        """The reason to refuse an operation that the re-driver's role may not do, or that has no use."""
         place = self.database.place
         told = _OF_LIBRARIES if place.library else _REFUSALS
         sentence = told.get(operation)
