@@ -32,7 +32,7 @@ WAITS = (timedelta(minutes=1), timedelta(minutes=2))
 
 
 class FunctionFacts:
-    """Lambda's facts about one function, asked once. A function that can't be asked counts as slow as can be."""
+    """What Lambda says of one function, asked once. Who can't be asked is taken to be as slow as can be."""
 
     def __init__(self, lambdas: Any, function_arn: str) -> None:
         self._lambdas = lambdas
