@@ -99,12 +99,12 @@ def _of_queue(console: Console) -> tuple[Address, ...]:
         ),
         _get(
             "/api/queues/{queue}/headline",
-            "What is seen of one queue, what its letters wait for, and what to do.",
+            "The headline of one queue: what its letters wait for, and what to do.",
             lambda asked: looks.headline(session(asked)),
         ),
         _get(
             "/api/queues/{queue}/depths",
-            "How the depths of DLQ and parking lot went.",
+            "The depths of DLQ and parking lot over time.",
             lambda asked: depth_courses(session(asked)),
         ),
         _get(
@@ -115,7 +115,7 @@ def _of_queue(console: Console) -> tuple[Address, ...]:
         ),
         _get(
             "/api/queues/{queue}/history",
-            "Who changed what, by command or by console.",
+            "Changes by command or by console, and who made them.",
             lambda asked: looks.changes(session(asked), asked.said),
             looks.DAYS_OPTIONS,
         ),
@@ -155,7 +155,7 @@ def _of_letters(console: Console) -> tuple[Address, ...]:
         ),
         _get(
             "/api/queues/{queue}/letters/{id}/log",
-            "What a letter's consumer logged about it: the last 50 lines that hold one of its ids.",
+            "The consumer's log about a letter: the last 50 lines that hold one of its ids.",
             lambda asked: looks.consumer_log(session(asked), asked.path["id"], asked.said),
             looks.LOG_OPTIONS,
         ),

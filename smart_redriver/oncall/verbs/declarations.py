@@ -167,7 +167,7 @@ _INSISTS = _flag(
     "Do not ask again if the queue is paused or its circuit is not CLOSED.",
     sides=Side.COMMAND,
 )
-_LINKS = _flag("links", "Where the AWS console shows it.")
+_LINKS = _flag("links", "Show links to the AWS console.")
 _SHARED_DLQ = "\n\nIf several queues share a DLQ, name one with `--queue`."
 
 _ENTRY = (
@@ -188,7 +188,7 @@ _PLANNED = (
 VERBS = (
     Verb(
         name="status",
-        about="What is wrong, and what happens next: circuit, depths, last pass, alarms.",
+        about="Show what is wrong, and what happens next: circuit, depths, last pass, alarms.",
         typed=" For all queues unless one is named.",
         act="verbs.status:act",
         options=(
@@ -223,7 +223,7 @@ VERBS = (
     ),
     Verb(
         name="watch",
-        about="The same as `status`, live, until Ctrl-C.",
+        about="Show `status` live, until Ctrl-C.",
         act="verbs.status:act_live",
         options=(
             Option(
@@ -247,7 +247,7 @@ VERBS = (
     ),
     Verb(
         name="causes",
-        about="Why letters are stuck, as their consumers reported it, the most frequent cause first.",
+        about="Show why letters are stuck, as their consumers reported it, the most frequent cause first.",
         typed=" From the ledger only.",
         act="verbs.causes:act",
         answer=(
@@ -290,7 +290,7 @@ VERBS = (
     ),
     Verb(
         name="parked",
-        about="What waits in the parking lot for a person, by reason and error.",
+        about="List the letters in the parking lot, by reason and error.",
         typed=" From the ledger: nothing is received.",
         act="verbs.parked:act",
         options=(
@@ -312,7 +312,7 @@ VERBS = (
     ),
     Verb(
         name="show",
-        about="One letter, by any id it ever had: where it is, its history attempt by attempt, "
+        about="Show one letter, by any id it ever had: where it is, its history attempt by attempt, "
         "its attributes and body.",
         act="verbs.show:act",
         options=(
@@ -350,7 +350,7 @@ VERBS = (
     ),
     Verb(
         name="logs",
-        about="What the re-driver's own function logged: its events, one a line, and its tracebacks.",
+        about="Print the log of the re-driver's own function: its events, one a line, and its tracebacks.",
         act="verbs.logs:act",
         options=(
             Option(name="since", about="2h, 3d, or ISO 8601.", default="30m", metavar="WHEN"),
@@ -368,7 +368,7 @@ VERBS = (
     ),
     Verb(
         name="history",
-        about="Who changed what, when and why, from the audit trail.",
+        about="Show who changed what, when and why, from the audit trail.",
         act="verbs.audit:act_history",
         options=(
             Option(
@@ -388,7 +388,7 @@ VERBS = (
     ),
     Verb(
         name="audit",
-        about="What became of every letter of a span of time, and which are not accounted for.",
+        about="Show the fate of every letter of a span of time, and which are not accounted for.",
         typed=" Looks through DLQ and parking lot: on SQS each look counts as a receive.",
         act="verbs.audit:act",
         options=(Option(name="since", about="2h, 3d, or ISO 8601.", default="7d", metavar="WHEN"),),
@@ -414,7 +414,7 @@ VERBS = (
                 least=0,
             ),
             _VALIDATE,
-            _flag("follow", "Wait, five minutes at most, until it is known what became of them."),
+            _flag("follow", "Wait for their outcomes, five minutes at most."),
             _DRY_RUN,
             _INSISTS,
             _WHY,
@@ -553,10 +553,10 @@ VERBS = (
         about="Send the letters of a file. Letters that the ledger shows as still there are skipped.",
         act="verbs.export:act_import",
         options=(
-            _file("What `export` or `delete` wrote.", Side.BOTH),
+            _file("The file that `export` or `delete` wrote.", Side.BOTH),
             Option(
                 name="to",
-                about="Where they go.",
+                about="Their destination.",
                 choices=("parking-lot", "source"),
                 default="parking-lot",
                 sides=Side.COMMAND,
@@ -592,7 +592,7 @@ VERBS = (
         act="verbs.pause:act",
         options=(
             _NEEDED_WHY,
-            Option(name="for", about="Resumes by itself after 90s, 20m, 2h.", metavar="DURATION"),
+            Option(name="for", about="Resume by itself after 90s, 20m, 2h.", metavar="DURATION"),
             _INSISTS,
         ),
         answer="queue, circuit, paused, paused_until",
@@ -634,7 +634,7 @@ VERBS = (
     ),
     Verb(
         name="drain",
-        about="After a fix: a larger window and rate for a while. The circuit breaker still stops on failure.",
+        about="Allow a larger window and rate for a while, after a fix. The circuit breaker still stops on failure.",
         act="verbs.drain:act",
         options=(
             Option(
@@ -676,10 +676,10 @@ VERBS = (
     ),
     Verb(
         name="run",
-        about="One pass now, or what the next one would do.",
+        about="Make one pass now, or show what the next one would do.",
         act="verbs.run:act",
         options=(
-            _flag("dry_run", "What the next pass would do: verdicts, decisions, reasons."),
+            _flag("dry_run", "Show what the next pass would do: verdicts, decisions, reasons."),
             _kept("forever", "Run passes here, as this file says, until stopped."),
             _WHY,
         ),
