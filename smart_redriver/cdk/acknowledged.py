@@ -22,7 +22,7 @@ UNTRACED = (
 )
 _NEXT_TICK = "The next tick is the retry: a pass re-reads everything, so a lost tick loses nothing."
 _WATCHED = "Invoked by a dashboard that waits for its answer, never asynchronously."
-_LOOKED_AT = "It runs while somebody looks at the dashboard, for as many as look."
+_LOOKED_AT = "It runs only while people look at the dashboard."
 _UNRESERVED = (
     "Reserving takes from all other functions of the account, and a pass holds a lease against a "
     "second one; reserved_concurrency reserves."
@@ -106,7 +106,7 @@ def accept_topics(topics: IConstruct) -> None:
         topics,
         {
             "Serverless-SNSRedrivePolicy": "SNS itself tries an address outside of AWS for six "
-            "hours; a queue of pages that nobody got would be read by nobody."
+            "hours; a queue of undelivered pages would have no reader."
         },
     )
 

@@ -200,7 +200,7 @@ class WarningAlarms:
             limit,
             LEVEL,
             Advice(
-                meaning=f"What consumers report has not been read for more than {limit} seconds.",
+                meaning=f"Consumers' reports have not been read for more than {limit} seconds.",
                 first="`redrive status` shows the last pass, `redrive doctor` what keeps them from running.",
                 section="reports-unread",
             ),

@@ -115,7 +115,7 @@ class MonitoringSettings:
         300, whole(1, 1_209_600), "seconds, age of the source queue's oldest message"
     )
     alarm_unread_reports_seconds: int = setting(
-        3600, whole(300, 345_600), "seconds, age of the oldest report that nobody has read"
+        3600, whole(300, 345_600), "seconds, age of the oldest unread report"
     )
     alarm_silent_minutes: int = setting(10, whole(3, 60), "minutes without an invocation that page")
     alarm_expiry_percent: float = setting(

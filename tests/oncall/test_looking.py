@@ -373,7 +373,7 @@ def test_show_says_how_much_of_an_id_it_needs(desk: Desk) -> None:
 
 
 def test_history_is_empty_until_somebody_changes_something(desk: Desk) -> None:
-    assert "Nobody changed anything by hand in the last 30 days." in desk("history").out
+    assert "No change by hand in the last 30 days." in desk("history").out
 
 
 def test_history_prints_each_change_on_one_line(desk: Desk) -> None:

@@ -155,7 +155,7 @@ def serve(session: Session, *, host: str, port: int, is_read_only: bool) -> Exit
     terminal = session.terminal
     terminal.result({"url": f"http://{address}/#token={token}", "read_only": is_read_only})
     terminal.say(f"The console of {session.stack}: http://{address}/#token={token}")
-    terminal.say("Whoever has this address acts with your credentials. Ctrl-C ends it.")
+    terminal.say("Anyone with this address acts with your credentials. Ctrl-C ends it.")
     if not ipaddress.ip_address(bound).is_loopback:
         terminal.warn(f"{host} is not this machine alone: letters travel there unencrypted.")
     terminal.out.flush()

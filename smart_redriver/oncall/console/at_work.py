@@ -180,7 +180,7 @@ class Task(Terminal):
             self.question = self.expected = self.other = None
             self.state = State.WORKING
         if answer is None:
-            raise Refused(f"Nobody answered within a quarter of an hour. {_DECLINED}")
+            raise Refused(f"No answer within a quarter of an hour. {_DECLINED}")
         return is_other(answer, expected, other)
 
     def interrupts(self) -> Interrupts:

@@ -156,7 +156,7 @@ def _ask(
         )
     except CallFailed as failed:
         return unknown(
-            f"What the function may do with {name} could not be asked: {failed.code}.",
+            f"The function's rights on {name} could not be checked: {failed.code}.",
             "Looking needs iam:SimulatePrincipalPolicy; the last pass tells what was refused, too.",
         )
     denied = [

@@ -48,7 +48,7 @@ def judge_pause(orders: Orders, now: datetime) -> Finding:
         return wrong(
             f"Paused without an end, by {orders.by}: {orders.reason}.", "`redrive resume` ends it."
         )
-    return good("Nobody paused it for good.")
+    return good("It is not paused without an end.")
 
 
 #: Missed passes that are no accident any more; the alarm on silence counts the same.

@@ -174,7 +174,7 @@ def _check_consumer(session: Session, source: Attributes) -> Iterator[Finding]:
     mappings = _mappings(session, source["QueueArn"])
     if not mappings:
         yield good(
-            f"No Lambda consumes {name}; whoever does must delete within its visibility timeout."
+            f"No Lambda consumes {name}; its consumer must delete within its visibility timeout."
         )
     for mapping in mappings:
         if mapping.get("State") in ("Disabled", "Disabling"):

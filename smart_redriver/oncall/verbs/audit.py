@@ -279,7 +279,7 @@ def history(session: Session, *, days: int) -> Exit:
         }
     )
     if not lines:
-        session.terminal.say(f"Nobody changed anything by hand in the last {days} days.")
+        session.terminal.say(f"No change by hand in the last {days} days.")
     for one in acts:
         told = f"{stamp(one.at)}  {short_name(one.who)}  {one.in_words()}"
         session.terminal.say(printable(told))

@@ -19,7 +19,7 @@ export function History({ queue, isReadOnly, onOrder }) {
       ${[1, 7, 30, 400].map((one) => html`<option key=${one} value=${one}>${one} d</option>`)}
     </select>
     <${Trouble} look=${look} /><${Waiting} look=${look} what="the audit trail" />
-    ${look.value && changes.length === 0 && html`<p>Nobody changed anything by hand.</p>`}
+    ${look.value && changes.length === 0 && html`<p>No change by hand.</p>`}
     <ol class="events">
       ${changes.map(
         (one, place) =>
