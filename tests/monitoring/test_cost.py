@@ -1,5 +1,6 @@
 """What observability costs while nothing happens: the docs' figures are those of the templates."""
 
+import csv
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from smart_redriver.engine.config.settings import Settings
 from tests.monitoring import reach
 
 DEPLOY_DOCS = (CDK_JSON.parent / "docs" / "deploy.md").read_text()
+IDLE_COST = CDK_JSON.parent / "docs" / "idle-cost.csv"
 DOCS = (CDK_JSON.parent / "docs" / "monitoring.md").read_text()
 
 #: Dollars a month, us-east-1, without the free tier. https://aws.amazon.com/cloudwatch/pricing/ and
@@ -144,12 +146,14 @@ def test_what_idling_costs_is_the_sum_of_an_invocation_a_minute_and_a_pass_a_sch
         "logs of passes": PASSES * PASS_LOG_KB * KB * prices.LOG_GB,
         "logs of the others": OTHERS * OTHER_LOG_KB * KB * prices.LOG_GB,
     }
-    [table] = re.findall(r"\*\*Idle\*\*.*?\n\n(\|.*?)\n\n", DEPLOY_DOCS, re.DOTALL)
-    documented = dict(re.findall(r"^\| ([A-Za-z ]+) \|.*\| ([\d.]+) \|$", table, re.MULTILINE))
+    with IDLE_COST.open(newline="") as file:
+        documented = list(csv.DictReader(file))
 
-    assert {name: float(sum_) for name, sum_ in documented.items()} == {
+    assert {one["what"]: float(one["dollars"]) for one in documented} == {
         **{name: pytest.approx(sum_, abs=0.0005) for name, sum_ in dollars.items()},
         "together": pytest.approx(sum(dollars.values()), abs=0.0015),
     }
+    said = " ".join(one["a month"] for one in documented)
     for number in (INVOCATIONS, PASSES, OTHERS, PASSES * SQS_CALLS_A_PASS):
-        assert f"{number:,}" in table
+        assert f"{number:,}" in said
+    assert f"costs ${documented[-1]['dollars']}:" in DEPLOY_DOCS
