@@ -46,11 +46,11 @@ _COLOURS = ("#c8553d", "#9aa5b1", "#1f3a5f")
 WALD = math.ceil(math.log(ALLOWED) / math.log(CHANCE))
 
 NOTE = f"""\
-Tries and times of a pill are those of real passes, in worlds of {_GOOD} good letters, {_PILLS} pills and {_LIVE_PER_MINUTE} live messages a minute, without reports. Each of the {LETTERS:,}
-good letters gets as many tries as a pill drawn at random, and fails each with a chance of {CHANCE:g}. Bounds: Clopper and Pearson's, at {CONFIDENCE:.0%}.
-Wald's test, the quickest at {ALLOWED:g}, parks at a pill's failure {WALD}; it knows no outage, and is not built in.
+A pill's tries and times come from real passes in worlds of {_GOOD} good letters, {_PILLS} pills and {_LIVE_PER_MINUTE} live messages a minute, without reports. Each of the {LETTERS:,}
+good letters gets as many tries as a pill drawn at random, and fails each with a chance of {CHANCE:g}. The bounds are Clopper and Pearson's, at {CONFIDENCE:.0%}.
+Wald's test, the quickest at {ALLOWED:g}, would park at a pill's failure {WALD}, but can't tell an outage.
 
-Defaults (the plot's ring): {_USUAL.max_attempts} strikes, a last chance after {_USUAL.last_chance_seconds / 3_600:g} h. The dashed line is the {ALLOWED:g} that is asked."""
+The plot's ring marks the defaults: {_USUAL.max_attempts} strikes, a last chance after {_USUAL.last_chance_seconds / 3_600:g} h. The dashed line is the required {ALLOWED:g}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

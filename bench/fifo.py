@@ -25,8 +25,8 @@ WINDOW = timedelta(minutes=5)
 
 #: Rows that have no meaning with groups, or none that is not another row's.
 LEFT_OUT = {
-    "17": "has groups of its own in each source",
-    "22": "leaves the order of parts to who splits",
+    "17": "each source has its own groups",
+    "22": "the splitter orders the parts",
     "22:copy": "likewise",
 }
 
@@ -43,9 +43,9 @@ HEADINGS = (
 )
 
 NOTE = f"""\
-Letters in {GROUPS} groups, sums over the runs, the drain's mean; first seeds first, as far as {BUDGET_SECONDS / 60:.0f} minutes reach. Overtaken: an earlier letter of the group succeeded
-after it. Before their turn: tried before it. Rows of more than {MOST_LETTERS:,} letters are left out. Never drained before the row ends: 2, 8, 10, 11, 12 and
-24:1000, as each pill keeps its group for six hours; 9, as a group mostly has no good phase. Parked though good: 21, near its expiry; 20:slow, given up after three days."""
+Letters are in {GROUPS} groups. Figures are sums over the runs, except the drain's mean, of as many seeds as {BUDGET_SECONDS / 60:.0f} minutes allow. Overtaken: an earlier letter of the group succeeded
+after it. Before their turn: tried before it. Rows of more than {MOST_LETTERS:,} letters are left out. Some rows end before they are drained: 2, 8, 10, 11, 12 and
+24:1000, because each pill keeps its group for six hours; 9, because most groups have no good phase. Some good letters are parked: in 21 near expiry, in 20:slow after three days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,11 @@ def bench(request: Request) -> None:
             title=f"{sum(map(len, runs.values()))} runs of {len(runs)} scenarios; {len(broken)} lose, overtake or repeat",
             headings=HEADINGS,
             rows=[_cells(one, runs[one.name]) for one in ROWS if one.name in runs],
-            note=NOTE + " " + "; ".join(f"{name}: {why}" for name, why in LEFT_OUT.items()) + ".",
+            note=NOTE
+            + " "
+            + "Not played: "
+            + "; ".join(f"{name} ({why})" for name, why in LEFT_OUT.items())
+            + ".",
         ),
     )
     blocked = list(_beside_a_blocked_group())

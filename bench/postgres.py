@@ -274,7 +274,7 @@ def _show(request: Request, results: Results) -> None:
                 ]
                 for one in results.figures["depths"]
             ],
-            note="The second pass, with a window of 100: it hears of a hundred outcomes, and redrives what its verdict lets through. "
+            note="The second pass, with a window of 100, reads a hundred outcomes and redrives what its verdict permits. "
             "With the index that the migration advises.",
         ),
     )
