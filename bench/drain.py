@@ -14,7 +14,7 @@ from simulator.consumers import Consumer
 from simulator.smart_policy import SmartPolicy
 from simulator.world import World
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model import breaker, by_hand
+from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Orders
 
 LETTERS = 1_000_000
@@ -91,7 +91,7 @@ def play(letters: int, *, drains: bool) -> dict[str, Any]:
             by="bench",
         )
         circuit = breaker.new_circuit("orders", settings, now)
-        policy.store.save_circuit(by_hand.order(circuit, orders, now))
+        policy.store.save_circuit(breaker.order(circuit, orders, now))
     world.run(policy, until=timedelta(days=30), stop=lambda: world.is_drained)
     return {
         "letters": letters,

@@ -9,7 +9,7 @@ from enum import Enum
 
 from simulator.smart_policy import SmartPolicy
 from simulator.world import SOURCE, World
-from smart_redriver.engine.model import breaker, by_hand
+from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 
 
@@ -23,12 +23,12 @@ class Order(str, Enum):
 
 
 _CHANGES: dict[Order, Callable[[Circuit, datetime], Circuit]] = {
-    Order.CLOSE: lambda circuit, now: by_hand.force(circuit, State.CLOSED, "by a person", now),
-    Order.OPEN: lambda circuit, now: by_hand.force(circuit, State.OPEN, "by a person", now),
-    Order.PAUSE: lambda circuit, now: by_hand.order(
+    Order.CLOSE: lambda circuit, now: breaker.force(circuit, State.CLOSED, "by a person", now),
+    Order.OPEN: lambda circuit, now: breaker.force(circuit, State.OPEN, "by a person", now),
+    Order.PAUSE: lambda circuit, now: breaker.order(
         circuit, Orders(is_paused=True, by="a person"), now
     ),
-    Order.RESUME: lambda circuit, now: by_hand.order(
+    Order.RESUME: lambda circuit, now: breaker.order(
         circuit, replace(circuit.orders, is_paused=False, by="a person"), now
     ),
 }

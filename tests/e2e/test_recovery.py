@@ -10,8 +10,7 @@ from emulator import cdk
 from emulator.environments import ACCOUNT, REGION
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from tests.e2e.by_hand import DRESSED, ByHand
 from tests.e2e.checked_aws import checked_aws

@@ -30,10 +30,9 @@ from simulator.consumers import Consumer
 from simulator.world import DLQ, PARKING_LOT, SOURCE, TABLE, World, hours, minutes
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import Outgoing
-from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.batch import Verdict
-from smart_redriver.engine.model.circuit import Circuit, State
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease, State
 from smart_redriver.engine.model.permit import allow
 from smart_redriver.engine.passes.read import read_letters
 from smart_redriver.engine.passes.send_back import Leaving, forward
@@ -329,7 +328,7 @@ class Story(RuleBasedStateMachine):
     def force(self, state: State) -> None:
         circuit = self.redriver.circuit
         if circuit is not None:
-            forced = by_hand.force(circuit, state, "by hand", self.world.clock.now())
+            forced = breaker.force(circuit, state, "by hand", self.world.clock.now())
             self.redriver.store.save_circuit(forced)
 
     def copies(self) -> Counter[str]:

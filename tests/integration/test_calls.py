@@ -10,8 +10,7 @@ import pytest
 from botocore.client import BaseClient
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.report import Outcome
 from tests.integration.conftest import Account

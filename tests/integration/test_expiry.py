@@ -7,8 +7,7 @@ import pytest
 from smart_redriver.engine.aws.queue_metrics import SourceBooks
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.books import Books, Minute
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.passes import guard
 from smart_redriver.engine.triage.ledger import Status

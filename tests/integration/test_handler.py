@@ -13,10 +13,8 @@ import pytest
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import SettingsError
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
-from smart_redriver.engine.model.circuit import State
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.breaker import force, new_circuit
+from smart_redriver.engine.model.circuit import Lease, State
 from smart_redriver.engine.report import Report
 from tests.integration.conftest import FORTNIGHT, Account
 

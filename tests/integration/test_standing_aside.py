@@ -5,10 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import order
-from smart_redriver.engine.model.circuit import Orders
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.breaker import new_circuit, order
+from smart_redriver.engine.model.circuit import Lease, Orders
 from smart_redriver.engine.report import Outcome
 from tests.integration.conftest import Account
 from tests.integration.wires import Client

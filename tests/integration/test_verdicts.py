@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.triage.ledger import Status

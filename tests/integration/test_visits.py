@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from fakes.faults import Wire
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.by_hand import order
+from smart_redriver.engine.model.breaker import order
 from smart_redriver.engine.model.circuit import Orders
 from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_visit
 from smart_redriver.engine.passes.reporting import LISTENING_SECONDS

@@ -10,7 +10,7 @@ from smart_redriver.engine.config.backends import Stopped
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, SettingsError
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, Process

@@ -11,8 +11,7 @@ from fakes.dynamodb import FakeDynamoDb
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Trail
-from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.triage.ledger import Entry, Status
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable

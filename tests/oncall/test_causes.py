@@ -10,8 +10,7 @@ import pytest
 from simulator.consumers import Consumer, Downstream, Reports, down_until
 from simulator.sources import Source
 from simulator.world import DLQ, SOURCE, hours, minutes
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.reports.outcomes import Result
 from tests.oncall.desk import Desk

@@ -18,7 +18,7 @@ from openapi_spec_validator import validate
 from fakes.faults import Wire
 from simulator.consumers import Consumer, Reports, down_between
 from simulator.world import DLQ, PARKING_LOT, SOURCE, hours, minutes
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.console.app import names
 from smart_redriver.oncall.console.at_work import AT_ONCE, Task

@@ -10,8 +10,7 @@ import pytest
 
 from fakes.faults import Crash, Wire, die_before, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Status

@@ -14,7 +14,7 @@ import pytest
 from fakes.faults import fail_entries, meanwhile, nth, on, refuse
 from simulator.world import DLQ, PARKING_LOT, SOURCE
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.triage.decision import ParkReason
 from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.oncall.letters.export_file import ExportFile

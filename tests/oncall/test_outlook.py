@@ -10,8 +10,7 @@ import pytest
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Batch
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import Orders, State
 from smart_redriver.engine.model.permit import cools_until
 from smart_redriver.oncall.status.outlook import looks_every, next_step

@@ -17,8 +17,7 @@ from simulator.world import TABLE
 from smart_redriver.engine.aws.items import circuit_key
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import Orders, State
 from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
 from smart_redriver.oncall.deployment.session import Session

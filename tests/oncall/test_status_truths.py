@@ -13,8 +13,7 @@ from fakes.faults import on, refuse
 from simulator.world import SOURCE
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.model.batch import Batch, Heard, Judged, Verdict
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.status.outlook import last_canary
 from tests.oncall.desk import Desk

@@ -11,8 +11,7 @@ import pytest
 
 from fakes.faults import Wire, nth
 from simulator.world import SOURCE
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.deployment.places import Place, choose_places, choose_source

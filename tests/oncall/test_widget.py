@@ -14,8 +14,7 @@ from botocore.exceptions import ClientError
 from fakes.faults import Wire, nothing, on, refuse
 from simulator.sources import Source
 from simulator.world import SOURCE
-from smart_redriver.engine.model.breaker import new_circuit
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force, new_circuit
 from smart_redriver.engine.model.circuit import State
 from smart_redriver.oncall.deployment.places import Place
 from smart_redriver.oncall.deployment.session import Session

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from fakes.dynamodb import FakeDynamoDb
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Lease
 from tests.unit.examples import a_circuit, ahead, an_entry
 
 TABLE = "redriver-state"

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import force
 from smart_redriver.engine.model.circuit import MOST_FLAPS, State
 from smart_redriver.engine.model.permit import (
     FLAPS_THAT_SHOW,

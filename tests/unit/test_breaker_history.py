@@ -17,8 +17,14 @@ from hypothesis.stateful import (
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Verdict
-from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, failed, new_circuit, register_batch
-from smart_redriver.engine.model.by_hand import force, order
+from smart_redriver.engine.model.breaker import (
+    SMALLEST_WINDOW,
+    failed,
+    force,
+    new_circuit,
+    order,
+    register_batch,
+)
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.engine.model.evidence import Evidence, LiveOutcome
 from smart_redriver.engine.model.judging import charge, judge

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from smart_redriver.engine.model.batch import Verdict
-from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, failed
-from smart_redriver.engine.model.by_hand import force
+from smart_redriver.engine.model.breaker import SMALLEST_WINDOW, VOUCHED_MINUTES, failed, force
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED

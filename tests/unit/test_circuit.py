@@ -6,7 +6,6 @@ import pytest
 
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
 from smart_redriver.engine.model.circuit import SUSPECTS_SHOW_IN, HeldSuspects, Orders
-from smart_redriver.engine.model.levels import remember_suspects
 from smart_redriver.engine.triage.decision import Hold, HoldReason
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
@@ -126,6 +125,6 @@ def test_suspects_that_a_pass_hides_are_counted_by_the_minute_until_which_they_a
         for seconds in (0, 59)
     ]
 
-    circuit = remember_suspects(a_circuit(held_suspects=(gone, there)), holds, NOW)
+    circuit = a_circuit(held_suspects=(gone, there)).with_held_suspects(holds, NOW)
 
     assert circuit.held_suspects == (replace(there, letters=3),)

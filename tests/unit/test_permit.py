@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch
-from smart_redriver.engine.model.breaker import new_circuit, register_batch
-from smart_redriver.engine.model.by_hand import order
+from smart_redriver.engine.model.breaker import new_circuit, order, register_batch
 from smart_redriver.engine.model.circuit import Orders, State
 from smart_redriver.engine.model.evidence import LiveOutcome
 from smart_redriver.engine.model.permit import (

@@ -22,8 +22,7 @@ from smart_redriver.engine.aws.items import Item
 from smart_redriver.engine.config.queue_names import within
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Trail
-from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.reports.processing import Told
 from smart_redriver.engine.triage.ledger import Entry

@@ -1,4 +1,4 @@
-"""The circuit breaker: how batches and verdicts move the circuit. What people do to it is in `by_hand`. Pure.
+"""The circuit breaker: how batches, verdicts and people move the circuit. Pure.
 
                      failure_threshold failures in a row
           ┌────────┐ ───────────────────────────────────► ┌──────┐
@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Batch, Verdict
-from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, State
+from smart_redriver.engine.model.circuit import MOST_FLAPS, Circuit, Orders, State
 from smart_redriver.engine.model.evidence import FAILURES_PER_LIVE_SUCCESS
 from smart_redriver.engine.model.permit import Permit, cool_down, is_likely_up, restart_window
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, Judgement
@@ -195,6 +195,30 @@ def failed(
     opens = circuit.consecutive_opens + 1
     opened = replace(circuit, consecutive_opens=opens)
     return change_state(opened, State.OPEN, reason, now, cool_down(opens, settings, roll))
+
+
+def force(circuit: Circuit, state: State, reason: str, now: datetime) -> Circuit:
+    """After a person opened or closed the circuit."""
+    counted = replace(
+        circuit,
+        failure_count=0,
+        success_count=0,
+        is_shaken=False,
+        probed_at=None,
+        up_since=None,
+        flaps=0,
+        consecutive_opens=1 if state is State.OPEN else 0,
+        window=SMALLEST_WINDOW if state is State.CLOSED else circuit.window,
+    )
+    return change_state(counted, state, reason, now)
+
+
+def order(circuit: Circuit, orders: Orders, now: datetime) -> Circuit:
+    """After a person paused, resumed or began to drain the queue; a drain raises the window at once."""
+    circuit = replace(circuit, orders=orders)
+    if circuit.state is not State.CLOSED:
+        return circuit  # the drain's window is that of the close, see `_after_canary`
+    return replace(circuit, window=max(circuit.window, orders.window(now)))
 
 
 def change_state(

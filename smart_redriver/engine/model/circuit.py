@@ -1,10 +1,11 @@
-"""What is remembered of one queue between passes: the circuit, its batches, and what people ordered.
+"""What is remembered of one queue between passes: the circuit, its batches, and what people ordered; and its lease.
 
 Data and arithmetic only. `verdict.py` weighs a batch, `judging.py` lets verdicts fall, `breaker.py` moves the circuit, the state table keeps it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -13,12 +14,16 @@ from smart_redriver.engine.model.batch import JUDGED_KEPT, Batch, Judged, Verdic
 from smart_redriver.engine.model.causes import CauseCircuit
 from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.model.tally import Tally, latest
+from smart_redriver.engine.triage.decision import Hold
 
 #: More flaps in a row than these say no more.
 MOST_FLAPS = 4
 
 #: The last batches that tell whether suspects are about.
 SUSPECTS_SHOW_IN = 5
+
+#: Groups of hidden suspects that are remembered, by the minute in which they are seen again.
+GROUPS_KEPT = 60
 
 
 class State(str, Enum):
@@ -27,6 +32,14 @@ class State(str, Enum):
     CLOSED = "CLOSED"
     OPEN = "OPEN"
     HALF_OPEN = "HALF_OPEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to be the only pass on a queue, until it expires or is released."""
+
+    owner: str
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +82,20 @@ class HeldSuspects:
 
     until: datetime
     letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What one pass saw of letters that wait for no known moment.
+
+    Attributes:
+        letters: how many are left in the DLQ, visible to anybody.
+        since: since when the one has lain there that has for longest, where the pass saw all of them.
+
+    """
+
+    letters: int
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +209,35 @@ class Circuit:
         return any(
             one.unaccounted > one.seen_again and one.sent_at >= since
             for one in self.judged[-SUSPECTS_SHOW_IN:]
+        )
+
+    def suspects_waiting(self, now: datetime) -> int:
+        """How many letters wait for their last chance now."""
+        return sum(one.letters for one in self.held_suspects if one.until > now)
+
+    def waiting_seconds(self, now: datetime) -> int:
+        """How long letters have been waiting for no known moment; 0 without any."""
+        return int((now - self.waiting_since).total_seconds()) if self.waiting_since else 0
+
+    def with_waiting(self, waiting: Waiting, now: datetime) -> Circuit:
+        """This circuit, which knows since when letters wait; it knows nothing of the time before it first saw any."""
+        if waiting.letters <= 0:
+            return replace(self, waiting_since=None)
+        remembered = self.waiting_since or now
+        return replace(self, waiting_since=max(remembered, waiting.since or remembered))
+
+    def with_held_suspects(self, holds: Iterable[Hold], now: datetime) -> Circuit:
+        """This circuit, which knows the suspects that this pass hides and forgets those that are visible again.
+
+        No pass receives hidden letters, so they are counted from what is remembered.
+        """
+        groups = {one.until: one.letters for one in self.held_suspects if one.until > now}
+        for hold in holds:
+            until = hold.until.replace(second=0, microsecond=0)
+            groups[until] = groups.get(until, 0) + 1
+        kept = sorted(groups.items())[-GROUPS_KEPT:]
+        return replace(
+            self, held_suspects=tuple(HeldSuspects(until=at, letters=n) for at, n in kept)
         )
 
     def cause(self, name: str | None) -> CauseCircuit | None:

@@ -8,8 +8,7 @@ from datetime import datetime
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import RedriverError
 from smart_redriver.engine.model import breaker
-from smart_redriver.engine.model.circuit import Circuit, State
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease, State
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.passes.effects import Event
 from smart_redriver.engine.passes.ports import Memory

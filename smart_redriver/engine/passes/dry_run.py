@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.messages.letter import Trail
-from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.passes.effects import Effects
 from smart_redriver.engine.passes.hands import (

@@ -10,12 +10,11 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.levels import NO_KNOWN_MOMENT
 from smart_redriver.engine.passes.effects import Effects
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.triage.case import Case
-from smart_redriver.engine.triage.decision import Hold, HoldReason
+from smart_redriver.engine.triage.decision import NO_KNOWN_MOMENT, Hold, HoldReason
 from smart_redriver.engine.triage.retention import calm_margin, urgent_margin
 from smart_redriver.engine.triage.triage import Terms, failed_at
 

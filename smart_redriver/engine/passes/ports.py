@@ -17,8 +17,7 @@ from smart_redriver.engine.messages.letter import Letter, Trail
 from smart_redriver.engine.messages.outgoing import Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.books import Books
-from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
 from smart_redriver.engine.reports.outcomes import OutcomeMessage
 from smart_redriver.engine.reports.processing import Told

@@ -23,8 +23,7 @@ from functools import partial
 
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.lease import Lease
-from smart_redriver.engine.model.levels import Waiting, remember_suspects, remember_waiting
+from smart_redriver.engine.model.circuit import Lease, Waiting
 from smart_redriver.engine.passes import assess, due, guard
 from smart_redriver.engine.passes.apply import RealHands
 from smart_redriver.engine.passes.assess import OnceAMinute
@@ -229,14 +228,14 @@ class _Pass:
 
     def _remember_waiting(self, now: datetime) -> None:
         """Note since when letters wait, in a pass that has looked at none of them; written where that is news."""
-        keeper, letters = self._state.lanes[0].keeper, self._state.dlq.visible
-        remembered = remember_waiting(keeper.circuit, Waiting(letters=letters), now)
+        keeper, waiting = self._state.lanes[0].keeper, Waiting(letters=self._state.dlq.visible)
+        remembered = keeper.circuit.with_waiting(waiting, now)
         if remembered == keeper.circuit:
             return
         if self._state.is_dry:
             keeper.change(remembered)
         else:
-            keeper.commit(lambda circuit: remember_waiting(circuit, Waiting(letters=letters), now))
+            keeper.commit(lambda circuit: circuit.with_waiting(waiting, now))
 
     def _learn_facts(self) -> None:
         for lane in self._state.lanes:
@@ -306,8 +305,8 @@ class _Pass:
                 self._reason = f"{lane.source.name} refused letters: {lane.refusal}"
         first = state.lanes[0]
         first.keeper.change(guard.with_first_lot_sweep(first, state, now))
-        circuit = remember_suspects(first.circuit, state.last_chances, now)
-        first.keeper.change(remember_waiting(circuit, self._waiting(has_seen_all), now))
+        circuit = first.circuit.with_held_suspects(state.last_chances, now)
+        first.keeper.change(circuit.with_waiting(self._waiting(has_seen_all), now))
         for lane in state.lanes:
             if state.is_dry:
                 lane.keeper.change(lane.after_sending(lane.circuit, now))

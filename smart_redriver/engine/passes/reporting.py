@@ -10,7 +10,6 @@ from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.headline import headline, seen_of, worst
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import Ruling
-from smart_redriver.engine.model.levels import suspects_waiting, waiting_seconds
 from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
 from smart_redriver.engine.model.rate import Rate
 from smart_redriver.engine.passes import guard
@@ -55,8 +54,8 @@ def report_of(
         held=effects.held,
         heard=state.heard,
         verdicts=[_verdict(one) for lane in state.lanes for one in lane.rulings],
-        oldest_waiting_seconds=waiting_seconds(first.circuit, now),
-        suspects_waiting=suspects_waiting(first.circuit, now),
+        oldest_waiting_seconds=first.circuit.waiting_seconds(now),
+        suspects_waiting=first.circuit.suspects_waiting(now),
     )
     report.look_again_seconds = _look_again(state, report, now)
     faults: list[EntryFault | CallFailed] = [*effects.faults, *effects.healed, *state.faults]

@@ -33,6 +33,18 @@ class HoldReason(str, Enum):
     BLOCKED = "BLOCKED"
 
 
+#: Letters held for these are released at once, and it is not known when they go.
+NO_KNOWN_MOMENT = frozenset(
+    {
+        HoldReason.NO_PERMIT,
+        HoldReason.AWAITING_VERDICT,
+        HoldReason.CONTROL,
+        HoldReason.GROUP,
+        HoldReason.BLOCKED,
+    }
+)
+
+
 #: Why a letter goes that is to show whether others of its cause may follow.
 CAUSE_CANARY = "CAUSE_CANARY"
 

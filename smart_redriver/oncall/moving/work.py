@@ -23,7 +23,7 @@ from typing import Protocol
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL
-from smart_redriver.engine.model.lease import Lease
+from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.engine.passes.ports import DeadLetters
 from smart_redriver.engine.passes.read import read_letters
 from smart_redriver.engine.passes.send_back import Forwarded, delete

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.headline import Headline, worst
-from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.session import Session, invoke
@@ -128,7 +128,7 @@ def _order(session: Session, request: DrainRequest, window: int, rate: float) ->
             by=session.who,
             reason=request.reason,
         )
-        return by_hand.order(circuit, orders, now)
+        return breaker.order(circuit, orders, now)
 
     return change
 

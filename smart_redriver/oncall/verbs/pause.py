@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from smart_redriver.engine.model import by_hand
+from smart_redriver.engine.model import breaker
 from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.standing import change_and_tell, confirm_against, tell_standing
@@ -34,7 +34,7 @@ def pause(session: Session, reason: str, lasts: timedelta | None, *, insists: bo
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
         orders = Orders(is_paused=True, paused_until=until, by=session.who, reason=reason)
-        return by_hand.order(circuit, orders, now)
+        return breaker.order(circuit, orders, now)
 
     queue = session.place.queue
     return change_and_tell(session, queue, f"pause {end}", reason, change, f"Paused {end}.")
@@ -52,7 +52,7 @@ def resume(session: Session, reason: str) -> Exit:
         orders = replace(
             circuit.orders, is_paused=False, paused_until=None, by=session.who, reason=reason
         )
-        return by_hand.order(circuit, orders, now)
+        return breaker.order(circuit, orders, now)
 
     return change_and_tell(session, session.place.queue, "resume", reason, change, "Resumed.")
 
@@ -82,7 +82,7 @@ def force(session: Session, state: State, reason: str) -> Exit:
 
     def change(circuit: Circuit, now: datetime) -> Circuit:
         why = session.signed("forced", reason)
-        return by_hand.force(circuit, state, why, now)
+        return breaker.force(circuit, state, why, now)
 
     return change_and_tell(
         session,
