@@ -217,32 +217,29 @@ def seen_of(
     is_scheduled: bool = True,
 ) -> Seen:
     """What the circuit, the queue and people's orders tell. `orders`: those of the DLQ's first source queue."""
-    mode = settings.mode if settings else Mode.AUTOMATIC
-    hidden = dlq.in_flight + dlq.delayed if dlq else 0
-    backlog = dlq.depth if dlq else None
     seen = Seen(
         at=now,
-        mode=mode,
+        mode=settings.mode if settings else Mode.AUTOMATIC,
         is_scheduled=is_scheduled,
-        backlog=backlog,
-        hidden=hidden,
+        backlog=dlq.depth if dlq else None,
+        hidden=dlq.in_flight + dlq.delayed if dlq else 0,
         parked=lot.depth if lot else 0,
     )
     if circuit is None:
         return seen
+    seen = replace(seen, orders=circuit.orders if orders is None else orders)
+    return _with_circuit(seen, circuit, settings, now)
+
+
+def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: datetime) -> Seen:
     tried = _tried(circuit)
     came_back, of_these = _mixture_of(circuit)
-    # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
-    is_held = any(one.is_held for one in circuit.causes)
-    unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
     rate = _rate(circuit, now)
-    suspects = [one for one in circuit.held_suspects if one.until > now]
     return replace(
         seen,
         state=circuit.state,
-        orders=circuit.orders if orders is None else orders,
         out=circuit.unknown,
-        out_since=min((one.sent_at for one in unknown), default=None),
+        out_since=_out_since(circuit),
         out_until=max((one.due_at for one in circuit.pending), default=None),
         succeeded=tried.succeeded,
         tried=tried.tried,
@@ -254,13 +251,23 @@ def seen_of(
         next_canary_at=_next_canary_at(circuit, settings),
         canary_at_latest=_canary_at_latest(circuit, settings),
         kinds_down=tuple(_kinds(circuit)),
-        suspects=sum(one.letters for one in suspects),
-        suspects_until=max((one.until for one in suspects), default=None),
+        suspects=circuit.suspects_waiting(now),
+        suspects_until=max(
+            (at for one in circuit.held_suspects if (at := one.until) > now), default=None
+        ),
         crowded_since=circuit.rate.congested_since if circuit.rate else None,
         rate_per_second=rate,
         live_per_second=circuit.rate.live if circuit.rate else None,
-        drained_by=now + timedelta(seconds=backlog / rate) if rate and backlog else None,
+        drained_by=now + timedelta(seconds=seen.backlog / rate) if rate and seen.backlog else None,
     )
+
+
+def _out_since(circuit: Circuit) -> datetime | None:
+    """Since when the oldest batch is out of which nothing is known."""
+    # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
+    is_held = any(one.is_held for one in circuit.causes)
+    unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
+    return min((one.sent_at for one in unknown), default=None)
 
 
 def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | None:
@@ -287,6 +294,19 @@ class _Tried:
     since: datetime | None = None
     succeeded_at: datetime | None = None
 
+    def add_pending(self, batch: Batch) -> bool:
+        """Count a batch that is out; False where it has succeeded and what went after it failed: it is not counted."""
+        succeeded = batch.heard.succeeded
+        if succeeded and self.failed:
+            self.succeeded_at = batch.sent_at
+            return False
+        if of_these := max(batch.unblemished, succeeded):
+            self.add(of_these, max(batch.returned, batch.heard.failed), batch.sent_at)
+            self.succeeded += succeeded
+        if succeeded:
+            self.succeeded_at = self.succeeded_at or batch.sent_at
+        return True
+
     def add(self, size: int, failed: int, sent_at: datetime) -> None:
         self.tried += size
         self.failed += failed
@@ -304,16 +324,8 @@ def _tried(circuit: Circuit) -> _Tried:
     Nor do failures from before the circuit was closed, by canaries or by a person who has mended it.
     """
     found = _Tried()
-    for batch in _newest_first(circuit):
-        succeeded = batch.heard.succeeded
-        if succeeded and found.failed:  # what went after these failed
-            found.succeeded_at = batch.sent_at
-            return found
-        if of_these := max(batch.unblemished, succeeded):
-            found.add(of_these, max(batch.returned, batch.heard.failed), batch.sent_at)
-            found.succeeded += succeeded
-        if succeeded:
-            found.succeeded_at = found.succeeded_at or batch.sent_at
+    if not all(found.add_pending(batch) for batch in _newest_first(circuit)):
+        return found
     is_closed = circuit.state is State.CLOSED
     for judged in reversed(circuit.judged):
         if judged.verdict is Verdict.SUCCESS:
@@ -575,18 +587,20 @@ def _kind_down(seen: Seen) -> Headline | None:
     flows = seen.is_fresh and 0 < sum(one.letters for one in kinds) < seen.backlog
     unnamed = len(kinds) - max(1, len(named))
     more = f", {unnamed} more cause{'' if unnamed == 1 else 's'}" if unnamed else ""
-    canary = "A canary of it is out"
-    if first.next_canary_at:
-        of = "it" if len(kinds) == 1 else names[first.name]
-        canary = f"Next canary of {of} {_canary(first.next_canary_at, seen.at)}"
     told = "; ".join(named) or _not_looked_at(first, names[first.name], seen)
     return Headline(
         topic=Topic.KINDS,
         colour=Colour.YELLOW,
         text=f"{'Healthy; ' if flows else ''}{told}{more}.",
-        waits_for=canary,
+        waits_for=_next_canary_of_kind(first, "it" if len(kinds) == 1 else names[first.name], seen),
         then="Fix what they need: `redrive causes`. They follow by themselves once a canary succeeds.",
     )
+
+
+def _next_canary_of_kind(kind: KindDown, name: str, seen: Seen) -> str:
+    if kind.next_canary_at is None:
+        return "A canary of it is out"
+    return f"Next canary of {name} {_canary(kind.next_canary_at, seen.at)}"
 
 
 def _short_names(kinds: Iterable[KindDown]) -> dict[str, str]:

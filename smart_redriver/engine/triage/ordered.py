@@ -14,7 +14,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -75,41 +75,76 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
         return known
     if circuit.pending_batch(entry.batch):
         return Fate.OUT
-    judged, tally = circuit.judged_batch(entry.batch), circuit.tally(entry.batch)
-    if _has_succeeded(judged, tally):
+    batch = _Told(circuit.judged_batch(entry.batch), circuit.tally(entry.batch))
+    if batch.has_succeeded:
         return Fate.DONE
     settled_at = (entry.last_redrive or now) + terms.time_to_fail
     settled_at += timedelta(seconds=settings.verdict_grace_seconds)
-    has_left = terms.is_source_empty or (tally is not None and tally.is_gone)
-    if now < settled_at or not (has_left or now - settled_at >= _longest(judged, tally, now)):
+    has_left = terms.is_source_empty or batch.has_left
+    if now < settled_at or not (has_left or now - settled_at >= batch.longest_out(now)):
         return Fate.OUT
+    return _once_it_left(case, batch, circuit, settled_at, terms, now)
+
+
+def _once_it_left(
+    case: Case, batch: _Told, circuit: Circuit, settled_at: datetime, terms: Terms, now: datetime
+) -> Fate:
+    """What became of a copy that is not in its source queue any more: its group tells, or numbers do."""
     if case.group_view is GroupView.WHOLE:
         return Fate.DONE
     if case.group_view is GroupView.CUT and now < settled_at + CUT_PATIENCE:
         return Fate.OUT  # the next look is likely to show all of it
+    tally = batch.tally
     if tally is not None and tally.is_unexplained:
-        is_over = now >= (entry.last_redrive or now) + terms.time_to_fail + DEDUPLICATION_WINDOW
+        is_over = now >= (case.last_try or now) + terms.time_to_fail + DEDUPLICATION_WINDOW
         return Fate.BACK if is_over else Fate.OUT
-    if now < settled_at + LONGEST_OUT or (tally is not None and tally.is_read(now)):
+    if now < settled_at + LONGEST_OUT or batch.is_read(now):
         return Fate.OUT
-    return Fate.BACK if tally is None or _has_failed(case, judged, circuit) else Fate.DONE
+    return Fate.BACK if tally is None or batch.has_failed(case, circuit) else Fate.DONE
 
 
-def _has_succeeded(judged: Judged | None, tally: Tally | None) -> bool:
-    """Whether every letter of the batch is done, or was met."""
-    is_whole = judged is not None and judged.has_succeeded_as_a_whole
-    return is_whole or (tally is not None and tally.is_accounted)
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is remembered of the batch that a copy went in: its verdict, and its numbers."""
 
+    judged: Judged | None
+    tally: Tally | None
 
-def _longest(judged: Judged | None, tally: Tally | None, now: datetime) -> timedelta:
-    """How long a copy may be out while messages are in its source queue, once it had time to fail.
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether every letter of the batch is done, or was met."""
+        is_whole = self.judged is not None and self.judged.has_succeeded_as_a_whole
+        return is_whole or (self.tally is not None and self.tally.is_accounted)
 
-    Where the books can be read they would show that it has left: it is there as long as they don't, and nobody at work.
-    """
-    is_seen = judged is not None and judged.verdict is not Verdict.NO_EVIDENCE
-    if tally is None or not tally.is_read(now):
-        return LONGEST_OUT if is_seen else LONGEST_OUT_UNSEEN
-    return LONGEST_OUT_UNSEEN if is_seen else timedelta.max
+    @property
+    def has_left(self) -> bool:
+        """Whether none of its letters is in the source queue any more, as the books tell."""
+        return self.tally is not None and self.tally.is_gone
+
+    def is_read(self, now: datetime) -> bool:
+        """Whether the books could be read lately, so that they will tell what is to be told."""
+        return self.tally is not None and self.tally.is_read(now)
+
+    def longest_out(self, now: datetime) -> timedelta:
+        """How long a copy may be out while messages are in its source queue, once it had time to fail.
+
+        Where the books can be read they would show that it has left: as long as they don't, it is there, and no
+        consumer is at work.
+        """
+        is_seen = self.judged is not None and self.judged.verdict is not Verdict.NO_EVIDENCE
+        if not self.is_read(now):
+            return LONGEST_OUT if is_seen else LONGEST_OUT_UNSEEN
+        return LONGEST_OUT_UNSEEN if is_seen else timedelta.max
+
+    def has_failed(self, case: Case, circuit: Circuit) -> bool:
+        """Whether anything failed since the copy was sent, where no numbers tell what became of it.
+
+        Not that it failed, unless something else did: sent again and again, one that succeeds would be done each time.
+        """
+        sent_at = case.last_try
+        if circuit.failed_at is not None and sent_at is not None and circuit.failed_at >= sent_at:
+            return True
+        return self.judged is not None and self.judged.verdict is Verdict.FAILURE
 
 
 def known_fate(entry: Entry) -> Fate | None:
@@ -119,17 +154,6 @@ def known_fate(entry: Entry) -> Fate | None:
     if entry.status in (Status.SUCCEEDED, Status.PARKED):
         return Fate.DONE
     return None
-
-
-def _has_failed(case: Case, judged: Judged | None, circuit: Circuit) -> bool:
-    """Whether anything failed since the copy was sent, where no numbers tell what became of it.
-
-    Not that it failed, unless something else did: sent again and again, one that succeeds would be done each time.
-    """
-    sent_at = case.last_try
-    if circuit.failed_at is not None and sent_at is not None and circuit.failed_at >= sent_at:
-        return True
-    return judged is not None and judged.verdict is Verdict.FAILURE
 
 
 def in_order(

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from smart_redriver.engine.config.settings import Mode, Settings
-from smart_redriver.engine.headline import Seen, Topic, headline, quoted
+from smart_redriver.engine.headline import KindDown, Seen, Topic, headline, quoted
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model.batch import Judged
 from smart_redriver.engine.model.causes import COUNTED_FOR, CauseCircuit
@@ -170,22 +170,28 @@ def forecast(
     `groups`: how many there are, by their cause; empty for a whole DLQ, in which passes have counted them.
     """
     for name, one in seen.items():
-        of = f" of {name}" if len(seen) > 1 else ""
-        all_of_them = sum(groups.values()) if groups else one.backlog or 0
-        counted = groups or {kind.name: min(kind.letters, all_of_them) for kind in one.kinds_down}
-        down = {kind: count for kind in one.kinds_down if (count := counted.get(kind.name))}
-        if not down or sum(down.values()) < all_of_them:
-            yield f"Expected{' of the others' if down else ''}{of}: {_expected(one)}"
-        for kind, count in down.items():
-            since = f" {since_when(kind.since, one.at)}" if kind.since else ""
-            fail = "fails" if count == 1 else "fail"
-            yield f"Expected: the {letters(count)} of {quoted(kind.name)} {fail} again, as that is down{since}."
+        yield from _forecast_of_queue(f" of {name}" if len(seen) > 1 else "", one, groups)
     at = max(one.at for one in seen.values())
-    for circuit in circuits:
-        for cause in circuit.causes:
-            if cause.cause in groups and cause.succeeded and cause.counted_at:
-                told = f"{cause.succeeded:,}, counted {ago(cause.counted_at, at)}"
-                yield f"Letters of {cause.cause} that succeeded after they had failed: {told}."
+    for cause in (cause for circuit in circuits for cause in circuit.causes):
+        if cause.cause in groups and cause.succeeded and cause.counted_at:
+            told = f"{cause.succeeded:,}, counted {ago(cause.counted_at, at)}"
+            yield f"Letters of {cause.cause} that succeeded after they had failed: {told}."
+
+
+def _forecast_of_queue(of: str, seen: Seen, groups: Mapping[str, int]) -> Iterator[str]:
+    all_of_them = sum(groups.values()) if groups else seen.backlog or 0
+    counted = groups or {kind.name: min(kind.letters, all_of_them) for kind in seen.kinds_down}
+    down = {kind: count for kind in seen.kinds_down if (count := counted.get(kind.name))}
+    if not down or sum(down.values()) < all_of_them:
+        yield f"Expected{' of the others' if down else ''}{of}: {_expected(seen)}"
+    for kind, count in down.items():
+        yield _forecast_of_kind(kind, count, seen.at)
+
+
+def _forecast_of_kind(kind: KindDown, count: int, now: datetime) -> str:
+    since = f" {since_when(kind.since, now)}" if kind.since else ""
+    fail = "fails" if count == 1 else "fail"
+    return f"Expected: the {letters(count)} of {quoted(kind.name)} {fail} again, as that is down{since}."
 
 
 def _expected(seen: Seen) -> str:

@@ -77,27 +77,44 @@ class Waits:
         """
         if entry is not None and is_met:
             entry = replace(entry, status=Status.RETURNED)
-        first, *more = self._seen.values()
-        seen = self._seen.get(entry.queue, first) if entry else None if more else first
-        if entry is not None and entry.status is Status.PARKED:
-            return Wait("a person's decision: it is parked")
-        if entry is not None and entry.status is Status.REDRIVEN and not entry.is_settled:
-            return Wait("what becomes of it", seen.out_until if seen else None)
-        if entry is not None and entry.status not in (*_IN_THE_DLQ, Status.REDRIVEN):
-            return None
+        seen = self._seen_of(entry)
+        if entry is not None and not _is_there(entry):
+            return _elsewhere(entry, seen)
         if seen is None:
             return Wait("its turn")
-        alone = _alone(entry, seen, self._settings) if entry else None
-        with_all = _with_all(seen)
-        if alone is None or (with_all and (with_all.until or seen.at) > (alone.until or seen.at)):
-            return with_all or alone or Wait("its turn", seen.drained_by)
-        return alone
+        both = (_alone(entry, seen, self._settings) if entry else None, _with_all(seen))
+        waits = [one for one in both if one is not None]
+        return max(
+            waits or [Wait("its turn", seen.drained_by)], key=lambda one: one.until or seen.at
+        )
+
+    def _seen_of(self, entry: Entry | None) -> Seen | None:
+        """What is seen of the letter's queue; None where it may be of any of several."""
+        first, *more = self._seen.values()
+        if entry is None:
+            return None if more else first
+        return self._seen.get(entry.queue, first)
 
     def alone(self, entry: Entry) -> Wait | None:
         """The wait of this letter alone, beside what keeps all of them; None without one."""
         seen = self._seen.get(entry.queue)
         is_there = entry.status in _IN_THE_DLQ and seen is not None
         return _alone(entry, seen, self._settings) if seen and is_there else None
+
+
+def _is_there(entry: Entry) -> bool:
+    """Whether the letter is in the DLQ and nowhere else, as far as the ledger knows."""
+    is_settled = entry.status is Status.REDRIVEN and entry.is_settled
+    return is_settled or entry.status in _IN_THE_DLQ
+
+
+def _elsewhere(entry: Entry, seen: Seen | None) -> Wait | None:
+    """The wait of a letter that has left the DLQ; None where it is not coming back."""
+    if entry.status is Status.PARKED:
+        return Wait("a person's decision: it is parked")
+    if entry.status is Status.REDRIVEN:
+        return Wait("what becomes of it", seen.out_until if seen else None)
+    return None
 
 
 def _alone(entry: Entry, seen: Seen, settings: Settings) -> Wait | None:
