@@ -6,7 +6,7 @@ that leave for good go before those that are redriven: in a FIFO group the next 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,7 +23,7 @@ from smart_redriver.engine.passes.hands import (
     marked_returns,
     only,
 )
-from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, TakesMany
+from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, Source, TakesMany
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, delete, forward
 from smart_redriver.engine.passes.sendings import Sending
 from smart_redriver.engine.reports.outcomes import error_of
@@ -141,11 +141,10 @@ class RealHands:
     ) -> Effects:
         assert to.batch is not None, "a batch is registered before anything is sent"  # noqa: S101
         name = to.source.name
-        if self._dead_letters.is_fifo:
-            try:
-                redrives = self._announced(redrives, name, now)
-            except CallFailed as failed:
-                return Effects(failure=failed)
+        try:
+            redrives = self._announced(redrives, name, now)
+        except CallFailed as failed:
+            return Effects(failure=failed)
         forwarded = forward(
             [self._redriven(case, decision, to, to.batch, now) for case, decision in redrives],
             to.source.deliver,
@@ -155,22 +154,20 @@ class RealHands:
             waits_for_full_writes=is_one_of_many,
             keeps=self._dead_letters.is_fifo,
             is_over=self._is_over,
-            entries=to.source.letters_a_call
-            if is_one_of_many and isinstance(to.source, TakesMany)
-            else ENTRIES_PER_CALL,
+            entries=_letters_a_call(to.source, is_one_of_many),
         )
         effects = forwarded.as_effects()
         count_redrives(
             effects,
             name,
-            [one for one in redrives if one[0].message_id in forwarded.sent],
+            _those(redrives, forwarded.sent),
             settles_at_once=to.source.settles_at_once,
         )
-        bounced = [one for one in redrives if one[0].message_id in forwarded.bounced]
+        bounced = _those(redrives, forwarded.bounced)
         effects.add(self._bounced(bounced, forwarded.bounced, to, to.batch, now))
-        refusal = next((one for one in forwarded.not_sent if one.is_refusal), None)
-        if refusal:
-            effects.refusals[name] = refusal.code
+        refusal = forwarded.refusal
+        if refusal is not None:
+            effects.refusals[name] = refusal
         unfit = _to_park(redrives, forwarded)
         if unfit and not effects.failure:
             effects.add(self.park(unfit, now))
@@ -240,11 +237,13 @@ class RealHands:
     def _announced(
         self, redrives: Sequence[tuple[Case, Redrive]], name: str, now: datetime
     ) -> list[tuple[Case, Redrive]]:
-        """The letters, each with an entry that was written before its send. Raises CallFailed.
+        """The letters, of a FIFO queue each with an entry that was written before its send. Raises CallFailed.
 
         A FIFO queue swallows a send under an id that it had within five minutes. Were the id made of the letter alone, a ledger
         that has lost what became of the first copy would wait for a second one that was never accepted.
         """
+        if not self._dead_letters.is_fifo:
+            return list(redrives)
         new = {
             case.message_id: replace(case.known(name), salt=int(now.timestamp()))
             for case, _ in redrives
@@ -256,6 +255,20 @@ class RealHands:
             (replace(case, entry=new.get(case.message_id, case.entry)), decision)
             for case, decision in redrives
         ]
+
+
+def _letters_a_call(source: Source, is_one_of_many: bool) -> int:
+    return (
+        source.letters_a_call
+        if is_one_of_many and isinstance(source, TakesMany)
+        else ENTRIES_PER_CALL
+    )
+
+
+def _those(
+    redrives: Sequence[tuple[Case, Redrive]], message_ids: Container[str]
+) -> list[tuple[Case, Redrive]]:
+    return [one for one in redrives if one[0].message_id in message_ids]
 
 
 def _has_no_salt(entry: Entry) -> bool:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.passes import assess, guard
+from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
 
 
@@ -27,24 +28,23 @@ def has_work(state: PassState, now: datetime) -> bool:
     """Whether anything follows from what the witness said: a verdict, a letter to send, a return to look for."""
     if _is_sweep_due(state, now):
         return True
-    for lane in state.lanes if not state.is_paused else ():
-        if lane.has_left_behind:
-            return True
-        if lane.feels_anew(now):
-            return True
-        circuit, rulings = lane.judged(now)
-        if (
-            circuit.failure_count > lane.circuit.failure_count
-            or circuit.state is not lane.circuit.state
-        ):
-            return True
-        if any(one.judgement.verdict is not None for one in rulings):
-            return True
-        if _is_counted(circuit) != _is_counted(lane.circuit):
-            return True
-        if state.dlq.depth and (lane.allow(now).limit or assess.is_worth_a_look(state, now)):
-            return True
-    return False
+    return not state.is_paused and any(_has_news(state, lane, now) for lane in state.lanes)
+
+
+def _has_news(state: PassState, lane: Lane, now: datetime) -> bool:
+    if lane.has_left_behind or lane.feels_anew(now):
+        return True
+    before = lane.circuit
+    circuit, rulings = lane.judged(now)
+    if circuit.failure_count > before.failure_count or circuit.state is not before.state:
+        return True
+    if any(one.judgement.verdict is not None for one in rulings):
+        return True
+    if _is_counted(circuit) != _is_counted(before):
+        return True
+    return state.dlq.depth > 0 and (
+        bool(lane.allow(now).limit) or assess.is_worth_a_look(state, now)
+    )
 
 
 def _is_counted(circuit: Circuit) -> list[tuple[bool, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from smart_redriver.engine.config.queue_names import queue_name
 from smart_redriver.engine.errors import CallFailed
@@ -99,12 +100,10 @@ class Guard:
         retention = state.parking_lot.retention
         while cases := self._read(parking_lot).cases:
             here = self._without_replaced(cases, hands.discard)
-            renewed = [c for c in here if is_worth_renewing(c.letter, retention, now)]
+            renewed, stay = _parted(here, lambda one: is_worth_renewing(one.letter, retention, now))
             self._send_on(hands.renew, [(case, _as_it_was(case)) for case in renewed], now)
-            stay = [case for case in here if case not in renewed]
             self._stay_parked += [case.without_content() for case in stay]
-            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
-            oldest = min(oldest or now, now) if renewed else oldest
+            oldest = _first(oldest, _first_sent(stay), now if renewed else None)
         due = next_lot_sweep(oldest, retention) if oldest else None
         self._lane.keeper.change(
             replace(self._lane.circuit, lot_sweep_at=now if self._has_unfinished_work else due)
@@ -128,16 +127,15 @@ class Guard:
             here = self._without_replaced(cases, self._hands.discard)
             for case in here:
                 state.saw_letter(case, now)
-            expiring = [case for case in here if self._is_expiring(case, now)]
+            expiring, stay = _parted(here, partial(self._is_expiring, now=now))
             parks = [
                 (case, Park(reason=ParkReason.EXPIRING, strikes=self._strikes(case)))
                 for case in expiring
             ]
             self._send_on(self._hands.park, parks, now)
-            stay = [case for case in here if case not in expiring]
             left_here = cases if state.is_dry else stay
             self._left += [case.without_content() for case in left_here]
-            oldest = _first(oldest, min((c.letter.sent_at for c in stay), default=None))
+            oldest = _first(oldest, _first_sent(stay))
             left -= len(stay)
         self._has_met_enough = left <= 0
         return oldest
@@ -230,8 +228,21 @@ class Guard:
             raise effects.failure
 
 
-def _first(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min((at for at in (one, other) if at is not None), default=None)
+def _parted(cases: Sequence[Case], is_due: Callable[[Case], bool]) -> tuple[list[Case], list[Case]]:
+    """The letters that are due, and those that stay."""
+    due: list[Case] = []
+    stay: list[Case] = []
+    for case in cases:
+        (due if is_due(case) else stay).append(case)
+    return due, stay
+
+
+def _first_sent(cases: Sequence[Case]) -> datetime | None:
+    return min((case.letter.sent_at for case in cases), default=None)
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((at for at in moments if at is not None), default=None)
 
 
 def with_first_lot_sweep(lane: Lane, state: PassState, now: datetime) -> Circuit:

@@ -103,13 +103,8 @@ class Outflow:
             state.is_out_of_time = True
             self._is_stopped = True
             return None  # the lease may be another's by now, and the letters are visible again soon
-        are_marked, self._returns_are_marked = self._returns_are_marked, False
-        cases: Sequence[Case] = read.cases
-        if state.dlq.is_fifo and not are_marked:
-            cases, are_marked = self._without_copies(cases, now), True
-        cases = self._without_further_copies(cases)
-        if not are_marked:
-            self._charge_later(cases, now)
+        are_marked = state.dlq.is_fifo or self._returns_are_marked
+        cases = self._noted(read.cases, now)
         decided = self._decided(cases, now)
         if state.dlq.is_fifo and any(map(_leaves_as_it_expires, decided)):
             # What stands behind them in their groups can be received once they are gone, and expires as soon.
@@ -127,6 +122,16 @@ class Outflow:
         version = None if are_marked else state.version_to_mark(cases)
         self._in_hand |= {case.original_id for case in cases}
         return partial(self._carry_out, decided, destinations, now, version)
+
+    def _noted(self, cases: Sequence[Case], now: datetime) -> list[Case]:
+        """One of each letter in hand, with those that are back charged to their batches, unless they are already."""
+        are_marked, self._returns_are_marked = self._returns_are_marked, False
+        if self._state.dlq.is_fifo and not are_marked:
+            return self._without_further_copies(self._without_copies(cases, now))
+        cases = self._without_further_copies(cases)
+        if not are_marked:
+            self._charge_later(cases, now)
+        return cases
 
     def _without_copies(self, cases: Sequence[Case], now: datetime) -> list[Case]:
         """Letters of a FIFO queue without the copies that came back: these are charged, noted and discarded at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -96,28 +97,39 @@ LISTENING_SECONDS = 5
 LISTENING_SECONDS_FIFO = 2
 
 
+#: After these a pass has done what there was to do.
+_FINISHED = frozenset({Outcome.DONE, Outcome.IDLE, Outcome.WAITING})
+
+
 def _look_again(state: PassState, report: Report, now: datetime) -> int:
     idle = _idle(state, now)
     if state.is_paused or state.is_dry:
         return (
             idle  # nothing that a dry run waits for comes sooner, and each look counts as a receive
         )
-    is_unfinished = report.failed or report.outcome not in (
-        Outcome.DONE,
-        Outcome.IDLE,
-        Outcome.WAITING,
-    )
-    waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
-    if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
-        return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
-    is_busy = any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
-    if is_unfinished or waits_for_permit or is_busy or state.has_unread_reports:
+    circuits = [lane.circuit for lane in state.lanes]
+    if report.failed or report.outcome not in _FINISHED:
         return min(idle, BUSY_SECONDS)
-    cool = [one.cools_until for lane in state.lanes for one in lane.circuit.causes if one.is_held]
-    next_canary = min((at for at in cool if at is not None), default=None)
+    if any(is_worth_listening(one, now) for one in circuits):
+        return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
+    if _is_more_to_come(state, report, now):
+        return min(idle, BUSY_SECONDS)
+    next_canary = _next_canary_of_a_cause(circuits)
     if next_canary is None or not state.dlq.depth:
         return idle
     return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
+
+
+def _is_more_to_come(state: PassState, report: Report, now: datetime) -> bool:
+    """Whether letters or reports are left over, or something is about to change."""
+    if report.held[HoldReason.NO_PERMIT.value] > 0 or state.has_unread_reports:
+        return True
+    return any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
+
+
+def _next_canary_of_a_cause(circuits: Iterable[Circuit]) -> datetime | None:
+    held = (one for circuit in circuits for one in circuit.causes if one.is_held)
+    return min((at for one in held if (at := one.cools_until) is not None), default=None)
 
 
 def _idle(state: PassState, now: datetime) -> int:

@@ -75,6 +75,11 @@ class Forwarded:
         self.is_cut |= part.is_cut
         self.failure = self.failure or part.failure
 
+    @property
+    def refusal(self) -> str | None:
+        """The code with which the source refused letters, whatever they held."""
+        return next((one.code for one in self.not_sent if one.is_refusal), None)
+
     def as_effects(self) -> Effects:
         """What a pass adds up of it; the letters themselves are counted by whoever sent them."""
         return Effects(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.batch import Verdict
@@ -200,28 +201,31 @@ class Admission:
         that, too. One control stays once more: what becomes a suspect only now has to be compared, too. Where a message
         takes long to fail, letters that are still being tried may be the first suspects of all.
         """
+        if not self._wants_controls(due, circuit, is_end=is_end):
+            return set()
+        unblemished = [case for case, decision in due if decision.is_unblemished]
+        unblemished.sort(key=attrgetter("redrives"), reverse=True)
+        is_verdict_due = bool(circuit.pending) or self._awaits_suspects
+        if len(unblemished) < CONTROLS_AMONG and not (unblemished and is_verdict_due):
+            return _lone_control(unblemished)
+        suspects = {
+            case.message_id
+            for case, decision in due
+            if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
+        }
+        return suspects | {case.message_id for case in unblemished[-CONTROLS:]}
+
+    def _wants_controls(
+        self, due: Sequence[tuple[Case, Redrive]], circuit: Circuit, *, is_end: bool
+    ) -> bool:
+        """Whether suspects are about, and these are the last letters."""
         self._has_met_suspects = (
             self._has_met_suspects
             or circuit.has_suspects
             or any(_came_back_from_a_success(case, circuit) for case, _ in due)
         )
         is_last = is_end and len(due) < self.room
-        if self._is_trial or not is_last or not self._has_met_suspects:
-            return set()
-        unblemished = [case for case, decision in due if decision.is_unblemished]
-        unblemished.sort(key=lambda one: -one.redrives)
-        good = [one.message_id for one in unblemished]
-        is_verdict_due = bool(circuit.pending) or self._awaits_suspects
-        if len(good) < CONTROLS_AMONG and not (good and is_verdict_due):
-            # Not beside those alone that were tried in vain: they may all be suspects that nobody knows of.
-            has_equals = len(good) > 1 and unblemished[-2].redrives == unblemished[-1].redrives
-            return set(good[-1:]) if has_equals else set()
-        suspects = {
-            case.message_id
-            for case, decision in due
-            if not decision.is_unblemished and now < failed_at(case, terms, now) + CONTROLS_PATIENCE
-        }
-        return suspects | set(good[-CONTROLS:])
+        return is_last and self._has_met_suspects and not self._is_trial
 
     def _order(
         self, case: Case, decision: Redrive, *, urgent_before: datetime
@@ -263,6 +267,16 @@ class Admission:
 
     def _is_nearly_convicted(self, decision: Redrive) -> bool:
         return 0 < decision.strikes >= self._settings.max_attempts - 1
+
+
+def _lone_control(unblemished: Sequence[Case]) -> set[str]:
+    """The last of a few letters without strikes, the least redriven, where the one before it went no oftener.
+
+    Not beside those alone that were tried in vain: they may all be suspects that nobody knows of.
+    """
+    if len(unblemished) > 1 and unblemished[-2].redrives == unblemished[-1].redrives:
+        return {unblemished[-1].message_id}
+    return set()
 
 
 def _awaiting(case: Case, strikes: int, terms: Terms, now: datetime) -> Hold | Park:

@@ -54,11 +54,11 @@ class CauseGate:
 
         A trial is to show how the consumer is: a letter of a held cause goes in one only where there is no other.
         """
-        free = [one for one in due if self._held(one[0]) is None]
+        free: list[Due] = []
         by_cause: defaultdict[str, list[Due]] = defaultdict(list)
         for one in due:
-            if held := self._held(one[0]):
-                by_cause[held.cause].append(one)
+            held = self._held(one[0])
+            (by_cause[held.cause] if held else free).append(one)
         stay: list[tuple[Case, Decision]] = []
         is_barred = is_trial and bool(free)
         for cause, some in by_cause.items():
