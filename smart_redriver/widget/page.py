@@ -13,7 +13,7 @@ from html import escape
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.letters.causes import CauseGroup, by_cause
+from smart_redriver.oncall.letters.causes import ByCause, CauseGroup, by_cause
 from smart_redriver.oncall.letters.ledger_scan import stuck_entries
 from smart_redriver.oncall.status.gathering import NOT_ASKED, glance
 from smart_redriver.oncall.status.page import facts_of
@@ -80,8 +80,8 @@ def _causes(session: Session, now: Snapshot) -> Iterator[str]:
     except CallFailed as failed:
         yield _paragraph(f"Causes were not read ({failed.call}: {failed.code}).")
         return
-    if not patience.is_over and now.dlq and now.parking_lot:
-        known.add_unlisted(dead=now.dlq.depth, parked=now.parking_lot.depth)
+    if not patience.is_over:
+        _add_unlisted(known, now)
     headlines = {one.name: one.headline for one in now.sources if one.headline}
     known.know_circuits({one.name: one.circuit for one in now.sources}, headlines)
     groups = known.ranked()
@@ -95,6 +95,11 @@ def _causes(session: Session, now: Snapshot) -> Iterator[str]:
     if patience.is_over:
         read = letters(known.in_dlq + known.parked)
         yield _paragraph(f"Of a large ledger {read} were counted; `redrive causes` counts all.")
+
+
+def _add_unlisted(known: ByCause, now: Snapshot) -> None:
+    if now.dlq and now.parking_lot:
+        known.add_unlisted(dead=now.dlq.depth, parked=now.parking_lot.depth)
 
 
 def _row(session: Session, group: CauseGroup, now: Snapshot) -> Sequence[str]:

@@ -64,9 +64,8 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
         }
         answers = {what: wait() for what, wait in asked.items()}
     passes: list[EndedPass] = sorted(answers["passes"].value or [], key=lambda one: one.at)
-    events = [event for one in passes for event in _events(session, one)]
-    events += _seen(session, passes)
-    events += [_told(session, one) for one in answers["changes"].value or []]
+    events = _all_events(session, passes, answers["changes"].value or [])
+    found = answers["courses"].value or {}
     return {
         "queue": session.place.queue,
         "origin": session.place.origin.value,
@@ -74,11 +73,21 @@ def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
         "since": stamp(start),
         "events": sorted(events, key=lambda one: one["at"], reverse=True),
         "passes": [_pass(one) for one in passes],
-        "courses": _to_json(answers["courses"].value or {}),
-        "shares": _to_json(_shares(answers["courses"].value or {}, passes, now)),
+        "courses": _to_json(found),
+        "shares": _to_json(_shares(found, passes, now)),
         "states": _spans(passes, start, now),
         "unknown": {what: one.fault for what, one in answers.items() if one.fault},
     }
+
+
+def _all_events(
+    session: Session, passes: Sequence[EndedPass], changes: Sequence[Change]
+) -> list[dict[str, Any]]:
+    return [
+        *(event for one in passes for event in _events(session, one)),
+        *_seen(session, passes),
+        *(_told(session, one) for one in changes),
+    ]
 
 
 def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
@@ -107,22 +116,25 @@ def _shares(
     if "delivered" in found:
         deleted = dict(found["deleted"])
         counted = [(at, deleted.get(at, 0), received) for at, received in found["delivered"]]
-        all_in_all = {"deliveries": _share(counted, now)}
+        shares = {"deliveries": _share(counted, now)}
     else:
-        verdicts = [
-            (at, [one["verdict"] for one in report.get("verdicts") or ()]) for at, report in told
-        ]
-        judged = [
-            (at, fell.count("SUCCESS"), sum(map(fell.count, _DECIDED))) for at, fell in verdicts
-        ]
-        all_in_all = {"judged batches": _share(judged, now)}
-    heard = [(at, report.get("heard") or {}) for at, report in told]
-    reported = [
-        (at, one.get(Result.SUCCEEDED.value, 0), sum(one.get(each.value, 0) for each in Result))
-        for at, one in heard
-    ]
-    has_reports = any(outcomes for _, _, outcomes in reported)
-    return all_in_all | ({"reported letters": _share(reported, now)} if has_reports else {})
+        shares = {"judged batches": _share([(at, *_judged(one)) for at, one in told], now)}
+    reported = [(at, *_reported(one)) for at, one in told]
+    if any(outcomes for _, _, outcomes in reported):
+        shares["reported letters"] = _share(reported, now)
+    return shares
+
+
+def _judged(report: Mapping[str, Any]) -> tuple[int, int]:
+    """The verdicts that fell in a pass: successes, and all that were decided."""
+    fell = [one["verdict"] for one in report.get("verdicts") or ()]
+    return fell.count("SUCCESS"), sum(map(fell.count, _DECIDED))
+
+
+def _reported(report: Mapping[str, Any]) -> tuple[int, int]:
+    """The letters that consumers told of in a pass: those that succeeded, and all."""
+    heard = report.get("heard") or {}
+    return heard.get(Result.SUCCEEDED.value, 0), sum(heard.get(each.value, 0) for each in Result)
 
 
 def _share(counted: Sequence[tuple[datetime, float, float]], now: datetime) -> _Broken:

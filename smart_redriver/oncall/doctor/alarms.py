@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from smart_redriver.engine.errors import CallFailed
@@ -25,18 +25,22 @@ def check_alarms(session: Session) -> Iterator[Finding]:
         return
     of_queue = {one["AlarmName"] for one in alarms}
     alarms += [one for one in pages_of(session, alarms) if one["AlarmName"] not in of_queue]
-    silenced = [one["AlarmName"] for one in alarms if not one.get("ActionsEnabled", True)]
-    yield check(
-        not silenced,
-        f"All {len(alarms)} alarms may act.",
-        f"Somebody switched off the actions of {', '.join(silenced)}.",
-        "`aws cloudwatch enable-alarm-actions --alarm-names ...` switches them on.",
-    )
+    yield _check_actions(alarms)
     topics = {arn for one in alarms for arn in one.get("AlarmActions", ()) if ":sns:" in arn}
     if not topics:
         yield wrong("No alarm tells anybody.", "Deploy the stack anew.")
     for topic in sorted(topics):
         yield from _check_topic(session, topic)
+
+
+def _check_actions(alarms: Sequence[Mapping[str, Any]]) -> Finding:
+    silenced = [one["AlarmName"] for one in alarms if not one.get("ActionsEnabled", True)]
+    return check(
+        not silenced,
+        f"All {len(alarms)} alarms may act.",
+        f"Somebody switched off the actions of {', '.join(silenced)}.",
+        "`aws cloudwatch enable-alarm-actions --alarm-names ...` switches them on.",
+    )
 
 
 def judge_topic(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from smart_redriver.engine.passes.ports import DeadLetters
@@ -53,17 +53,8 @@ def finish(
     session.terminal.say(first[0].upper() + first[1:] + ".")
     for part in rest:
         session.terminal.warn(part[0].upper() + part[1:] + ".")
-    for message_id in missing:
-        session.terminal.warn(not_among_them(message_id))
-    if unmet:
-        session.terminal.warn(
-            f"Not met: {letters(unmet)}. A pass or a person is working on them: {TRY_AGAIN}."
-        )
-    if gone:
-        session.terminal.warn(
-            f"Gone: {letters(gone)} of the plan, which somebody else took meanwhile: "
-            "`redrive history` tells who."
-        )
+    for warning in (*map(not_among_them, missing), *_warnings(unmet, gone)):
+        session.terminal.warn(warning)
     is_too_late = bool(gone) and not tally.done
     left = bool(
         is_too_late or unmet or missing or tally.skipped or tally.failed or tally.was_interrupted
@@ -81,6 +72,16 @@ def finish(
         }
     )
     return _exit(tally, is_all=not left)
+
+
+def _warnings(unmet: int, gone: int) -> Iterator[str]:
+    if unmet:
+        yield f"Not met: {letters(unmet)}. A pass or a person is working on them: {TRY_AGAIN}."
+    if gone:
+        yield (
+            f"Gone: {letters(gone)} of the plan, which somebody else took meanwhile: "
+            "`redrive history` tells who."
+        )
 
 
 def _exit(tally: Tally, *, is_all: bool) -> Exit:

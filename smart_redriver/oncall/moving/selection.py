@@ -75,6 +75,13 @@ class Selection:
         if len(self.samples) < SAMPLES:
             self.samples.append(letter)
 
+    def end(self, look: Look) -> None:
+        """Note how far the look came that met them."""
+        self.is_exact = not look.is_cut_short and not self.is_cut
+        if not self.is_exact:
+            self.missing.clear()  # they may be among those that were not looked at
+        self.cost = look.cost()
+
     def lines(self) -> Iterator[str]:
         """Groups, the largest first, and samples, as lines of a plan."""
         if self.left_over:
@@ -241,10 +248,7 @@ def _as_they_are(
         else:
             selection.is_cut = look.is_cut
     selection.overtaking = overtaking.count if is_sent else 0
-    selection.is_exact = not look.is_cut_short and not selection.is_cut
-    if not selection.is_exact:
-        selection.missing.clear()  # they may be among those that were not looked at
-    selection.cost = look.cost()
+    selection.end(look)
     return selection
 
 

@@ -190,8 +190,14 @@ class SendBack:
         leaving = [self._leaving(case, destination, now) for case in some]
         source = destination.source
         forwarded = forward_for(self._session, leaving, source.deliver, self._out_of, now, "sent")
+        self._add_up(some, forwarded, source.name, acted)
+
+    def _add_up(
+        self, some: Sequence[Case], forwarded: Forwarded, source: str, acted: Acted
+    ) -> None:
+        """Take in what became of letters that were sent to this source."""
         acted.faults += [
-            EntryFault(call=source.name, key=key, code=answer)
+            EntryFault(call=source, key=key, code=answer)
             for key, answer in forwarded.bounced.items()
         ]
         acted.done += [case for case in some if case.message_id in forwarded.sent]

@@ -131,13 +131,13 @@ def _group_lines(group: CauseGroup, page: Page) -> Iterator[str]:
         said = first_line(group.example)
         told = group.example.original_id + (f": {said}" if said else "")
         yield f"  such as {printable(told)}"
-    if (
-        group.cause is None
-        and not group.is_unlisted
-        and page.is_of_ledger
-        and page.mode is not Mode.DRY_RUN
-    ):
+    if _is_unreported(group) and page.is_of_ledger and page.mode is not Mode.DRY_RUN:
         yield f"  {_HINT}"
+
+
+def _is_unreported(group: CauseGroup) -> bool:
+    """Whether no consumer has told why these letters fail."""
+    return group.cause is None and not group.is_unlisted
 
 
 def act(session: Session, _given: Mapping[str, Any]) -> Exit:

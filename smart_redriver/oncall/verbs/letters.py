@@ -9,6 +9,7 @@ from typing import Any
 
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Filter, cause_in_hand, filter_of
 from smart_redriver.oncall.letters.export_file import attributes_to_json
@@ -61,31 +62,24 @@ def held(session: Session, wanted: Filter) -> Exit:
         raise Misused(
             "--held lists from the ledger, which keeps no bodies: leave --contains and --where out."
         )
-    known, now = Waits.of(session), session.clock()
-    entries, waits = [], {}
-    for one in stuck_entries(session):
-        wait = known.alone(one)
-        if wait and wanted.lets_entry_through(one) and not wanted.needs_body_of(one):
-            entries.append(one)
-            waits[one.original_id] = wait
-    entries.sort(key=lambda one: (waits[one.original_id].until or now, one.first_seen))
+    now = session.clock()
+    waiting = _held_entries(session, wanted, Waits.of(session))
+    waiting.sort(key=lambda pair: (pair[1].until or now, pair[0].first_seen))
     session.terminal.result(
         {
             "queue": session.place.queue,
-            "count": len(entries),
-            "letters": [
-                entry_to_json(one) | {"waits": waits[one.original_id].to_json()} for one in entries
-            ],
+            "count": len(waiting),
+            "letters": [entry_to_json(one) | {"waits": wait.to_json()} for one, wait in waiting],
         }
     )
     say = session.terminal.say
-    if not entries:
+    if not waiting:
         say("No letter is held for a time or a cause of its own.")
         if hidden := _hidden(session, session.dead_letters.facts()):
             is_hidden = "letter is" if hidden == 1 else "letters are"
             say(f"{hidden:,} {is_hidden} hidden: a pass or a person is at work; {TRY_AGAIN}.")
         return Exit.DONE
-    say(f"{letters(len(entries))} held in the DLQ, as the ledger has it (nothing was received):")
+    say(f"{letters(len(waiting))} held in the DLQ, as the ledger has it (nothing was received):")
     say()
     rows = [
         (
@@ -93,15 +87,26 @@ def held(session: Session, wanted: Filter) -> Exit:
             ago(one.first_seen, now),
             str(one.redrive_count),
             str(one.strikes),
-            waits[one.original_id].until_in_words(now),
+            wait.until_in_words(now),
             one.cause or "-",
-            waits[one.original_id].what,
+            wait.what,
         )
-        for one in entries
+        for one, wait in waiting
     ]
     titles = ("ID", "FIRST SEEN", "REDRIVES", "STRIKES", "UNTIL", "CAUSE", "WAITS FOR")
     session.terminal.table(titles, rows, right={2, 3})
     return Exit.DONE
+
+
+def _held_entries(session: Session, wanted: Filter, waits: Waits) -> list[tuple[Entry, Wait]]:
+    """The letters that wait for a time or a cause of their own, as the ledger has them."""
+    return [
+        (one, wait)
+        for one in stuck_entries(session)
+        if (wait := waits.alone(one))
+        and wanted.lets_entry_through(one)
+        and not wanted.needs_body_of(one)
+    ]
 
 
 def _hidden(session: Session, facts: QueueFacts) -> int:

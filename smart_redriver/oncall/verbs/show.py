@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from smart_redriver.engine.config.targets import Origin, Target, TargetKind
 from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.reports.processing import Told
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry, Status
@@ -37,7 +38,7 @@ from smart_redriver.oncall.letters.presentation import (
     shown_body,
     why_parked,
 )
-from smart_redriver.oncall.status.waiting import Waits
+from smart_redriver.oncall.status.waiting import Wait, Waits
 from smart_redriver.oncall.terminal.exits import Exit, Refused
 from smart_redriver.oncall.terminal.table import folded_command, printable, printable_line
 from smart_redriver.oncall.terminal.terminal import Verbatim
@@ -46,45 +47,67 @@ from smart_redriver.oncall.terminal.words import ago, stamp
 _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
 
 
-def look_for(
-    session: Session, choice: Choice, entry: Entry | None, limit: int
-) -> tuple[Case | None, str | None, Status | None]:
-    """The letter itself, where looking harms nobody: never in a source queue, whose consumer would miss it.
+class Looked(NamedTuple):
+    """What came of looking for a letter.
 
-    Beside it how it is hidden, where it is there and was not met although all that can be was looked at; and whether it
-    is in the DLQ or the parking lot, if looking has told that for sure. Raises CallFailed and Refused.
+    Attributes:
+        found: the letter itself.
+        hidden: how it is hidden, where it is there and was not met although all that can be was looked at.
+        surely: PARKED or RETURNED, where looking has told that it is in the parking lot, or in the DLQ.
+
+    """
+
+    found: Case | None = None
+    hidden: str | None = None
+    surely: Status | None = None
+
+
+def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Looked:
+    """Look where that harms nobody: never in a source queue, whose consumer would miss the letter.
+
+    Raises CallFailed and Refused.
     """
     in_lot = entry is not None and entry.status is Status.PARKED
     if session.letter_store.finds_by_id:
         return _find(session, choice, in_lot=in_lot)
     if entry is not None and entry.status not in _LOOKED_FOR:
-        return None, None, None
+        return Looked()
     out_of = session.letters_in(dlq=not in_lot)
     facts = out_of.facts()
     if not facts.depth or not limit:
-        return None, None, None
+        return Looked()
     found, look = find(session, out_of, choice.takes, min(limit, facts.depth))
     session.terminal.say(look.cost())
     session.terminal.say()
-    is_missed = found is None and look.seen < limit and not look.is_cut_short
-    if is_missed and entry is not None and belongs(entry, to_dlq=not in_lot):
-        wait = Waits.of(session).alone(entry)
-        return None, hidden_in_words(wait.until if wait else None, facts, session.clock()), None
-    if found is None or entry is None or found.is_replaced or found.is_kept:
-        return found, None, None
-    return found, None, Status.PARKED if in_lot else Status.RETURNED
+    if found is not None:
+        return Looked(found, surely=_surely(found, entry, in_lot=in_lot))
+    is_missed = look.seen < limit and not look.is_cut_short
+    return Looked(hidden=_hidden(session, entry, facts) if is_missed else None)
 
 
-def _find(
-    session: Session, choice: Choice, *, in_lot: bool
-) -> tuple[Case | None, str | None, Status | None]:
+def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
+    """Where a letter is that was met; None where its copy may be elsewhere."""
+    if entry is None or found.is_replaced or found.is_kept:
+        return None
+    return Status.PARKED if in_lot else Status.RETURNED
+
+
+def _hidden(session: Session, entry: Entry | None, facts: QueueFacts) -> str | None:
+    """How a letter is hidden in a queue that was looked through without meeting it; None where it need not be there."""
+    if entry is None or not belongs(entry, to_dlq=entry.status is not Status.PARKED):
+        return None
+    wait = Waits.of(session).alone(entry)
+    return hidden_in_words(wait.until if wait else None, facts, session.clock())
+
+
+def _find(session: Session, choice: Choice, *, in_lot: bool) -> Looked:
     """The letter by its id, where it most likely is first."""
     for is_parked in (in_lot, not in_lot):
         out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
         found, _ = find(session, out_of, choice.takes, sys.maxsize)
         if found is not None:
-            return found, None, Status.PARKED if is_parked else Status.RETURNED
-    return None, None, None
+            return Looked(found, surely=Status.PARKED if is_parked else Status.RETURNED)
+    return Looked()
 
 
 def target_of(session: Session, entry: Entry | None, found: Case | None) -> Target | None:
@@ -103,6 +126,11 @@ def target_lines(target: Target | None, letter: Letter | None) -> Iterator[str]:
         yield f"{'Target:':<12} {printable(target.place)}, {KINDS[target.kind]}"
     if letter and letter.unfit:
         yield f"{'Unfit:':<12} {UNFIT[letter.unfit]}"
+
+
+def _wait_lines(wait: Wait | None, now: datetime) -> Iterator[str]:
+    if wait:
+        yield f"Waits for:   {printable(wait.in_words(now))}"
 
 
 def given_back(entry: Entry, target: Target, origin: Origin) -> str:
@@ -172,14 +200,11 @@ def show(session: Session, message_id: str, wanted: Wanted) -> Exit:
     log = _log_of(session, entry, failure, letter, wanted)
     where = _WHERE[seen] if seen else _where(session, entry, hidden)
     wait = Waits.of(session).letter(entry, is_met=seen is Status.RETURNED)
-    told = {"where": where, **_to_json(target, entry, failure, letter)}
-    told["waits"] = wait.to_json() if wait else None
+    told = {"where": where, **_to_json(target, entry, failure, letter, wait)}
     session.terminal.result(told | ({"log": _log_to_json(log)} if wanted.logs else {}))
     session.terminal.say(f"{_known_as(message_id, entry, letter)} is {where}.")
-    for line in target_lines(target, letter):
+    for line in (*target_lines(target, letter), *_wait_lines(wait, session.clock())):
         session.terminal.say(f"  {line}")
-    if wait:
-        session.terminal.say(f"  Waits for:   {printable(wait.in_words(session.clock()))}")
     rows = None if wanted.whole else session.terminal.rows
     _tell(session, entry, hidden, failure, letter, rows)
     if wanted.logs:
@@ -206,7 +231,11 @@ def _with_log_group(wanted: Wanted, failure: Told | None, target: Target | None)
 
 
 def _to_json(
-    target: Target | None, entry: Entry | None, failure: Told | None, letter: Letter | None
+    target: Target | None,
+    entry: Entry | None,
+    failure: Told | None,
+    letter: Letter | None,
+    wait: Wait | None,
 ) -> dict[str, Any]:
     return {
         "target": target.place if target else None,
@@ -214,6 +243,7 @@ def _to_json(
         "ledger": entry_to_json(entry) if entry else None,
         "failure": failure_to_json(failure),
         "message": _message_to_json(letter) if letter else None,
+        "waits": wait.to_json() if wait else None,
     }
 
 
@@ -228,17 +258,23 @@ def _message_to_json(letter: Letter) -> dict[str, Any]:
 
 
 def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> str:
-    if entry is not None and entry.status is Status.REDRIVEN and entry.kept_id:
-        return _KEPT
-    target = session.place.target(entry.queue) if entry else None
-    is_out = entry is not None and entry.status in (Status.REDRIVEN, Status.REPLAYED)
-    has_failed = is_out and entry is not None and entry.is_settled
-    if entry and target and is_out and not has_failed:
-        return given_back(entry, target, session.place.origin)
     where = "in the DLQ, on its first visit"
-    if entry:
-        where = _WHERE[Status.FAILED if has_failed else entry.status]
+    if entry is not None:
+        is_sent = entry.status in (Status.REDRIVEN, Status.REPLAYED)
+        if is_sent and (out := _out(session, entry)):
+            return out
+        where = _WHERE[Status.FAILED if is_sent and entry.is_settled else entry.status]
     return f"{where}, {hidden}" if hidden else where
+
+
+def _out(session: Session, entry: Entry) -> str | None:
+    """Where a letter is that was sent back, and stays in the DLQ meanwhile or belongs to a target."""
+    if entry.status is Status.REDRIVEN and entry.kept_id:
+        return _KEPT
+    target = session.place.target(entry.queue)
+    if target is None or entry.is_settled:
+        return None
+    return given_back(entry, target, session.place.origin)
 
 
 def _facts(entry: Entry, failure: Told | None, now: datetime) -> Iterator[tuple[str, str]]:
