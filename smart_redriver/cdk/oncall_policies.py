@@ -35,6 +35,7 @@ from smart_redriver.cdk.target_access import (
     asked_of_targets,
     delivered_to_targets,
 )
+from smart_redriver.cdk.topics import Topics
 
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 _LONGEST_POLICY = 6_144
@@ -89,11 +90,15 @@ class OnCallPolicies(Construct):
         check_lists(redrivers=redrivers)
         self.policies: list[iam.ManagedPolicy] = []
         self._team = team
-        own = [one for one in redrivers if isinstance(one, SmartRedriver)]
-        others = [one for one in redrivers if not isinstance(one, SmartRedriver)]
+        self._for_sqs([one for one in redrivers if isinstance(one, SmartRedriver)])
+        self._for_others([one for one in redrivers if not isinstance(one, SmartRedriver)])
+
+    def _for_sqs(self, own: Sequence[SmartRedriver]) -> None:
         for index, some in enumerate(_shares(own, _makers(self, _viewing, _operating))):
             self._observer(index, _observing(self, some))
             self._pair("", index, _viewing(self, some), _operating(self, some))
+
+    def _for_others(self, others: Sequence[OtherRedriver]) -> None:
         for rights in dict.fromkeys(one.rights for one in others):
             alike = [one for one in others if one.rights is rights]
             viewing, operating = _elsewhere(rights)
@@ -210,12 +215,7 @@ def _viewing_keys(
     scope: Construct, redrivers: Sequence[SmartRedriver]
 ) -> Iterator[iam.PolicyStatement]:
     """Topics and keys: whom alarms reach, what has to be decrypted, and whether keys are in use."""
-    told = [one.topics for one in redrivers if one.topics]
-    topics = [topic for one in told for topic in (one.warning, one.paging)]
-    if topics:
-        yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in topics))
-    if topic_keys := key_arns(topic.master_key for topic in topics):
-        yield allow(["kms:GetKeyPolicy"], topic_keys)
+    yield from _viewing_topics(one.topics for one in redrivers)
     looked_at = [*_letters(redrivers), *(one.outcome_queue for one in redrivers)]
     letters = key_arns(queue.encryption_master_key for queue in looked_at)
     yield from through(scope, "sqs", DECRYPT, letters)
@@ -225,6 +225,14 @@ def _viewing_keys(
     targets = key_arns(key for one in redrivers for key in one.target_keys)
     if described := unique(iter([*letters, *keys, *targets, *_table_keys(redrivers)])):
         yield allow(["kms:DescribeKey"], described)
+
+
+def _viewing_topics(topics: Iterable[Topics | None]) -> Iterator[iam.PolicyStatement]:
+    told = [topic for one in topics if one for topic in (one.warning, one.paging)]
+    if told:
+        yield allow(["sns:GetTopicAttributes"], unique(topic.topic_arn for topic in told))
+    if topic_keys := key_arns(topic.master_key for topic in told):
+        yield allow(["kms:GetKeyPolicy"], topic_keys)
 
 
 def _operating(

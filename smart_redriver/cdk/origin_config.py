@@ -238,17 +238,29 @@ def origin_config_of(
     origin_config, faults = read_origin_config(
         origin, [one for one, _ in read if one], given.private_hosts
     )
-    if refused := [one for one, (target, _) in zip(given.to, read, strict=True) if not target]:
-        faults = [*(one for one in faults if one.seen is not None), *map(_refused, refused)]
+    faults = _with_refused(
+        faults, [one for one, (target, _) in zip(given.to, read, strict=True) if not target]
+    )
     arns = {role: queue.queue_arn for role, queue in others.items()}
     in_order = next(iter(others.values())).fifo
     faults += misplaced(origin_config, arns, in_order=in_order)
     faults += unfit_keys(origin_config, [one.key_arn for one in given.keys])
-    accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
-    for role, queue in sources.items():
-        faults.append(Fault(setting=role, seen=queue.node.path, accepted=accepted))
+    faults += _no_sources(sources, origin)
     own = {str(target): key for target, key in read if key}
     return origin_config, _each_with_its_key(origin_config, given.keys, own), faults
+
+
+def _with_refused(faults: list[Fault], refused: Sequence[object]) -> list[Fault]:
+    """The faults, and each target that could not be read: beside one it is not wrong that no other is there."""
+    if not refused:
+        return faults
+    return [*(one for one in faults if one.seen is not None), *map(_refused, refused)]
+
+
+def _no_sources(sources: Mapping[str, sqs.IQueue], origin: Origin) -> Iterator[Fault]:
+    accepted = f"nothing with origin {origin.value}, whose letters go back to targets"
+    for role, queue in sources.items():
+        yield Fault(setting=role, seen=queue.node.path, accepted=accepted)
 
 
 def _no_origin(given: object) -> Iterator[Fault]:
@@ -276,19 +288,26 @@ def _read(given: object) -> tuple[Target | str | None, kms.IKey | None]:
     if isinstance(one, str):
         text = f"{subscription}={one}" if subscription else one
         return (None if cdk.Token.is_unresolved(one) else text), None
-    for kind, (arn_of, name_of, before, key_of) in _CONSTRUCTS.items():
-        arn, name = getattr(one, arn_of, None), getattr(one, name_of, None)
-        if isinstance(arn, str):
-            key = getattr(one, key_of, None) if key_of else None
-            if not cdk.Token.is_unresolved(arn):
-                return f"{subscription}={arn}" if subscription else arn, key
-            if not isinstance(name, str) or getattr(one, "fifo", None):
-                return None, None
-            # Its ARN is made of its name, so that what circuits and alarms are called by can be told from it.
-            home = cdk.Stack.of(cast("cdk.IResource", one))
-            place = f"arn:{home.partition}:{kind.value}:{home.region}:{home.account}:{before}{name}"
-            return Target(kind=kind, place=place, subscription=subscription), key
+    for kind, (arn_of, *_) in _CONSTRUCTS.items():
+        if isinstance(getattr(one, arn_of, None), str):
+            return _read_construct(one, kind, subscription)
     return None, None
+
+
+def _read_construct(
+    one: object, kind: TargetKind, subscription: str | None
+) -> tuple[Target | str | None, kms.IKey | None]:
+    arn_of, name_of, before, key_of = _CONSTRUCTS[kind]
+    arn, name = getattr(one, arn_of), getattr(one, name_of, None)
+    key = getattr(one, key_of, None) if key_of else None
+    if not cdk.Token.is_unresolved(arn):
+        return f"{subscription}={arn}" if subscription else arn, key
+    if not isinstance(name, str) or getattr(one, "fifo", None):
+        return None, None
+    # Its ARN is made of its name, so that what circuits and alarms are called by can be told from it.
+    home = cdk.Stack.of(cast("cdk.IResource", one))
+    place = f"arn:{home.partition}:{kind.value}:{home.region}:{home.account}:{before}{name}"
+    return Target(kind=kind, place=place, subscription=subscription), key
 
 
 def _refused(given: object) -> Fault:

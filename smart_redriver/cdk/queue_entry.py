@@ -135,9 +135,8 @@ class QueueEntry:
         origin_config = self._origin_config(origin, dead_letters) if origin else OriginConfig()
         settings = self._settings(Settings, OWN_SETTINGS, global_values)
         monitoring = self._settings(MonitoringSettings, self.of_alarms, global_values)
-        if settings and (home := QUEUE_ARN.fullmatch(dead_letters or "")):
-            for fault in elsewhere(settings.recovery_alarms, home["region"], home["account"]):
-                self._add(fault.setting, fault.seen, fault.accepted)
+        if settings and dead_letters:
+            self._refuse_alarms_elsewhere(settings, dead_letters)
         if self.faults or not (name and dead_letters and settings and monitoring):
             return None
         return AdoptedQueue(
@@ -154,6 +153,11 @@ class QueueEntry:
             monitoring=monitoring,
             team=team or "",
         )
+
+    def _refuse_alarms_elsewhere(self, settings: Settings, dead_letters: str) -> None:
+        if home := QUEUE_ARN.fullmatch(dead_letters):
+            for fault in elsewhere(settings.recovery_alarms, home["region"], home["account"]):
+                self._add(fault.setting, fault.seen, fault.accepted)
 
     @staticmethod
     def home(entry: Mapping[str, Any]) -> tuple[str, str]:

@@ -127,7 +127,8 @@ class SmartRedriver(Construct):
         sources, others = _by_role(
             source_queue, further_sources, dead_letter_queue, resources.parking_lot
         )
-        keys = {f"targets.keys[{i}]": one for i, one in enumerate(targets.keys if targets else ())}
+        alarms_in = naming.monitoring_scope or self
+        keys = {f"targets.keys[{i}]": one for i, one in enumerate(target_keys)}
         check_resources(
             sources | others,
             {"table": resources.table},
@@ -146,7 +147,7 @@ class SmartRedriver(Construct):
                 *take(self, dead_letter_queue, origin_config),
                 *unheard(self, monitoring, resources.topics),
                 *without_key(self, resources.table, safeguards),
-                *crowded(naming.monitoring_scope or self),
+                *crowded(alarms_in),
                 *unfit_table(self, resources.table),
                 *unfit_removal(removal_policy),
                 *unread_settings(settings),
@@ -154,25 +155,13 @@ class SmartRedriver(Construct):
             ],
             topics=(resources.topics, Topics),
         )
-        own_key = safeguards.key(self)
-        if own_key:
-            open_key(self, own_key)
-        lot_key = resources.parking_lot_key or dead_letter_queue.encryption_master_key or own_key
         self.source_queues = tuple(sources.values())
         self.origin_config = origin_config
         self.settings = settings
-        self.encryption_key = own_key
+        self.encryption_key = safeguards.key(self)
         self.is_in_vpc = bool(safeguards.vpc_id)
         self.dead_letter_queue = dead_letter_queue
-        self.parking_lot = resources.parking_lot or make_parking_lot(
-            self, key=lot_key, removal_policy=removal_policy, fifo=dead_letter_queue.fifo
-        )
-        self.outcome_queue = make_outcome_queue(
-            self, key=own_key or lot_key, removal_policy=removal_policy
-        )
-        self.table = resources.table or shared_state_table(
-            self, removal_policy=removal_policy, key=own_key
-        )
+        self._keep_letters_and_state(resources, removal_policy)
         self._used = self._all_of_it()
         self._watched = [*watched_sources(self.source_queues), *watched_targets(origin_config)]
         deployment = self._used.deployment(self._watched[0].name)
@@ -198,11 +187,28 @@ class SmartRedriver(Construct):
         self.widget: DashboardWidget | None = None
         self.alarms: Sequence[cloudwatch.IAlarm] = ()
         if monitoring is not None:
-            self.topics = resources.topics or shared_topics(self, own_key, thresholds)
-            if thresholds.has_widget:
-                self.widget = self._widget(deployment, safeguards, removal_policy)
-            self.alarms = self._watch(naming.monitoring_scope or self, thresholds, self.topics)
+            self.topics = resources.topics or shared_topics(self, self.encryption_key, thresholds)
+            self.widget = self._widget(thresholds, deployment, safeguards, removal_policy)
+            self.alarms = self._watch(alarms_in, thresholds, self.topics)
         self.output = tell_command(self, self.places, name_of(self)) if naming.output else None
+
+    def _keep_letters_and_state(
+        self, resources: Resources, removal_policy: cdk.RemovalPolicy
+    ) -> None:
+        """The parking lot, the queue for reports and the state table: those that are given, or own ones."""
+        own_key, dead_letter_queue = self.encryption_key, self.dead_letter_queue
+        if own_key:
+            open_key(self, own_key)
+        lot_key = resources.parking_lot_key or dead_letter_queue.encryption_master_key or own_key
+        self.parking_lot = resources.parking_lot or make_parking_lot(
+            self, key=lot_key, removal_policy=removal_policy, fifo=dead_letter_queue.fifo
+        )
+        self.outcome_queue = make_outcome_queue(
+            self, key=own_key or lot_key, removal_policy=removal_policy
+        )
+        self.table = resources.table or shared_state_table(
+            self, removal_policy=removal_policy, key=own_key
+        )
 
     def _all_of_it(self) -> UsedResources:
         return UsedResources(
@@ -235,8 +241,14 @@ class SmartRedriver(Construct):
         ).alarms
 
     def _widget(
-        self, deployment: Deployment, safeguards: Safeguards, removal_policy: cdk.RemovalPolicy
-    ) -> DashboardWidget:
+        self,
+        monitoring: MonitoringSettings,
+        deployment: Deployment,
+        safeguards: Safeguards,
+        removal_policy: cdk.RemovalPolicy,
+    ) -> DashboardWidget | None:
+        if not monitoring.has_widget:
+            return None
         return DashboardWidget(
             self,
             "Widget",

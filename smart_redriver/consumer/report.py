@@ -60,12 +60,18 @@ def outcome_of(
             "parked_id": parked_id,
             "interrupted": interrupted or None,
             "retry_after": retry_after,
-            "error_class": failure.error_class if failure else None,
-            "first_line": (failure.first_line or None) if failure else None,
-            "cause": (failure.cause or None) if failure else None,
-            "traceback": (failure.traceback or None) if failure else None,
+            **(_fields_of(failure) if failure else {}),
         }
     )
+
+
+def _fields_of(failure: Failure) -> dict[str, Any]:
+    return {
+        "error_class": failure.error_class,
+        "first_line": failure.first_line or None,
+        "cause": failure.cause or None,
+        "traceback": failure.traceback or None,
+    }
 
 
 def reports(consumer: Consumer, outcomes: Iterable[Outcome]) -> Iterator[str]:

@@ -220,16 +220,7 @@ class Migration:
 
 def migration_of(database: JobsDatabase, *, is_partitioned: bool = False) -> Migration:
     """The migration for one database; `is_partitioned`: its table of dead letters is."""
-    role, library = database.user or ROLE, database.library
-    names = names_of(database)
-    seen = [names[f"{one}_text"] for one in _WITH_GRANTS if not (library and one == "dead")]
-    names |= {
-        "role": sql.Identifier(role),
-        "role_text": sql.Literal(role),
-        "returns": sql.Identifier(_index_name(database)),
-        "j_id_named": sql.Literal(f"{database.jobs}.{database.column('jobs.id')}"),
-        "regclasses": sql.SQL(", ").join(sql.SQL("{}::regclass").format(one) for one in seen),
-    }
+    names, library = _all_names(database), database.library
     by_iam = _IAM if database.sslmode != "disable" and not database.secret else ""
     if library is not None:
         return _of_library(database, library, names, by_iam)
@@ -244,6 +235,21 @@ def migration_of(database: JobsDatabase, *, is_partitioned: bool = False) -> Mig
         grants=composed(grants + by_iam, names).as_string(),
         index=index + "".join(_indexes_of_ids(database, names, is_partitioned=is_partitioned)),
     )
+
+
+def _all_names(database: JobsDatabase) -> dict[str, sql.Composable]:
+    """What statements name: tables and columns, the role, and what grants are looked up for."""
+    role, names = database.user or ROLE, names_of(database)
+    seen = [
+        names[f"{one}_text"] for one in _WITH_GRANTS if not (database.library and one == "dead")
+    ]
+    return names | {
+        "role": sql.Identifier(role),
+        "role_text": sql.Literal(role),
+        "returns": sql.Identifier(_index_name(database)),
+        "j_id_named": sql.Literal(f"{database.jobs}.{database.column('jobs.id')}"),
+        "regclasses": sql.SQL(", ").join(sql.SQL("{}::regclass").format(one) for one in seen),
+    }
 
 
 def _indexes_of_ids(
