@@ -58,7 +58,7 @@ PROMISES = (
         about=(
             "passes.send_back:_Forwarder.run",
             "passes.apply:RealHands.carry_out",
-            "passes.copies:discard_copies",
+            "passes.assess:discard_copies",
             "triage.ordered:known_fate",
         ),
         holds=_is_nothing_lost,

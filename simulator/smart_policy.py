@@ -24,9 +24,8 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.passes.recovery import hear
-from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_pass
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, Rhythm, run_pass
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS
-from smart_redriver.engine.passes.rhythm import Rhythm
 from smart_redriver.engine.report import Report
 from smart_redriver.engine.wiring import make_tools
 

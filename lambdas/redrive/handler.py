@@ -23,8 +23,7 @@ from smart_redriver.engine.aws.metrics import emit, kept_metrics
 from smart_redriver.engine.config.deployment import read_environment
 from smart_redriver.engine.config.recovery import Recovery
 from smart_redriver.engine.passes.recovery import hear, tell
-from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, run_visit
-from smart_redriver.engine.passes.rhythm import Rhythm
+from smart_redriver.engine.passes.redrive_pass import STOPPING_TIME, Rhythm, run_visit
 from smart_redriver.engine.report import visit_of
 from smart_redriver.engine.wiring import connect, make_tools, set_up_collector
 

@@ -18,8 +18,7 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
 from smart_redriver.engine.passes.ports import Journal, Tools
-from smart_redriver.engine.passes.redrive_pass import run_visit
-from smart_redriver.engine.passes.rhythm import Rhythm
+from smart_redriver.engine.passes.redrive_pass import Rhythm, run_visit
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics

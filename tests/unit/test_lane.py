@@ -17,10 +17,10 @@ from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence, Live
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
+from smart_redriver.engine.passes.hands import Sending
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import DELIVERED_AHEAD, FIFO_AHEAD, terms_of
 from smart_redriver.engine.passes.ports import Memory, Source
-from smart_redriver.engine.passes.sendings import Sending
 from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Hold, HoldReason

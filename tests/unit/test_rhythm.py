@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from smart_redriver.engine.passes.rhythm import TOLERANCE, Rhythm
+from smart_redriver.engine.passes.redrive_pass import TOLERANCE, Rhythm
 from smart_redriver.engine.report import Report
 from tests.unit.examples import NOW, QUEUE, ahead
 

@@ -14,10 +14,11 @@ from functools import partial
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing
 from smart_redriver.engine.model.batch import Batch
-from smart_redriver.engine.passes.effects import Effects
 from smart_redriver.engine.passes.hands import (
     Decided,
     Destination,
+    Effects,
+    Sending,
     count_holds,
     count_redrives,
     marked_returns,
@@ -25,7 +26,6 @@ from smart_redriver.engine.passes.hands import (
 )
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger, ParkingLot, Source, TakesMany
 from smart_redriver.engine.passes.send_back import Forwarded, Leaving, delete, forward
-from smart_redriver.engine.passes.sendings import Sending
 from smart_redriver.engine.reports.outcomes import error_of
 from smart_redriver.engine.triage.case import Case, trail_after
 from smart_redriver.engine.triage.decision import Discard, Hold, Park, ParkReason, Redrive

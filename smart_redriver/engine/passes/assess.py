@@ -5,18 +5,21 @@ Nothing leaves the DLQ here, and nothing but the returns' marks is written: see 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model import judging
 from smart_redriver.engine.model.books import PERIOD, Books
 from smart_redriver.engine.model.evidence import LIVE_LOOKBACK
-from smart_redriver.engine.passes.copies import discard_copies
 from smart_redriver.engine.passes.hands import Hands
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import Witness
 from smart_redriver.engine.passes.read import Read, bytes_in_hand, read_letters
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.decision import Discard
+from smart_redriver.engine.triage.ordered import copies_among, without_copies
 
 #: A DLQ of at most this many letters is received as a whole when returns can be in it, or a canary is chosen.
 LOOK_LIMIT = 100
@@ -105,3 +108,18 @@ class OnceAMinute:
             books = self._witness.since(start, now, queue_name)
             self._said[queue_name] = (now, start, books)
         return books
+
+
+def discard_copies(state: PassState, hands: Hands, marked: Sequence[Case]) -> list[Case]:
+    """Discard copies in hand that have been marked as returned, and answer with the letters that are left.
+
+    Marked first: a copy that is gone and was noted nowhere would look like one that succeeded.
+    """
+    copies = copies_among(marked)
+    if copies:
+        state.did(hands.discard([(case, Discard(reason="RETURNED_COPY")) for case in copies]))
+    if copies and state.is_dry:
+        state.did(
+            hands.release(copies)
+        )  # nobody receives them again: what is before them in their group is hidden
+    return without_copies(marked, copies)

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.model.circuit import Circuit, Lease
 from smart_redriver.engine.model.permit import Hint
-from smart_redriver.engine.passes.effects import Effects
 from smart_redriver.engine.passes.hands import (
     Decided,
     Destination,
+    Effects,
     count_holds,
     count_redrives,
     marked_returns,

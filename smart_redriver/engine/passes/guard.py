@@ -14,8 +14,7 @@ from smart_redriver.engine.config.queue_names import queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.apply import RealHands
-from smart_redriver.engine.passes.effects import Effects
-from smart_redriver.engine.passes.hands import Hands
+from smart_redriver.engine.passes.hands import Effects, Hands
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import DeadLetters

@@ -1,22 +1,175 @@
-"""What a pass can do to letters, and what all hands tell of it alike:
-those that act (`apply`) and those of a dry run.
+"""What a pass can do to letters, and what it has done, as a value: for the log, the report and the batch.
+
+The hands that act are in `apply`, those of a dry run in `dry_run`; all of them tell alike what they did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Protocol, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar
 
+from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.model.batch import Batch
-from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.model.batch import Batch, CauseCount, Heard
+from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.passes.ports import Source
-from smart_redriver.engine.passes.sendings import Sending
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Discard, Hold, Park, Redrive
 from smart_redriver.engine.triage.sight import is_out_of_sight
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One letter of a batch that its source took.
+
+    `has_succeeded` is known where the source's answer is the outcome; `cause` is that answer, where it is a failure.
+    `is_unseen`: it would come back out of sight.
+    """
+
+    source: str
+    delay: timedelta
+    is_suspect: bool
+    has_succeeded: bool | None = None
+    cause: str | None = None
+    is_unseen: bool = False
+
+
+def settled(batch: Batch, sendings: Sequence[Sending]) -> Batch:
+    """The batch with what its source has answered of deliveries.
+
+    A success counts as if the consumer had reported it; a failed letter has never left the DLQ,
+    and is seen again there.
+    """
+    outcomes = Counter((one.has_succeeded, one.is_suspect) for one in sendings)
+    causes = Counter(one.cause for one in sendings if one.cause is not None)
+    returned, suspects_returned = outcomes[False, False], outcomes[False, True]
+    told = Heard(
+        succeeded=outcomes[True, False] + outcomes[True, True],
+        tries=returned + suspects_returned,
+        causes=tuple(CauseCount(cause=one, letters=many) for one, many in causes.items()),
+    )
+    return replace(
+        batch,
+        returned=batch.returned + returned,
+        suspects_returned=batch.suspects_returned + suspects_returned,
+        heard=batch.heard + told,
+    )
+
+
+def completed(
+    batch: Batch, sendings: Sequence[Sending], now: datetime, time_to_count: timedelta
+) -> Batch:
+    """The batch with all that it has, once its last letter went out.
+
+    Args:
+        time_to_count: from a letter's first try to the moment when, having failed, it can be counted.
+
+    """
+    delays = [one.delay for one in sendings]
+    last_try_at = now + max(delays)
+    return replace(
+        settled(batch, sendings),
+        size=len(delays),
+        suspects=sum(one.is_suspect for one in sendings),
+        first_try_at=batch.sent_at + min(delays),
+        last_try_at=last_try_at,
+        due_at=last_try_at + time_to_count,
+        is_complete=True,
+    )
+
+
+def tally_of(batch: Batch, sendings: Sequence[Sending]) -> Tally:
+    """The numbers of a batch whose letters are kept until it is known what became of them."""
+    unseen = [one for one in sendings if one.is_unseen]
+    return Tally(
+        batch=batch.id,
+        sent_at=batch.sent_at,
+        sent_by=batch.tried_by,
+        due_at=batch.due_at,
+        size=batch.size,
+        unseen=len(unseen),
+        suspects=sum(one.is_suspect for one in unseen),
+    )
+
+
+Event = tuple[str, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Effects:
+    """What was done. Steps that run side by side make one each; the pass adds them up.
+
+    Attributes:
+        counts: letters by what was done with them, as the report names it.
+        parked, held: letters by reason.
+        sendings: the letters that were redriven.
+        faults: entries that were not accepted. `healed`: those that were at another try.
+        removed: letters that left the DLQ.
+        bounced: letters that stay in it, since their target took them and failed.
+        refusals: by source queue, the code with which it refused letters.
+        is_cut: the pass was over before all that was decided was done; the other letters are as they were.
+        failure: the call without whose answer the step could not go on; what came before it stands.
+
+    """
+
+    events: list[Event] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    parked: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    faults: list[EntryFault] = field(default_factory=list)
+    healed: list[EntryFault] = field(default_factory=list)
+    sendings: list[Sending] = field(default_factory=list)
+    removed: int = 0
+    bounced: list[Case] = field(default_factory=list)
+    refusals: dict[str, str] = field(default_factory=dict)
+    is_cut: bool = False
+    failure: CallFailed | None = None
+
+    def add(self, other: Effects) -> None:
+        """Add what another step has done."""
+        self.events += other.events
+        self.counts += other.counts
+        self.parked += other.parked
+        self.held += other.held
+        self.faults += other.faults
+        self.healed += other.healed
+        self.sendings += other.sendings
+        self.removed += other.removed
+        self.bounced += other.bounced
+        self.refusals |= other.refusals
+        self.is_cut |= other.is_cut
+        self.failure = self.failure or other.failure
+
+    def tell(self, event: str, case: Case, reason: str, **more: object) -> None:
+        """Note what became of a letter."""
+        self.events.append(
+            (
+                event,
+                {
+                    "message_id": case.message_id,
+                    "original_id": case.original_id,
+                    "redrive_count": case.redrives,
+                    "reason": reason,
+                    **more,
+                },
+            )
+        )
+
+    def saw(self, faults: Sequence[EntryFault]) -> None:
+        """Note entries that were not accepted."""
+        self.faults += faults
+
+
+def together(effects: Iterable[Effects]) -> Effects:
+    """All of them as one."""
+    total = Effects()
+    for one in effects:
+        total.add(one)
+    return total
+
 
 Decided = Sequence[tuple[Case, Decision]]
 D = TypeVar("D", Redrive, Park, Hold, Discard)

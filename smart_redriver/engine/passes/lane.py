@@ -39,9 +39,8 @@ from smart_redriver.engine.model.rate import (
     felt,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
-from smart_redriver.engine.passes.hands import Destination
+from smart_redriver.engine.passes.hands import Destination, Sending, completed, tally_of
 from smart_redriver.engine.passes.ports import CountsSent, Source
-from smart_redriver.engine.passes.sendings import Sending, completed, tally_of
 from smart_redriver.engine.reports.processing import Hearing
 from smart_redriver.engine.triage.admission import Admission
 from smart_redriver.engine.triage.case import Case

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
-from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import Effects
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.ports import Reports
 from smart_redriver.engine.reports.outcomes import OutcomeMessage, parse_outcomes

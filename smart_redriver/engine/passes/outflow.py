@@ -8,9 +8,8 @@ from functools import partial
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
-from smart_redriver.engine.passes.copies import discard_copies
-from smart_redriver.engine.passes.effects import Effects
-from smart_redriver.engine.passes.hands import Destination, Hands
+from smart_redriver.engine.passes.assess import discard_copies
+from smart_redriver.engine.passes.hands import Destination, Effects, Hands
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.parallel import Doing, Reading, run_rounds
 from smart_redriver.engine.passes.pass_state import PassState

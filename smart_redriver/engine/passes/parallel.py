@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import Effects
 from smart_redriver.engine.passes.read import Read
 
 P = ParamSpec("P")

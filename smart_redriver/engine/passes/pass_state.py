@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import Effects
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.triage.case import Case

@@ -1,4 +1,7 @@
-"""The first look of a pass, which costs next to nothing: circuits and depths."""
+"""The first look of a pass, which costs next to nothing: circuits and depths; and whether there is anything to do.
+
+That is asked before the pass takes the lease. Most passes end here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from datetime import datetime
 
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import CallFailed
+from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.passes import assess, guard
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
@@ -61,3 +66,53 @@ def unreadable(tools: Tools, settings: Settings, failed: CallFailed) -> Report:
     )
     report.faults[f"{failed.call}:{failed.code}"] += 1
     return report
+
+
+def may_have_work(state: PassState, now: datetime) -> bool:
+    """A look at what is known already: an empty DLQ, or a circuit that waits for its time, costs no more."""
+    if _is_sweep_due(state, now):
+        return True
+    if state.is_paused:
+        return False
+    if any(lane.circuit.pending or lane.circuit.left_failing for lane in state.lanes):
+        return True
+    may_flow = any(
+        lane.allow(now).limit or lane.circuit.state is State.OPEN for lane in state.lanes
+    )
+    return bool(state.dlq.depth) and may_flow
+
+
+def has_work(state: PassState, now: datetime) -> bool:
+    """Whether anything follows from what the witness said: a verdict, a letter to send, a return to look for."""
+    if _is_sweep_due(state, now):
+        return True
+    return not state.is_paused and any(_has_news(state, lane, now) for lane in state.lanes)
+
+
+def _has_news(state: PassState, lane: Lane, now: datetime) -> bool:
+    if lane.has_left_behind or lane.feels_anew(now):
+        return True
+    before = lane.circuit
+    circuit, rulings = lane.judged(now)
+    if circuit.failure_count > before.failure_count or circuit.state is not before.state:
+        return True
+    if any(one.judgement.verdict is not None for one in rulings):
+        return True
+    if _is_counted(circuit) != _is_counted(before):
+        return True
+    return state.dlq.depth > 0 and (
+        bool(lane.allow(now).limit) or assess.is_worth_a_look(state, now)
+    )
+
+
+def _is_counted(circuit: Circuit) -> list[tuple[bool, ...]]:
+    """What the numbers of batches tell of letters that are kept."""
+    return [(one.is_over, one.is_gone) for one in circuit.tallies]
+
+
+def _is_sweep_due(state: PassState, now: datetime) -> bool:
+    circuit = state.lanes[0].circuit
+    is_flowing = all(lane.is_flowing for lane in state.lanes)
+    if state.dlq.depth and guard.is_dlq_sweep_due(circuit, now, is_flowing=is_flowing):
+        return True
+    return bool(state.parking_lot.depth) and guard.is_lot_sweep_due(circuit, now)

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from smart_redriver.engine.config.settings import Mode, Settings
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Lease, Waiting
-from smart_redriver.engine.passes import assess, due, guard
+from smart_redriver.engine.passes import assess, guard
 from smart_redriver.engine.passes.apply import RealHands
 from smart_redriver.engine.passes.assess import OnceAMinute
 from smart_redriver.engine.passes.circuit_keeper import LeaseKeeper, LostRace
@@ -33,7 +33,7 @@ from smart_redriver.engine.passes.hands import Hands
 from smart_redriver.engine.passes.listen import Listener
 from smart_redriver.engine.passes.outflow import Outflow
 from smart_redriver.engine.passes.pass_state import PassState
-from smart_redriver.engine.passes.peek import peek, unreadable
+from smart_redriver.engine.passes.peek import has_work, may_have_work, peek, unreadable
 from smart_redriver.engine.passes.ports import Tools
 from smart_redriver.engine.passes.read import Read
 from smart_redriver.engine.passes.reporting import BUSY_SECONDS, report_of
@@ -184,13 +184,13 @@ class _Pass:
         if state.is_paused:
             self._outcome, self._reason = Outcome.PAUSED, _why_paused(state)
         self._listener.peek()
-        if not self._listener.has_reports and not due.may_have_work(state, now):
+        if not self._listener.has_reports and not may_have_work(state, now):
             self._wait(now)
             return
         for lane in state.lanes:
             assess.ask_witness(state, lane, now)
         self._learn_facts()
-        if not self._listener.has_reports and not due.has_work(state, now):
+        if not self._listener.has_reports and not has_work(state, now):
             self._wait(now)
             return
         if state.is_dry:
@@ -333,3 +333,26 @@ def _why_paused(state: PassState) -> str:
     end = orders.paused_until
     until = f" until {end:%Y-%m-%dT%H:%M:%SZ}" if end else ""
     return f"paused by {orders.by}{until}: {orders.reason}"
+
+
+#: A schedule's tick may come a little early.
+TOLERANCE = timedelta(seconds=10)
+
+
+@dataclass(slots=True)
+class Rhythm:
+    """Remembers when the next look is due: in about a minute while there is something to wait for, else by the schedule.
+
+    The function is invoked every minute. What it remembers from one invocation to the next, in its own memory, spares
+    the invocations that find nothing due; without a memory, after a cold start, it looks.
+    """
+
+    next_look: datetime | None = None
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether a tick of the schedule has to look."""
+        return self.next_look is None or now >= self.next_look - TOLERANCE
+
+    def looked(self, report: Report, now: datetime) -> None:
+        """Note what a pass said."""
+        self.next_look = now + timedelta(seconds=report.look_again_seconds)

@@ -20,7 +20,7 @@ from datetime import datetime
 from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent, in_calls
-from smart_redriver.engine.passes.effects import Effects
+from smart_redriver.engine.passes.hands import Effects
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger
 from smart_redriver.engine.triage.ledger import Entry
 
