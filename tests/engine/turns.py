@@ -12,13 +12,13 @@ from threading import Semaphore, Thread
 from typing import Any
 
 from fakes.faults import Act, Response, Script, Wire, nothing
-from smart_redriver.engine.passes import parallel
+from smart_redriver.engine.passes import outflow
 
 Ready = Callable[[], bool]
 
 
 class Turns(Executor):
-    """Runs each task in a thread of its own. Stands in for the pool of `passes.parallel` and its `wait`."""
+    """Runs each task in a thread of its own. Stands in for the pool of `passes.outflow` and its `wait`."""
 
     def __init__(self, seed: int) -> None:
         self._rng = Random(seed)
@@ -90,6 +90,6 @@ class WireInTurns(Wire):
 def wire_in_turns(monkeypatch: Any, seed: int, script: Script = nothing) -> Wire:
     """A wire for the next pass, whose workers take turns from now on."""
     turns = Turns(seed)
-    monkeypatch.setattr(parallel, "ThreadPoolExecutor", lambda _workers: turns)
-    monkeypatch.setattr(parallel, "wait", turns.wait)
+    monkeypatch.setattr(outflow, "ThreadPoolExecutor", lambda _workers: turns)
+    monkeypatch.setattr(outflow, "wait", turns.wait)
     return WireInTurns(turns, script)

@@ -11,7 +11,7 @@ from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.triage.case import Case, GroupView
 from smart_redriver.engine.triage.decision import Redrive
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.engine.triage.sight import Sight, is_out_of_sight
+from smart_redriver.engine.triage.ordered import Sight, is_out_of_sight
 from tests.unit.examples import NOW, a_circuit, a_letter, an_entry
 from tests.unit.situations import redrive
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Protocol
 
-from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.books import Books, Minute
 

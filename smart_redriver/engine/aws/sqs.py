@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from smart_redriver.engine.aws.calls import BatchAnswer, batch, naming
+from smart_redriver.engine.aws.clients import BatchAnswer, batch, naming
 from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Attribute

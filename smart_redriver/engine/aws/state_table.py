@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from smart_redriver.engine.aws import items
-from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.aws.items import Item
 from smart_redriver.engine.config.queue_names import within
 from smart_redriver.engine.errors import CallFailed

@@ -18,7 +18,7 @@ from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.passes.ports import Source
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Discard, Hold, Park, Redrive
-from smart_redriver.engine.triage.sight import is_out_of_sight
+from smart_redriver.engine.triage.ordered import is_out_of_sight
 
 
 @dataclass(frozen=True, slots=True)

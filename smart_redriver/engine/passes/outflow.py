@@ -1,17 +1,27 @@
-"""Lets letters through as the permits allow: the half of a pass that sends."""
+"""Lets letters through as the permits allow: the half of a pass that sends, in rounds, several at once.
+
+    worker 1  ▒▒read▒▒ ▒▒send, record, delete▒▒ ▒▒read▒▒ ...
+    worker 2     ▒▒read▒▒    ▒▒send, record, delete▒▒ ...
+    the pass        decide      decide   add up  ...
+
+Workers call AWS, and one thread decides. So the permit, the pacer, the circuit and the report have one writer and need
+no lock, and a letter's send, ledger write and delete stay in order, as one worker does them one after the other. No
+more rounds are under way than there are workers: that is the backpressure, and the bound on memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.assess import discard_copies
 from smart_redriver.engine.passes.hands import Destination, Effects, Hands
 from smart_redriver.engine.passes.lane import Lane
-from smart_redriver.engine.passes.parallel import Doing, Reading, run_rounds
 from smart_redriver.engine.passes.pass_state import PassState
 from smart_redriver.engine.passes.read import (
     LETTERS_A_RECEIVE,
@@ -25,6 +35,13 @@ from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReason, Redrive
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: What a worker does: read letters, or carry out what was decided about some.
+Reading = Callable[[], Read]
+Doing = Callable[[], Effects]
+
 #: Letters beyond the permit that a pass looks at where some lanes are closed and others open.
 SCAN_BEYOND = 2_000
 #: The same where up to nine that follow in its group come with each.
@@ -32,7 +49,7 @@ SCAN_BEYOND_FIFO = 10 * SCAN_BEYOND
 
 
 class Outflow:
-    """The letters that one pass redrives, parks and holds. Runs rounds side by side, see `parallel`."""
+    """The letters that one pass redrives, parks and holds. All but readings and doings runs in the pass's thread."""
 
     def __init__(self, state: PassState, hands: Hands, *, limit: int | None = None) -> None:
         self._state = state
@@ -57,7 +74,9 @@ class Outflow:
         if looked.cases:
             self._weigh(looked.cases)
             self._looked_bytes = sum(case.letter.weight for case in looked.cases)
-        run_rounds(self, self._state.tools.workers, looked if looked.cases else None)
+        workers = self._state.tools.workers
+        with _Here() if workers == 1 else ThreadPoolExecutor(workers) as pool:
+            _Rounds(self, pool).run(looked if looked.cases else None)
 
     @property
     def has_seen_all(self) -> bool:
@@ -79,7 +98,10 @@ class Outflow:
         return max(1, min(self._state.tools.workers, -(-room // ROUND_SIZE), fits))
 
     def next_reading(self) -> Reading | None:
-        """One more round, while a permit has room that no round under way has asked for."""
+        """One more round, while a permit has room that no round under way has asked for.
+
+        None while there is none to begin, and for ever once nothing is under way.
+        """
         wanted = self._to_examine() - self._asked
         if wanted <= 0 or self._is_end or self._is_stopped:
             return None
@@ -279,3 +301,70 @@ def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool
         for case, what in decided
         if (isinstance(what, Hold) and what.until <= now) or (keeps and isinstance(what, Redrive))
     ]
+
+
+class _Rounds:
+    """The rounds under way. After a failure no round is begun, and those under way are finished."""
+
+    def __init__(self, outflow: Outflow, pool: Executor) -> None:
+        self._outflow = outflow
+        self._pool = pool
+        self._readings: dict[Future[Read], None] = {}
+        self._doings: dict[Future[Effects], None] = {}
+        self._error: Exception | None = None
+
+    def run(self, first: Read | None) -> None:
+        """Run them until there is no next one, beginning with letters in hand. Raises what a reading raised."""
+        if first is not None:
+            self._go_on(lambda: self._decide(first))
+        while True:
+            self._begin()
+            under_way: list[Future[Any]] = [*self._readings, *self._doings]
+            if not under_way:
+                break
+            wait(under_way, return_when=FIRST_COMPLETED)
+            for done in under_way:  # in the order in which they were begun
+                if done.done():
+                    self._go_on(lambda done=done: self._finish(done))  # type: ignore[misc]
+        if self._error is not None:
+            raise self._error
+
+    def _begin(self) -> None:
+        while self._error is None and (
+            len(self._readings) + len(self._doings) < self._outflow.width()
+        ):
+            reading = self._outflow.next_reading()
+            if reading is None:
+                return
+            self._readings[self._pool.submit(reading)] = None
+
+    def _finish(self, done: Future[Read] | Future[Effects]) -> None:
+        if done in self._doings:
+            del self._doings[done]  # type: ignore[arg-type]
+            self._outflow.add_up(done.result())  # type: ignore[arg-type]
+        else:
+            del self._readings[done]  # type: ignore[arg-type]
+            self._decide(done.result())  # type: ignore[arg-type]
+
+    def _decide(self, read: Read) -> None:
+        doing = self._outflow.decide(read)
+        if doing is not None:
+            self._doings[self._pool.submit(doing)] = None
+
+    def _go_on(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except Exception as error:
+            self._error = self._error or error
+
+
+class _Here(Executor):
+    """Does each task at once, in the thread that asks for it."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        done: Future[T] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # it is raised where the result is asked for
+            done.set_exception(error)
+        return done

@@ -105,7 +105,7 @@ def forward(
 ) -> Forwarded:
     """Send letters on out of a queue, at most so many `entries` a call. What AWS refuses is in the answer.
 
-    With `keeps` they are sent and recorded, and stay, see `core.ordered`. Once `is_over`, no further call is begun.
+    With `keeps` they are sent and recorded, and stay, see `triage.ordered`. Once `is_over`, no further call is begun.
     """
     forwarder = _Forwarder(send, out_of, ledger, now, waits_for_full_writes, keeps, is_over)
     return forwarder.run(leaving, entries)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.aws.queue_metrics import (
     PERIOD,
     CloudWatchClient,

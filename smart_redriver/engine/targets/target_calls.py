@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.aws.sqs import SqsQueue
 from smart_redriver.engine.config.targets import Origin, Target
 from smart_redriver.engine.errors import (

@@ -22,9 +22,8 @@ from smart_redriver.engine.triage.decision import (
     ParkReason,
     Redrive,
 )
-from smart_redriver.engine.triage.ordered import Fate, fate, in_order
+from smart_redriver.engine.triage.ordered import Fate, Sight, fate, in_order
 from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, Pacer
-from smart_redriver.engine.triage.sight import Sight
 from smart_redriver.engine.triage.triage import Terms, failed_at, hold_unless_expiring, triage
 
 #: Letters that stay as controls, and among how many at least.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine.place import KafkaTopics
 

@@ -100,7 +100,7 @@ class Aws:
         """The client of a service; its calls raise CallFailed and nothing else. Raises CallFailed."""
         with self._lock:
             if service not in self._clients:
-                from smart_redriver.engine.aws.calls import naming
+                from smart_redriver.engine.aws.clients import naming
 
                 with naming(f"connecting to {service}"):
                     self._clients[service] = _Counted(self._connect(service), self)
@@ -150,7 +150,7 @@ class _Counted:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         from botocore.parsers import ResponseParserError
 
-        from smart_redriver.engine.aws.calls import naming
+        from smart_redriver.engine.aws.clients import naming
         from smart_redriver.engine.errors import CallFailed
 
         act = getattr(self.bare, method)

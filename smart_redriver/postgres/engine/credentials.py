@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from smart_redriver.engine.aws.calls import naming
+from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.postgres.engine.database import Connection, Database
 from smart_redriver.postgres.engine.place import JobsDatabase
