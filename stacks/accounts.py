@@ -9,8 +9,7 @@ from typing import Any
 
 from constructs import Construct, Node
 
-from smart_redriver.cdk.adopted_queues import QUEUES, Adopted
-from smart_redriver.cdk.queue_entry import STACK
+from smart_redriver.cdk.queue_entry import QUEUES, STACK, Adopted
 from smart_redriver.engine.errors import Fault, SettingsError
 from stacks.redriver_stack import RedriverStack, make_stack
 from stacks.settings import NAME, Context, parse_context

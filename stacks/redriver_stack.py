@@ -27,12 +27,11 @@ from smart_redriver.cdk.acknowledged import (
     acknowledge,
     skip,
 )
-from smart_redriver.cdk.adopted_queues import Adopted, import_queues
 from smart_redriver.cdk.backend import AdoptedElsewhere, OtherRedriver
-from smart_redriver.cdk.outputs import tell_command
 from smart_redriver.cdk.owners import open_key
-from smart_redriver.cdk.queue_entry import AdoptedQueue, as_id
+from smart_redriver.cdk.queue_entry import Adopted, AdoptedQueue, as_id, import_queues
 from smart_redriver.cdk.queues import NewQueues
+from smart_redriver.cdk.redriver import tell_command
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import StateTable
 from smart_redriver.engine.config.settings import Mode

@@ -14,15 +14,17 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Node
 
-from smart_redriver.cdk.adopted_queues import (
+from smart_redriver.cdk.monitoring_settings import MonitoringSettings
+from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
+from smart_redriver.cdk.queue_entry import (
+    ANY_STACK,
     QUEUES,
+    STACK,
+    STACK_NAME,
     Adopted,
     above_the_queues,
     read_adopted_queues,
 )
-from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.queue_clashes import MAX_QUEUES_WITH_WIDGET
-from smart_redriver.cdk.queue_entry import ANY_STACK, STACK, STACK_NAME
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.engine.config.kinds import YES_OR_NO, Kind, misspelt, read_fields, setting
 from smart_redriver.engine.config.settings import Settings

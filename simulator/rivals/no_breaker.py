@@ -8,7 +8,8 @@ from random import Random
 from simulator.rivals.letters import number, receive_all, send, source_of
 from simulator.world import DLQ, PARKING_LOT, World
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.triage.pacing import Pacer, backoff
+from smart_redriver.engine.triage.admission import Pacer
+from smart_redriver.engine.triage.triage import backoff
 
 
 class NoBreaker:

@@ -21,9 +21,16 @@ from constructs import Construct, IConstruct
 from smart_redriver.cdk.bundling import Sources
 from smart_redriver.cdk.key_use import DECRYPT, KEEP_ITEMS, KeyUse
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
-from smart_redriver.cdk.outputs import in_capitals, tell_command
 from smart_redriver.cdk.python_function import python_function
-from smart_redriver.cdk.redriver import ENGINE, ENGINE_PLACE, ENTRY, ENTRY_HANDLER, LONGEST_PASS
+from smart_redriver.cdk.redriver import (
+    ENGINE,
+    ENGINE_PLACE,
+    ENTRY,
+    ENTRY_HANDLER,
+    LONGEST_PASS,
+    in_capitals,
+    tell_command,
+)
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.topics import Topics
 from smart_redriver.engine.config.backends import BACKENDS, Location

@@ -28,7 +28,7 @@ from smart_redriver.engine.aws import metrics as own
 from smart_redriver.engine.aws.metrics import KEPT_VARIABLE
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 
 _FIVE_MINUTES = cdk.Duration.minutes(5)
 #: Seconds; the most that SQS can delay a message.

@@ -21,13 +21,13 @@ from aws_cdk import aws_sqs as sqs
 from smart_redriver.cdk.given import Targets
 from smart_redriver.cdk.queue_clashes import KEY_ARN
 from smart_redriver.engine.config.backends import IN_SQS
-from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.config.targets import (
     Address,
     Origin,
     Target,
     TargetKind,
     hands_out_credentials,
+    is_fifo,
     is_public,
     read_targets,
 )

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from smart_redriver.engine.config.backends import BACKENDS
-from smart_redriver.engine.config.queue_names import is_fifo
-from smart_redriver.engine.config.targets import Origin, Target
+from smart_redriver.engine.config.targets import Origin, Target, is_fifo
 from smart_redriver.engine.errors import Fault
 
 #: Region and account in an ARN.

@@ -3,6 +3,7 @@
 It stands alone, so another CDK app can use it for queues of its own; `docs/deploy.md` shows how.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from smart_redriver.cdk.arguments import (
     check_lists,
     check_resources,
     checked,
+    fit_faults,
+    place_faults,
+    role_faults,
     unfit_removal,
     unfit_table,
     unread_settings,
@@ -29,11 +33,9 @@ from smart_redriver.cdk.key_use import KeyUse
 from smart_redriver.cdk.monitoring import MONITORING_ID, QueueMonitoring, crowded
 from smart_redriver.cdk.monitoring_settings import MonitoringSettings
 from smart_redriver.cdk.origin_config import OriginConfig, origin_config_of
-from smart_redriver.cdk.outputs import name_of, tell_command
 from smart_redriver.cdk.owners import open_key
 from smart_redriver.cdk.python_function import python_function
 from smart_redriver.cdk.queue_metrics import watched_sources, watched_targets
-from smart_redriver.cdk.queue_roles import fit_faults, place_faults, role_faults
 from smart_redriver.cdk.queues import make_outcome_queue, make_parking_lot
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import shared_state_table, without_key
@@ -363,3 +365,41 @@ def _by_role(
         **({"parking_lot": parking_lot} if parking_lot else {}),
     }
     return sources, others
+
+
+#: How the name of such an output ends; the command takes what is before it for the queue's name.
+_ENDS = "Redriver"
+
+
+def tell_command(scope: Construct, places: Mapping[str, str], name: str) -> cdk.CfnOutput:
+    """Write ``places`` as one object in JSON, under a key that begins with ``name``,
+    to the stack that a person deploys: a nested stack has a name that nobody types.
+
+    The `redrive` command needs no other permission than `cloudformation:DescribeStacks` to find its queues. An output
+    costs nothing, and is no resource; docs/adr/0012 compares it with a parameter of SSM.
+    """
+    stack = _outermost(scope)
+    place = f"RedriverPlaces{scope.node.addr}"
+    output = cdk.CfnOutput(stack, place, value=stack.to_json_string(dict(places)))
+    output.override_logical_id(f"{name}{_ENDS}")
+    return output
+
+
+def name_of(scope: Construct) -> str:
+    """The name of a re-driver by its place in the stack: `Orders` for `Shop/Orders/Redriver` and for
+    `Shop/OrdersRedriver`.
+    """
+    place = scope.node.path.removeprefix(_outermost(scope).node.path)
+    return in_capitals(place).removesuffix(_ENDS)
+
+
+def _outermost(scope: Construct) -> cdk.Stack:
+    stack = cdk.Stack.of(scope)
+    while stack.nested_stack_parent:
+        stack = stack.nested_stack_parent
+    return stack
+
+
+def in_capitals(name: str) -> str:
+    """A name as outputs have it, letters and digits: `my-orders` is MyOrders."""
+    return "".join(word[0].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", name) if word)

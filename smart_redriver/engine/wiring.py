@@ -16,9 +16,8 @@ from smart_redriver.engine.aws.sqs import SqsClient, SqsQueue
 from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.config.queue_names import is_fifo
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.config.targets import SERVED, Origin
+from smart_redriver.engine.config.targets import SERVED, Origin, is_fifo
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.passes.ports import DeadLetters as DeadLettersPort
 from smart_redriver.engine.passes.ports import Journal, Memory, Reports, Source, Tools, Witness

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aws_cdk.assertions import Template
 
-from smart_redriver.cdk.adopted_queues import read_adopted_queues
+from smart_redriver.cdk.queue_entry import read_adopted_queues
 from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.config.targets import Origin

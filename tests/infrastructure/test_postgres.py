@@ -14,7 +14,7 @@ from smart_redriver.engine.config.deployment import Deployment
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import SettingsError
 from smart_redriver.oncall.deployment.places import read_outputs, read_places
-from smart_redriver.postgres.cdk.monitoring import ADDED
+from smart_redriver.postgres.cdk.redriver import ADDED
 from smart_redriver.postgres.engine.connection import DEAD_LETTERS_ADDED
 from smart_redriver.postgres.engine.place import JobsDatabase
 

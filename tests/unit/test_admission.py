@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.model.circuit import Circuit, Orders
 from smart_redriver.engine.model.permit import Permit
 from smart_redriver.engine.model.rate import Rate
@@ -25,7 +26,6 @@ from smart_redriver.engine.triage.decision import (
     ParkReason,
     Redrive,
 )
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 from tests.unit.examples import (
     NOW,
     a_circuit,

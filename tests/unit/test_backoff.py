@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, Pacer, backoff
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
+from smart_redriver.engine.triage.admission import Pacer
+from smart_redriver.engine.triage.triage import backoff
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 COUNTS = st.integers(0, 10_000)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.triage.decision import Hold, HoldReason, ParkReason, Redrive
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.triage.triage import TRIES_BEFORE_LAST_CHANCE, hold_unless_expiring
 from tests.unit.examples import (
     NOW,

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import judging
 from smart_redriver.engine.model.batch import Heard, Judged
@@ -25,7 +26,6 @@ from smart_redriver.engine.triage.admission import CONTROLS_AMONG
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Hold, HoldReason
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 from smart_redriver.engine.triage.retention import calm_margin, urgent_margin
 from tests.unit.examples import (
     NOW,

@@ -24,7 +24,7 @@ ALL = sorted(PACKAGE.rglob("*.py"))
 JOINT = "wiring"
 
 #: What the pure rooms may know of ours.
-BELOW_THE_CORE = (*PURE, "config.settings", "config.queue_names", "config.targets", "errors")
+BELOW_THE_CORE = (*PURE, "config.settings", "config.targets", "errors")
 
 FORBIDDEN_MODULES = {
     "boto3",

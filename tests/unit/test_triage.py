@@ -8,6 +8,7 @@ import pytest
 
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.letter import Unfit
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import (
@@ -20,7 +21,6 @@ from smart_redriver.engine.triage.decision import (
     Redrive,
 )
 from smart_redriver.engine.triage.ledger import Status
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.triage.triage import (
     IN_VAIN,
     LUCK_LASTS,

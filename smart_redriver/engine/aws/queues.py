@@ -10,13 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
 from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
-from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Letter, Trail, read_trail
-from smart_redriver.engine.messages.outgoing import Outgoing, Sent
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.reports.outcomes import OutcomeMessage
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 
 
 class DeadLetters:

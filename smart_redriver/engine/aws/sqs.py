@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from smart_redriver.engine.aws.clients import BatchAnswer, batch, naming
-from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.targets import is_fifo
 from smart_redriver.engine.errors import CONTENT_FAULTS, CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Attribute
 from smart_redriver.engine.messages.outgoing import (

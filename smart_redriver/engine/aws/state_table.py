@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from smart_redriver.engine.aws import items
 from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.aws.items import Item
-from smart_redriver.engine.config.queue_names import within
+from smart_redriver.engine.config.targets import within
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.model.circuit import Circuit, Lease

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, fields
 from typing import Self
 
 from smart_redriver.engine.config.backends import BACKENDS, Location, LocationReader
-from smart_redriver.engine.config.queue_names import is_fifo, within
 from smart_redriver.engine.config.settings import Settings
-from smart_redriver.engine.config.targets import Origin, Target, read_targets
+from smart_redriver.engine.config.targets import Origin, Target, is_fifo, read_targets, within
 from smart_redriver.engine.errors import Fault, SettingsError
 
 

@@ -1,4 +1,6 @@
-"""The origins of a DLQ's letters, and their targets where these are no source queues. Standard library only.
+"""The origins of a DLQ's letters, their targets where these are no source queues, and the names of queues.
+
+Standard library only, like all that synth imports.
 
 A queue's DLQ says by itself where a letter came from. Other origins say it in part or not at all, so that the
 configuration does: it lists the targets, and nothing that is not listed is ever called.
@@ -291,3 +293,31 @@ def _within(address: Address) -> Iterator[IPv4Address]:
 
 def _last_of(address: IPv6Address) -> IPv4Address:
     return IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+#: What a queue that is none of SQS may be called.
+PLAIN = "1 to 80 letters, digits, hyphens and underscores"
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+
+def is_plain(name: str) -> bool:
+    """Whether circuit, trails and reports can call a queue so that is none of SQS."""
+    return _PLAIN.fullmatch(name) is not None
+
+
+def within(name: str, queue: str) -> str:
+    """A queue's name within another name; the queue's alone where that is empty."""
+    return f"{name}/{queue}" if name else queue
+
+
+def is_fifo(name: str) -> bool:
+    """Whether this is the name, ARN or URL of a FIFO queue.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/creating-sqs-queues-fifo.html
+    """
+    return name.endswith(".fifo")
+
+
+def queue_name(arn: str) -> str:
+    """The name of the queue with this ARN."""
+    return arn.rpartition(":")[2]

@@ -24,6 +24,14 @@ from smart_redriver.engine.messages.letter import (
 ENTRIES_PER_CALL = 10
 BYTES_PER_CALL = 1_048_576
 
+#: `DelaySeconds` of SendMessage ends here; what is longer is held in the DLQ until this much remains.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+MAX_SQS_DELAY = timedelta(seconds=900)
+
+#: A message can be hidden for at most 12 h from its receive.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+MAX_VISIBILITY = timedelta(hours=12)
+
 
 @dataclass(slots=True, kw_only=True)
 class Outgoing:

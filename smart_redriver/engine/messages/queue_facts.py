@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.targets import is_fifo
 
 #: Messages of a queue that may be in flight, hidden ones included. Beyond them a long poll is empty, and no error.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, MAX_SQS_DELAY, Outgoing
 from smart_redriver.engine.model.batch import Batch
 from smart_redriver.engine.passes.hands import (
     Decided,
@@ -30,7 +30,6 @@ from smart_redriver.engine.reports.outcomes import error_of
 from smart_redriver.engine.triage.case import Case, trail_after
 from smart_redriver.engine.triage.decision import Discard, Hold, Park, ParkReason, Redrive
 from smart_redriver.engine.triage.ledger import Entry, Status
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 
 
 class RealHands:

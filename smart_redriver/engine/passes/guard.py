@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.passes.apply import RealHands

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import breaker, judging
 from smart_redriver.engine.model.batch import Batch, Judged
@@ -46,7 +47,6 @@ from smart_redriver.engine.triage.admission import Admission
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.cause_gate import CauseGate
 from smart_redriver.engine.triage.decision import Decision
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 from smart_redriver.engine.triage.triage import Terms
 
 #: Returns seen, by the batch that they come from and whether the letter was a suspect.

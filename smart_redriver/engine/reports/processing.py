@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from smart_redriver.engine.config.queue_names import is_fifo
+from smart_redriver.engine.config.targets import is_fifo
 from smart_redriver.engine.messages.letter import Trail
 from smart_redriver.engine.model.batch import CauseCount, Heard
 from smart_redriver.engine.reports.outcomes import (

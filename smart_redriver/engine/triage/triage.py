@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import (
@@ -18,7 +19,6 @@ from smart_redriver.engine.triage.decision import (
     ParkReason,
     Redrive,
 )
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY, MAX_VISIBILITY, backoff
 from smart_redriver.engine.triage.retention import is_expiring
 
 #: A letter that has its strikes is tried so often until its last chance: an outage of what it needs may be over.
@@ -227,3 +227,18 @@ def failed_at(case: Case, terms: Terms, now: datetime) -> datetime:
         return min(now, max(letter.failed_at, case.last_try or letter.failed_at))
     began = case.last_try or letter.first_received_at or letter.sent_at
     return min(now, began + terms.time_to_fail)
+
+
+def backoff(strikes: int, roll: float, settings: Settings) -> timedelta:
+    """How long after its last failure a letter is tried again: `base_delay x 2^strikes`, capped, its upper half jittered.
+
+    Args:
+        strikes: returns that speak against the letter; one from a failed batch says nothing about it.
+        roll: uniform in [0, 1). Half of the delay is sure, so that a letter never goes back at once, and half
+            is spread, so that letters which failed together are not tried together ("equal jitter",
+            https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+
+    """
+    # 2^40 s is beyond every cap; a larger exponent would only overflow.
+    full = min(settings.base_delay_seconds * 2 ** min(strikes, 40), settings.max_delay_seconds)
+    return timedelta(seconds=round(full * (0.5 + roll / 2)))

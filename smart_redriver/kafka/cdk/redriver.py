@@ -26,8 +26,7 @@ from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, sche
 from smart_redriver.cdk.key_use import DECRYPT, KeyUse, allow, key_arns, through, unique
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
-from smart_redriver.cdk.pass_alarms import PassAlarms
-from smart_redriver.cdk.pass_dashboard import make_pass_dashboard
+from smart_redriver.cdk.pass_alarms import PassAlarms, make_pass_dashboard
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_name, take_resources

@@ -10,8 +10,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, ClassVar, Self, TypeVar
 
-from smart_redriver.engine.config.queue_names import PLAIN, is_plain
-from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.config.targets import PLAIN, Origin, is_plain
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.kafka.engine.shapes import TOPIC
 

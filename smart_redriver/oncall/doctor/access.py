@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.config.queue_names import queue_name
 from smart_redriver.engine.config.recovery import DETAIL_TYPE, SOURCE
-from smart_redriver.engine.config.targets import Origin, Target, TargetKind
+from smart_redriver.engine.config.targets import Origin, Target, TargetKind, queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.targets.target_source import arn_beside
 from smart_redriver.oncall.deployment.session import Session

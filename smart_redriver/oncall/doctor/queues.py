@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from smart_redriver.engine.config.queue_names import is_fifo, queue_name
+from smart_redriver.engine.config.targets import is_fifo, queue_name
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from smart_redriver.engine.config.queue_names import queue_name
+from smart_redriver.engine.config.targets import queue_name
 from smart_redriver.engine.errors import EntryFault
 from smart_redriver.engine.messages.letter import Attribute, Letter, Trail, Unfit
 from smart_redriver.engine.triage.case import Case

@@ -1,5 +1,7 @@
 """Sends letters back to their source queues, or to the parking lot, for a person: by the same send, record, delete as a
-pass. A command of theirs (`--validate CMD`, `--with CMD`) is given each body before.
+pass; or deletes them, once they are in a file and the ledger knows.
+
+A command of the person's (`--validate CMD`, `--with CMD`) is given each body before.
 """
 
 from __future__ import annotations
@@ -7,7 +9,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,6 +25,7 @@ from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.oncall.deployment.message_store import UNFIT
 from smart_redriver.oncall.deployment.session import Session
+from smart_redriver.oncall.letters.export_file import ExportFile, to_be_kept
 from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.terminal.exits import Misused
@@ -357,3 +360,64 @@ def validator(command: str) -> Validate:
         return f"not valid: {fault}" if fault else None
 
     return validate
+
+
+class WriteAndDelete:
+    """An `Act`: the file, then the ledger, then the delete.
+
+    After a crash before the delete the ledger says DELETED and names the copy as replaced: whoever meets it
+    discards it, and the file holds it. A letter that is known to be there keeps what the ledger knew of it.
+    """
+
+    def __init__(self, session: Session, file: ExportFile, reason: str, *, from_dlq: bool) -> None:
+        self._session = session
+        self._file = file
+        self._from_dlq = from_dlq
+        self._note = session.signed("deleted", reason)
+
+    def __call__(self, few: Sequence[Case], *, until: datetime) -> Acted:  # noqa: ARG002 - quick
+        now = self._session.clock()
+        few, unread = to_be_kept(self._session, few, dlq=self._from_dlq)
+        self._file.write(few)
+        entries = [
+            case.known(self._session.name_of(case)).deleted(
+                message_id=case.message_id, now=now, note=self._note
+            )
+            for case in few
+        ]
+        known = self._known_before(few)
+        self._session.store.write_ledger(entries, [], now)
+        faults: list[EntryFault] = []
+        try:
+            faults = self._session.letter_store.remove(
+                [case.letter for case in few], dlq=self._from_dlq
+            )
+        except KeyboardInterrupt:
+            self._put_back(few, known)
+            raise
+        refused = {fault.key for fault in faults}
+        self._put_back([case for case in few if case.message_id in refused], known)
+        done = [case for case in few if case.message_id not in refused]
+        return Acted(done=done, faults=unread + faults)
+
+    def _known_before(self, few: Sequence[Case]) -> Mapping[str, Entry]:
+        """The ledger's entries of letters in a table; those of letters in a queue are not needed."""
+        if not self._session.letter_store.finds_by_id:
+            return {}
+        ids = [case.original_id for case in few]
+        return self._session.store.read_ledger(ids).entries
+
+    def _put_back(self, cases: Sequence[Case], known: Mapping[str, Entry]) -> None:
+        """Let those that are there be as they were, strikes and history included. Raises CallFailed."""
+        session = self._session
+        if not cases:
+            return
+        letters = [case.letter for case in cases]
+        there = session.letter_store.still_there(letters, dlq=self._from_dlq)
+        entries = [
+            known.get(case.original_id) or case.known(session.name_of(case))
+            for case in cases
+            if case.message_id in there
+        ]
+        if entries:
+            session.store.write_ledger(entries, [], session.clock())

@@ -12,9 +12,9 @@ from smart_redriver.oncall.deployment.message_store import Operation, refuse_unl
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice, choice_of
 from smart_redriver.oncall.letters.export_file import ExportFile
-from smart_redriver.oncall.moving.deleting import WriteAndDelete
 from smart_redriver.oncall.moving.ending import end_dry_run, finish, tally_in_words, tell_gap
 from smart_redriver.oncall.moving.selection import CUT, find_selection, tell_selection
+from smart_redriver.oncall.moving.sending import WriteAndDelete
 from smart_redriver.oncall.moving.work import Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused

@@ -23,10 +23,9 @@ from smart_redriver.oncall.deployment.message_store import Operation, refuse_unl
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.letters.choice import Choice
 from smart_redriver.oncall.letters.export_file import ExportFile, Kept, KeptFile
-from smart_redriver.oncall.moving.deleting import WriteAndDelete
 from smart_redriver.oncall.moving.ending import finish, tally_in_words
 from smart_redriver.oncall.moving.importing import ToParkingLot, Whereabouts
-from smart_redriver.oncall.moving.sending import Park
+from smart_redriver.oncall.moving.sending import Park, WriteAndDelete
 from smart_redriver.oncall.moving.work import Acted, Tally, Work
 from smart_redriver.oncall.status.standing import tell_standing
 from smart_redriver.oncall.terminal.exits import Exit, Refused

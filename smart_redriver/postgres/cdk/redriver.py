@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from smart_redriver.cdk.acknowledged import CONNECTING, accept_anywhere, accept_passes
+from smart_redriver.cdk.alarms import Comparison, Evaluation
 from smart_redriver.cdk.arguments import checked
 from smart_redriver.cdk.backend import (
     PeoplesRights,
@@ -20,25 +23,74 @@ from smart_redriver.cdk.backend import (
     runbook_of,
     tell_places,
 )
+from smart_redriver.cdk.dashboard import COUNT, graph
 from smart_redriver.cdk.invocations import alarms_elsewhere, hear_recovery, schedule_ticks
 from smart_redriver.cdk.key_use import allow, unique
 from smart_redriver.cdk.monitoring_settings import Alarms, MonitoringSettings
 from smart_redriver.cdk.owners import open_key
-from smart_redriver.cdk.pass_dashboard import make_pass_dashboard
+from smart_redriver.cdk.pass_alarms import PERIOD, PassAlarms, make_pass_dashboard, pass_metric
 from smart_redriver.cdk.safeguards import Safeguards
 from smart_redriver.cdk.state_table import KEEP_STATE, shared_state_table, without_key
 from smart_redriver.cdk.taken import take_resources
 from smart_redriver.cdk.topics import Topics, shared_topics, unheard
 from smart_redriver.engine.config.deployment import Deployment
-from smart_redriver.engine.config.queue_names import PLAIN, is_plain
 from smart_redriver.engine.config.settings import Settings
+from smart_redriver.engine.config.targets import PLAIN, is_plain
 from smart_redriver.engine.errors import Fault
-from smart_redriver.postgres.cdk.monitoring import (
-    RUNBOOK,
-    JobsAlarms,
-    died_lately,
-)
 from smart_redriver.postgres.engine.place import VERIFIED, JobsDatabase
+
+#: New letters within five minutes, as each pass counts them. Also named in `smart_redriver.postgres.engine.connection`,
+#: which needs psycopg.
+ADDED = "DeadLettersAdded"
+TOO_MANY = 200
+
+_SECTION = "when-an-alarm-rings"
+RUNBOOK = "postgres.md"
+
+
+class JobsAlarms(PassAlarms):
+    """Those of every queue outside of SQS, and before them one on growth."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        name: str,
+        function: lambda_.IFunction,
+        monitoring: MonitoringSettings,
+        topics: Topics,
+    ) -> None:
+        super().__init__(
+            scope,
+            name=name,
+            known_as=name,
+            function=function,
+            topics=topics,
+            runbook_url=runbook_of(monitoring, RUNBOOK),
+            section=_SECTION,
+            why_open="workers failed the redriven jobs, or the table refused them",
+        )
+
+    def _make_first(self) -> None:
+        self._make.alarm(
+            "DeadLettersGrow",
+            self._metric(ADDED, "Maximum"),
+            Comparison.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            TOO_MANY,
+            Evaluation(seconds=PERIOD),
+            self._advice(
+                f"{TOO_MANY} jobs or more have died within five minutes.", "`redrive causes`."
+            ),
+            topic=self._topics.paging,
+        )
+
+
+def died_lately(name: str) -> cloudwatch.GraphWidget:
+    """The graph of what is counted where letters are jobs alone."""
+    return graph(
+        "Died within five minutes", [pass_metric(name, ADDED, "Maximum", "letters")], COUNT
+    )
+
 
 #: Where the function finds the authorities that a file of the team's names.
 _AUTHORITIES = "database-ca.pem"

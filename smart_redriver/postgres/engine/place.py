@@ -14,8 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
-from smart_redriver.engine.config.queue_names import PLAIN, is_plain
-from smart_redriver.engine.config.targets import Origin
+from smart_redriver.engine.config.targets import PLAIN, Origin, is_plain
 from smart_redriver.engine.errors import Fault, SettingsError
 from smart_redriver.postgres.engine.profiles import OWN, PROFILES, Profile
 

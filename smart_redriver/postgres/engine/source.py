@@ -10,9 +10,8 @@ from psycopg import sql
 
 from smart_redriver.engine.errors import CallFailed, DatabaseLost, EntryFault
 from smart_redriver.engine.messages.letter import Trail
-from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, Outgoing, Sent
+from smart_redriver.engine.messages.outgoing import ENTRIES_PER_CALL, MAX_SQS_DELAY, Outgoing, Sent
 from smart_redriver.engine.messages.queue_facts import QueueFacts
-from smart_redriver.engine.triage.pacing import MAX_SQS_DELAY
 from smart_redriver.postgres.engine.database import About, Database, StatementRefused
 from smart_redriver.postgres.engine.dead_letters import COUNTED, LARGEST, Batches, by_table, turn_of
 from smart_redriver.postgres.engine.letters import Handle, job_id
