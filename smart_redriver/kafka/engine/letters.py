@@ -25,7 +25,7 @@ from smart_redriver.engine.messages.letter import (
 )
 from smart_redriver.engine.reports.outcomes import MAX_FIRST_LINE, on_one_line
 from smart_redriver.kafka.engine.records import Header, Partition, Position, Record
-from smart_redriver.kafka.engine.shapes import Message, message_of
+from smart_redriver.kafka.engine.shapes import Death, Message, message_of
 
 #: The header of a letter that waits in the retry topic: how it is known, and where it was first.
 HELD_HEADER = "RedriveHeld"
@@ -119,24 +119,20 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool) -
     message = message_of(bare)
     trail, trail_fault = _trail(text, topics)
     death = message.death
-    held = _held(note)
     topic = death.topic or home
-    position = record.position
-    failed_there = None
-    if death.topic and death.partition is not None and death.offset is not None:
-        failed_there = Position(Partition(death.topic, death.partition), death.offset)
-    died_at = held.died_at if held else record.at
-    message_id = (
-        held.message_id if held else id_at(failed_there or position, message.key, message.value)
+    failed_there, lies = _failed_at(death), record.position
+    held = _held(note) or Held(
+        message_id=id_at(failed_there or lies, message.key, message.value),
+        place=(lies.partition.number, lies.offset),
+        died_at=record.at,
     )
-    place = held.place if held else (position.partition.number, position.offset)
     letter = Letter(
-        message_id=message_id,
-        receipt_handle=message_id,
+        message_id=held.message_id,
+        receipt_handle=held.message_id,
         body=text_of(message.value),
         attributes=_attributes(message),
-        sent_at=died_at,
-        failed_at=min(death.failed_at, died_at) if death.failed_at else died_at,
+        sent_at=held.died_at,
+        failed_at=min(death.failed_at or held.died_at, held.died_at),
         group_id=group_of(message.key, topic) if keeps_order else None,
         source_arn=topic if topic in topics else None,
         trail=trail,
@@ -147,9 +143,16 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool) -
         letter=letter,
         message=message,
         record=record,
-        place=place,
+        place=held.place,
         is_traceable=failed_there is not None or trail is not None,
     )
+
+
+def _failed_at(death: Death) -> Position | None:
+    """Where the message was when its consumer failed, as far as that is told."""
+    if not death.topic or death.partition is None or death.offset is None:
+        return None
+    return Position(Partition(death.topic, death.partition), death.offset)
 
 
 def group_of(key: bytes | None, topic: str) -> str | None:

@@ -281,12 +281,13 @@ def _changed(dead: Dead, letter: Letter) -> Message:
     if told := sorted(changed & dead.letter.attributes.keys()):
         detail = f"{', '.join(told)}: told of its death, and no header of the message"
         raise CallFailed("RewriteLetter", "NoHeader", detail)
-    if letter.body == text_of(message.value) and not changed:
+    if letter.body != text_of(message.value):
+        message = replace(message, value=_bytes(letter.body))
+    if not changed:
         return message
     headers = [one for one in message.headers if one[0] not in changed]
     headers += [(name, _value(now[name])) for name in now if name in changed]
-    value = message.value if letter.body == text_of(message.value) else _bytes(letter.body)
-    return replace(message, value=value, headers=tuple(headers))
+    return replace(message, headers=tuple(headers))
 
 
 def _value(attribute: Attribute) -> bytes:
