@@ -251,7 +251,7 @@ def origin_config_of(
 
 
 def _with_refused(faults: list[Fault], refused: Sequence[object]) -> list[Fault]:
-    """The faults, and each target that could not be read: beside one it is not wrong that no other is there."""
+    """The faults, and one for each unreadable target. Beside these, a missing target is no fault."""
     if not refused:
         return faults
     return [*(one for one in faults if one.seen is not None), *map(_refused, refused)]

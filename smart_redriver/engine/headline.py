@@ -295,7 +295,7 @@ class _Tried:
     succeeded_at: datetime | None = None
 
     def add_pending(self, batch: Batch) -> bool:
-        """Count a batch that is out; False where it has succeeded and what went after it failed: it is not counted."""
+        """Count a batch that is out. Return False, and do not count it, if it succeeded and later ones failed."""
         succeeded = batch.heard.succeeded
         if succeeded and self.failed:
             self.succeeded_at = batch.sent_at

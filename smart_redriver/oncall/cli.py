@@ -229,7 +229,7 @@ def _ended(session: Session, act: Callable[[], Exit], unread: Exit) -> int:
         session.terminal.warn(f"\nStopped. {changed}")
         return Exit.REFUSED
     except Exception as fault:  # the last place where a traceback can become a sentence
-        from smart_redriver.oncall.terminal.failures import explain
+        from smart_redriver.oncall.terminal.exits import explain
 
         if isinstance(fault, OSError):
             _give_up_output()

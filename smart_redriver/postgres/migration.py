@@ -238,7 +238,7 @@ def migration_of(database: JobsDatabase, *, is_partitioned: bool = False) -> Mig
 
 
 def _all_names(database: JobsDatabase) -> dict[str, sql.Composable]:
-    """What statements name: tables and columns, the role, and what grants are looked up for."""
+    """The names in statements: tables, columns, the role, and the tables whose grants are looked up."""
     role, names = database.user or ROLE, names_of(database)
     seen = [
         names[f"{one}_text"] for one in _WITH_GRANTS if not (database.library and one == "dead")

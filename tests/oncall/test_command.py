@@ -21,8 +21,7 @@ from simulator.world import PARKING_LOT
 from smart_redriver.engine.errors import CallFailed, Fault, SettingsError
 from smart_redriver.oncall.cli import Asked, app, open_session
 from smart_redriver.oncall.deployment.aws import Aws, Caller, connect_as
-from smart_redriver.oncall.terminal.exits import Refused
-from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.terminal import Terminal
 from smart_redriver.oncall.verbs.declarations import VERBS
 from tests.faults.errors import refusal

@@ -161,7 +161,7 @@ def naming(call: str) -> Iterator[None]:
 
 @dataclass(slots=True, kw_only=True)
 class BatchAnswer:
-    """What became of the entries of one batch call, by their place in it.
+    """The results of the entries of one batch call, by their place in it.
 
     `failed_as_a_whole`: there was no answer about single entries, and each has the call's own fault.
     """

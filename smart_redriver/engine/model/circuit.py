@@ -86,7 +86,7 @@ class HeldSuspects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What one pass saw of letters that wait for no known moment.
+    """The letters that wait for no known moment, as one pass saw them.
 
     Attributes:
         letters: how many are left in the DLQ, visible to anybody.
@@ -212,11 +212,11 @@ class Circuit:
         )
 
     def suspects_waiting(self, now: datetime) -> int:
-        """How many letters wait for their last chance now."""
+        """The number of letters that wait for their last chance now."""
         return sum(one.letters for one in self.held_suspects if one.until > now)
 
     def waiting_seconds(self, now: datetime) -> int:
-        """How long letters have been waiting for no known moment; 0 without any."""
+        """The seconds that letters have been waiting for no known moment; 0 without any."""
         return int((now - self.waiting_since).total_seconds()) if self.waiting_since else 0
 
     def with_waiting(self, waiting: Waiting, now: datetime) -> Circuit:

@@ -228,7 +228,7 @@ class Guard:
 
 
 def _parted(cases: Sequence[Case], is_due: Callable[[Case], bool]) -> tuple[list[Case], list[Case]]:
-    """The letters that are due, and those that stay."""
+    """Split letters into those that are due and those that stay."""
     due: list[Case] = []
     stay: list[Case] = []
     for case in cases:

@@ -100,7 +100,7 @@ Event = tuple[str, dict[str, Any]]
 
 @dataclass(slots=True)
 class Effects:
-    """What was done. Steps that run side by side make one each; the pass adds them up.
+    """The effects of a step. Steps that run side by side make one each; the pass adds them up.
 
     Attributes:
         counts: letters by what was done with them, as the report names it.

@@ -145,7 +145,7 @@ class Outflow:
         return partial(self._carry_out, decided, destinations, now, version)
 
     def _noted(self, cases: Sequence[Case], now: datetime) -> list[Case]:
-        """One of each letter in hand, with those that are back charged to their batches, unless they are already."""
+        """One of each letter in hand; charge those that are back to their batches, unless that is done."""
         are_marked, self._returns_are_marked = self._returns_are_marked, False
         if self._state.dlq.is_fifo and not are_marked:
             return self._without_further_copies(self._without_copies(cases, now))
@@ -304,7 +304,7 @@ def _due(decided: Sequence[tuple[Case, Decision]], now: datetime, *, keeps: bool
 
 
 class _Rounds:
-    """The rounds under way. After a failure no round is begun, and those under way are finished."""
+    """The rounds under way. After a failure no new round begins, and those under way finish."""
 
     def __init__(self, outflow: Outflow, pool: Executor) -> None:
         self._outflow = outflow
@@ -314,7 +314,7 @@ class _Rounds:
         self._error: Exception | None = None
 
     def run(self, first: Read | None) -> None:
-        """Run them until there is no next one, beginning with letters in hand. Raises what a reading raised."""
+        """Run rounds until there is no next one, beginning with letters in hand. Raises what a reading raised."""
         if first is not None:
             self._go_on(lambda: self._decide(first))
         while True:

@@ -106,7 +106,7 @@ def _has_news(state: PassState, lane: Lane, now: datetime) -> bool:
 
 
 def _is_counted(circuit: Circuit) -> list[tuple[bool, ...]]:
-    """What the numbers of batches tell of letters that are kept."""
+    """Whether the numbers of each batch are complete, and whether it has left its source queue."""
     return [(one.is_over, one.is_gone) for one in circuit.tallies]
 
 

@@ -77,7 +77,7 @@ class Forwarded:
 
     @property
     def refusal(self) -> str | None:
-        """The code with which the source refused letters, whatever they held."""
+        """The code with which the source refused letters for another reason than their content."""
         return next((one.code for one in self.not_sent if one.is_refusal), None)
 
     def as_effects(self) -> Effects:

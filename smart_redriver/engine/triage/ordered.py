@@ -92,7 +92,7 @@ def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: da
 def _once_it_left(
     case: Case, batch: _Told, circuit: Circuit, settled_at: datetime, terms: Terms, now: datetime
 ) -> Fate:
-    """What became of a copy that is not in its source queue any more: its group tells, or numbers do."""
+    """The fate of a copy that is not in its source queue any more: its group tells it, or the batch's numbers do."""
     if case.group_view is GroupView.WHOLE:
         return Fate.DONE
     if case.group_view is GroupView.CUT and now < settled_at + CUT_PATIENCE:
@@ -108,7 +108,7 @@ def _once_it_left(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is remembered of the batch that a copy went in: its verdict, and its numbers."""
+    """The verdict and the numbers of the batch that a copy went in."""
 
     judged: Judged | None
     tally: Tally | None
@@ -129,7 +129,7 @@ class _Told:
         return self.tally is not None and self.tally.is_read(now)
 
     def longest_out(self, now: datetime) -> timedelta:
-        """How long a copy may be out while messages are in its source queue, once it had time to fail.
+        """The longest time that a copy may be out while messages are in its source queue, once it had time to fail.
 
         Where the books can be read they would show that it has left: as long as they don't, it is there, and no
         consumer is at work.

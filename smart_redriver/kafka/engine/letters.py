@@ -149,7 +149,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool) -
 
 
 def _failed_at(death: Death) -> Position | None:
-    """Where the message was when its consumer failed, as far as that is told."""
+    """The position of the message when its consumer failed; None if its headers do not tell."""
     if not death.topic or death.partition is None or death.offset is None:
         return None
     return Position(Partition(death.topic, death.partition), death.offset)

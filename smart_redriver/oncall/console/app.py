@@ -39,8 +39,7 @@ from smart_redriver.oncall.console.api import Address, addresses, describe
 from smart_redriver.oncall.console.at_work import Asked, Console
 from smart_redriver.oncall.console.shelf import LOGIN_HELPS, Sessions
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
-from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused, explain
 
 STATIC = Path(__file__).parent / "static"
 #: What is asked is a letter of 1 MiB at the most, written as JSON.

@@ -23,8 +23,7 @@ from smart_redriver.engine.errors import RedriverError
 from smart_redriver.oncall.console import looks
 from smart_redriver.oncall.console.shelf import Notepad, Sessions, Shelf
 from smart_redriver.oncall.deployment.session import Session
-from smart_redriver.oncall.terminal.exits import Exit, Refused
-from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.exits import Exit, Refused, explain
 from smart_redriver.oncall.terminal.terminal import Advance, Interrupts, Terminal, is_other
 from smart_redriver.oncall.terminal.words import stamp
 from smart_redriver.oncall.verbs.declarations import Verb

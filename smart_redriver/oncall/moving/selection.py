@@ -76,7 +76,7 @@ class Selection:
             self.samples.append(letter)
 
     def end(self, look: Look) -> None:
-        """Note how far the look came that met them."""
+        """Note how far the look came."""
         self.is_exact = not look.is_cut_short and not self.is_cut
         if not self.is_exact:
             self.missing.clear()  # they may be among those that were not looked at

@@ -198,7 +198,7 @@ class SendBack:
     def _add_up(
         self, some: Sequence[Case], forwarded: Forwarded, source: str, acted: Acted
     ) -> None:
-        """Take in what became of letters that were sent to this source."""
+        """Add the results of letters that were sent to this source."""
         acted.faults += [
             EntryFault(call=source, key=key, code=answer)
             for key, answer in forwarded.bounced.items()

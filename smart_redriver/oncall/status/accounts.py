@@ -23,8 +23,7 @@ from smart_redriver.engine.model.circuit import Circuit, Orders, State
 from smart_redriver.oncall.deployment.aws import Answer, Asking
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.status.alarms import split_name
-from smart_redriver.oncall.terminal.exits import Refused
-from smart_redriver.oncall.terminal.failures import explain
+from smart_redriver.oncall.terminal.exits import Refused, explain
 from smart_redriver.oncall.terminal.table import printable, table
 from smart_redriver.oncall.terminal.terminal import Terminal, Tone
 from smart_redriver.oncall.terminal.words import span, stamp

@@ -89,7 +89,7 @@ class Waits:
         )
 
     def _seen_of(self, entry: Entry | None) -> Seen | None:
-        """What is seen of the letter's queue; None where it may be of any of several."""
+        """The view of the letter's queue; None if the letter may be of any of several."""
         first, *more = self._seen.values()
         if entry is None:
             return None if more else first
@@ -109,7 +109,7 @@ def _is_there(entry: Entry) -> bool:
 
 
 def _elsewhere(entry: Entry, seen: Seen | None) -> Wait | None:
-    """The wait of a letter that has left the DLQ; None where it is not coming back."""
+    """The wait of a letter that has left the DLQ; None if it does not come back."""
     if entry.status is Status.PARKED:
         return Wait("a person's decision: it is parked")
     if entry.status is Status.REDRIVEN:

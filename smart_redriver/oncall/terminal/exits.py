@@ -1,8 +1,15 @@
-"""How a command ends: its exit code, and the refusal that ends it early. Standard library only."""
+"""The ends of a command: its exit codes, the refusal that ends it early, and one sentence for each failure.
+
+The sentence says what to do next; a traceback goes to a file and never to a person's screen.
+"""
 
 from __future__ import annotations
 
+import traceback
 from enum import IntEnum
+from pathlib import Path
+
+from smart_redriver.engine.errors import CallFailed, DatabaseLost, RedriverError
 
 #: Of what a person gives as a reason, in characters: it is kept with the circuit, which every pass reads.
 LONGEST_REASON = 500
@@ -30,3 +37,107 @@ class Misused(Refused):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.USAGE)
+
+
+_NO_CREDENTIALS = (
+    "No AWS credentials were found. Log in (for example `aws sso login`), "
+    "or name a profile with --profile."
+)
+_UNREACHABLE = "AWS could not be reached. Check your network, --region and --endpoint-url."
+
+_ADVICE = {
+    "NoCredentialsError": _NO_CREDENTIALS,
+    "PartialCredentialsError": _NO_CREDENTIALS,
+    "CredentialRetrievalError": _NO_CREDENTIALS,
+    "TokenRetrievalError": _NO_CREDENTIALS,
+    "SSOTokenLoadError": _NO_CREDENTIALS,
+    "UnauthorizedSSOTokenError": _NO_CREDENTIALS,
+    "ProfileNotFound": "That profile does not exist. `aws configure list-profiles` shows which do.",
+    "NoRegionError": "No region is set. Name one with --region, or set AWS_REGION.",
+    "InvalidRegionError": "That is not a Region. Name one with --region, for example eu-west-1.",
+    "EndpointConnectionError": _UNREACHABLE,
+    "ConnectTimeoutError": _UNREACHABLE,
+    "ConnectionClosedError": _UNREACHABLE,
+    "ResponseParserError": "The endpoint is not AWS. Check --endpoint-url and AWS_ENDPOINT_URL.",
+    "ReadTimeoutError": "AWS did not answer in time; what was asked may have been done. Look with `redrive status`.",
+    "InvalidClientTokenId": "AWS does not know these credentials. Log in again, or name another --profile.",
+    "UnrecognizedClientException": "AWS does not know these credentials. Log in again, or name another --profile.",
+    "ExpiredToken": "These credentials have expired. Log in again.",
+    "ExpiredTokenException": "These credentials have expired. Log in again.",
+    "QueueDoesNotExist": "The stack names a queue that is gone. Deploy the stack anew.",
+    "NonExistentQueue": "The stack names a queue that is gone. Deploy the stack anew.",
+    "ResourceNotFoundException": "The stack names something that is gone. Deploy the stack anew.",
+    "UnreadableCircuit": "The circuit's item in the state table was damaged, or written by a version "
+    "that this one does not know. "
+    "Deploy that "
+    "version, or delete the item (docs/deploy.md, Rollback): without it the next pass starts with a new circuit. "
+    "Until then letters stay in the DLQ.",
+    "UnreadableEntry": "A letter's item in the state table was damaged, or written by a version "
+    "that this one does not know. Deploy "
+    "that version, or "
+    "delete the item (docs/deploy.md, Rollback): its letter is then known by its trail alone. Until then no letter "
+    "of the queue goes.",
+    "UnprocessedKeys": "DynamoDB is throttling. Run it again in a moment.",
+    "UnprocessedItems": "DynamoDB is throttling. Run it again in a moment.",
+}
+
+_DENIED = frozenset(
+    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError"}
+)
+_THROTTLED = frozenset(
+    {
+        "RequestThrottled",
+        "Throttling",
+        "ThrottlingException",
+        "ProvisionedThroughputExceededException",
+        "TooManyRequestsException",
+    }
+)
+
+
+def explain(fault: Exception) -> tuple[str, Exit]:
+    """Explain the fault that ended a command, with the exit code."""
+    if isinstance(fault, Refused):
+        return str(fault), fault.code
+    if isinstance(fault, CallFailed):
+        return advice(fault), Exit.REFUSED
+    if isinstance(fault, RedriverError):
+        return f"{fault}. Deploy the stack anew.", Exit.REFUSED
+    if isinstance(fault, OSError):
+        of = f" ({fault.filename})" if fault.filename else ""
+        return (
+            f"This machine refused: {fault.strerror or fault}{of}. What was done stays done; fix this and run it "
+            "again.",
+            Exit.REFUSED,
+        )
+    where = traceback.extract_tb(fault.__traceback__)[-1]
+    return (
+        f"This is a bug: {type(fault).__name__}: {fault} ({Path(where.filename).name}:{where.lineno}). "
+        "What was done stays done; report it with this line.",
+        Exit.REFUSED,
+    )
+
+
+def advice(failed: CallFailed) -> str:
+    """One paragraph for a person: what failed, and what to do next."""
+    if isinstance(failed, DatabaseLost):
+        return (
+            f"The database was lost while it was asked ({failed.call}: {failed.detail or failed.code}). What was "
+            "done stays done, and each row is moved whole or not at all: run it again once the database is back."
+        )
+    if failed.code in _DENIED:
+        return (
+            f"You may not call {failed.call} ({failed.code}). Looking needs the managed policy RedriveViewer, "
+            "changing RedriveOperator (docs/command.md says how to deploy them)."
+        )
+    if failed.code in _THROTTLED:
+        return (
+            f"AWS is throttling {failed.call}. Run it again in a moment; what was done stays done."
+        )
+    known = _ADVICE.get(failed.code)
+    if known is not None:
+        return known
+    return (
+        f"{failed.call} failed: {failed.code}: {failed.detail or 'no details'}. "
+        "Run `redrive doctor`; what was done so far stays done, and running it again goes on."
+    )

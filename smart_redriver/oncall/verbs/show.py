@@ -48,12 +48,12 @@ _LOOKED_FOR = (Status.PARKED, Status.RETURNED, Status.REDRIVEN, Status.FAILED)
 
 
 class Looked(NamedTuple):
-    """What came of looking for a letter.
+    """The result of looking for a letter.
 
     Attributes:
         found: the letter itself.
-        hidden: how it is hidden, where it is there and was not met although all that can be was looked at.
-        surely: PARKED or RETURNED, where looking has told that it is in the parking lot, or in the DLQ.
+        hidden: how it is hidden, if it is in the queue and a look through all visible letters missed it.
+        surely: PARKED or RETURNED, if the look proved that it is in the parking lot or in the DLQ.
 
     """
 
@@ -63,7 +63,7 @@ class Looked(NamedTuple):
 
 
 def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) -> Looked:
-    """Look where that harms nobody: never in a source queue, whose consumer would miss the letter.
+    """Look for a letter in the DLQ or the parking lot: never in a source queue, whose consumer would miss it.
 
     Raises CallFailed and Refused.
     """
@@ -86,14 +86,14 @@ def look_for(session: Session, choice: Choice, entry: Entry | None, limit: int) 
 
 
 def _surely(found: Case, entry: Entry | None, *, in_lot: bool) -> Status | None:
-    """Where a letter is that was met; None where its copy may be elsewhere."""
+    """The place of a letter that was met; None if its copy may be elsewhere."""
     if entry is None or found.is_replaced or found.is_kept:
         return None
     return Status.PARKED if in_lot else Status.RETURNED
 
 
 def _hidden(session: Session, entry: Entry | None, facts: QueueFacts) -> str | None:
-    """How a letter is hidden in a queue that was looked through without meeting it; None where it need not be there."""
+    """The reason why a look through a queue missed the letter; None if the letter need not be there."""
     if entry is None or not belongs(entry, to_dlq=entry.status is not Status.PARKED):
         return None
     wait = Waits.of(session).alone(entry)
@@ -101,7 +101,7 @@ def _hidden(session: Session, entry: Entry | None, facts: QueueFacts) -> str | N
 
 
 def _find(session: Session, choice: Choice, *, in_lot: bool) -> Looked:
-    """The letter by its id, where it most likely is first."""
+    """Find the letter by its id, first in the queue where it most likely is."""
     for is_parked in (in_lot, not in_lot):
         out_of = session.letters_in(dlq=not is_parked, ids=choice.ids, whole=False)
         found, _ = find(session, out_of, choice.takes, sys.maxsize)
@@ -268,7 +268,7 @@ def _where(session: Session, entry: Entry | None, hidden: str | None = None) -> 
 
 
 def _out(session: Session, entry: Entry) -> str | None:
-    """Where a letter is that was sent back, and stays in the DLQ meanwhile or belongs to a target."""
+    """The place of a letter that was sent back and stays in the DLQ meanwhile, or belongs to a target; else None."""
     if entry.status is Status.REDRIVEN and entry.kept_id:
         return _KEPT
     target = session.place.target(entry.queue)
