@@ -55,10 +55,10 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.errors import Fault, SettingsError
 
 _OURS = Path(__file__).resolve().parents[1]
-#: What the function runs, and where it is in the bundle.
+#: The code that the function runs, and its place in the bundle.
 ENGINE = _OURS / "engine"
 ENGINE_PLACE = "smart_redriver/engine"
-#: What Lambda calls. `entry.py` is a link to `lambdas/redrive/handler.py`, which a wheel has as a file.
+#: The handler. `entry.py` is a link to `lambdas/redrive/handler.py`, which a wheel has as a file.
 ENTRY_HANDLER = "redrive.handler"
 ENTRY = {
     "smart_redriver/__init__.py": _OURS / "__init__.py",
@@ -265,7 +265,7 @@ class SmartRedriver(Construct):
 
     @property
     def places(self) -> Mapping[str, str]:
-        """What the command, people and consumers have to know of it, by the outputs' names."""
+        """Its places for the command, people and consumers, by the outputs' names."""
         sources = [queue.queue_url for queue in self.source_queues]
         topics = self.topics
         return {
@@ -335,12 +335,12 @@ class SmartRedriver(Construct):
         return self.metric(CIRCUIT_STATE.name)
 
     def target_key_uses(self) -> Iterator[KeyUse]:
-        """What whoever gives letters to targets does with their keys."""
+        """The uses of targets' keys by a role that gives letters to them."""
         return self._used.target_key_uses()
 
 
 def _places_of_targets(origin_config: OriginConfig) -> dict[str, str]:
-    """What the command has to know where there is no source queue, as the function's variables say it."""
+    """The places of a DLQ without a source queue for the command, as the function's variables say them."""
     hosts = {"RedrivePrivateHosts": " ".join(origin_config.private_hosts)}
     return {
         "RedriveOrigin": origin_config.origin.value,

@@ -46,7 +46,7 @@ class Colour(str, Enum):
 
 
 class Topic(str, Enum):
-    """What a headline is about; each has a section in docs/runbook.md."""
+    """The subject of a headline; each has a section in docs/runbook.md."""
 
     NOTHING_WAITS = "nothing waits"
     FLOWING = "letters flow"
@@ -97,7 +97,7 @@ class KindDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What is known of one source queue and of the letters that wait for it. None is what is not known.
+    """The state of one source queue and of the letters that wait for it. None stands for unknown.
 
     Attributes:
         mode, is_scheduled, orders: what keeps passes from acting.
@@ -163,7 +163,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """What a person is told first.
+    """The first sentence for a person.
 
     Attributes:
         text: what is seen.
@@ -190,7 +190,7 @@ class Headline:
         return self.topic, self.waits_for, self.until
 
     def sentence(self, now: datetime) -> str:
-        """What is seen and waited for, in one line."""
+        """One line that says what is seen and what the letters wait for."""
         if not self.waits_for:
             return self.text
         return f"{self.text} {self.waits_for}{_latest(self.until, now)}."
@@ -216,7 +216,7 @@ def seen_of(
     orders: Orders | None = None,
     is_scheduled: bool = True,
 ) -> Seen:
-    """What the circuit, the queue and people's orders tell. `orders`: those of the DLQ's first source queue."""
+    """Gather what the circuit, the queue and people's orders tell. `orders`: those of the DLQ's first source queue."""
     seen = Seen(
         at=now,
         mode=settings.mode if settings else Mode.AUTOMATIC,
@@ -604,7 +604,7 @@ def _next_canary_of_kind(kind: KindDown, name: str, seen: Seen) -> str:
 
 
 def _short_names(kinds: Iterable[KindDown]) -> dict[str, str]:
-    """What each is called in a sentence, by its name: the class of its error, where no other has the same."""
+    """The short name of each cause for a sentence, by its name: the class of its error, where no other has the same."""
     classes = {one.name: re.split(r" in |: ", one.name)[0] for one in kinds}
     alike = Counter(classes.values())
     return {name: quoted(short if alike[short] == 1 else name) for name, short in classes.items()}
@@ -635,7 +635,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
 
 
 def _mixture(seen: Seen) -> Headline | None:
-    """Some letters go back for good, and as many come back: it is not green, and nobody is down."""
+    """Some letters go back for good, and as many come back: it is not green, and no consumer is down."""
     if not seen.came_back or not seen.is_fresh or not seen.backlog:
         return None
     return Headline(
@@ -711,7 +711,7 @@ def _belief(seen: Seen) -> str:
 
 
 def _shown(seen: Seen) -> str:
-    """What of the last letters has been seen, to follow a claim about their consumer."""
+    """The results of the last letters, to follow a claim about their consumer."""
     if not seen.tried or seen.since is None:
         return ""
     return f": {seen.succeeded:,} of {_letters(seen.tried)} succeeded{_since(seen.since, seen.at)}"

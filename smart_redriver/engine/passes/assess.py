@@ -102,7 +102,7 @@ class OnceAMinute:
         self._said: dict[str, tuple[datetime, datetime, Books]] = {}
 
     def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
-        """What it said, not a minute ago, of a time that covers this one. Raises CallFailed."""
+        """The books of a time that covers this one, read less than a minute ago. Raises CallFailed."""
         asked_at, since, books = self._said.get(queue_name, (now - PERIOD, now, Books()))
         if now >= asked_at + PERIOD or start < since:
             books = self._witness.since(start, now, queue_name)
@@ -121,5 +121,5 @@ def discard_copies(state: PassState, hands: Hands, marked: Sequence[Case]) -> li
     if copies and state.is_dry:
         state.did(
             hands.release(copies)
-        )  # nobody receives them again: what is before them in their group is hidden
+        )  # no look receives them again: what is before them in their group is hidden
     return without_copies(marked, copies)

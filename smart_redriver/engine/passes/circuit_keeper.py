@@ -14,7 +14,7 @@ from smart_redriver.engine.passes.hands import Event
 from smart_redriver.engine.passes.ports import Memory
 
 
-class LostRace(RedriverError):  # noqa: N818 - it is what happened, and nobody's error
+class LostRace(RedriverError):  # noqa: N818 - it is what happened, and not an error
     """Raised when the circuit was changed by somebody else since this pass read it."""
 
 

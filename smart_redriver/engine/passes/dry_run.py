@@ -40,7 +40,7 @@ class DryHands:
         version_to_mark: int | None,  # noqa: ARG002
         is_one_of_many: bool = False,  # noqa: ARG002
     ) -> Effects:
-        """What was decided, as if it had been done."""
+        """Count what was decided as if it had been done."""
         effects = self.discard(only(decided, Discard))
         for case, decision in only(decided, Redrive):
             source = destinations[decision.destination].source
@@ -92,7 +92,7 @@ class DryMemory:
         return self._memory.of(queue)
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
-        """What the ledger would know. Raises CallFailed."""
+        """Read the ledger as a real pass would have left it. Raises CallFailed."""
         ids = list(message_ids)
         known = self._memory.read_ledger(ids)
         known.entries.update({one: self._entries[one] for one in ids if one in self._entries})

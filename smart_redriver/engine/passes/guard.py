@@ -72,7 +72,7 @@ class Guard:
         self._has_met_enough = False
 
     def sweep_dead_letters(self, *, has_seen_all: bool) -> None:
-        """Park what could expire before anybody looks again. Raises CallFailed.
+        """Park letters that could expire before the next look. Raises CallFailed.
 
         Args:
             has_seen_all: the pass has decided about every letter of the DLQ already.

@@ -1,4 +1,4 @@
-"""What a pass can do to letters, and what it has done, as a value: for the log, the report and the batch.
+"""The hands of a pass, which act on letters, and their effects as a value: for the log, the report and the batch.
 
 The hands that act are in `apply`, those of a dry run in `dry_run`; all of them tell alike what they did.
 """
@@ -188,7 +188,7 @@ class Destination:
 
 
 class Hands(Protocol):
-    """What a pass can do to letters. A dry run has hands that do nothing and say the same."""
+    """The acts of a pass on letters. A dry run has hands that do nothing and say the same."""
 
     def carry_out(
         self,

@@ -21,8 +21,8 @@ from smart_redriver.engine.reports.outcomes import OutcomeMessage, parse_outcome
 from smart_redriver.engine.reports.processing import Hearing, Told, hear, with_kept_trail
 from smart_redriver.engine.triage.ledger import Entry
 
-#: What one look takes in, reports and outcomes together, and for how long. Further reports wait for the next look, so
-#: that whoever sends them without end, or with nothing in them, keeps no letter from going.
+#: The most that one look takes in, reports and outcomes together, and for how long. Further reports wait for the next
+#: look, so that a consumer that sends them without end, or with nothing in them, keeps no letter from going.
 MOST_AT_ONCE = 10_000
 LONGEST = timedelta(seconds=30)
 
@@ -128,7 +128,7 @@ class Listener:
         return hearing
 
     def _counted(self, known: dict[str, Entry]) -> dict[str, Entry]:
-        """What the circuits count of letters: a pass before may have died between its ledger and its circuit."""
+        """The counts of letters in the circuits: a pass before may have died between its ledger and its circuit."""
         return {
             key: entry
             if key in self._heard or (version := self._version(entry)) is None

@@ -38,7 +38,7 @@ from smart_redriver.engine.triage.decision import Decision, Hold, Park, ParkReas
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What a worker does: read letters, or carry out what was decided about some.
+#: A worker's tasks: read letters, or carry out what was decided about some.
 Reading = Callable[[], Read]
 Doing = Callable[[], Effects]
 
@@ -106,7 +106,7 @@ class Outflow:
         if wanted <= 0 or self._is_end or self._is_stopped:
             return None
         if len(self._state.lanes) > 1 or self._state.dlq.is_fifo:
-            # Of what is received most may be another source's, or follow in its group: one by one they would cost two
+            # Most letters received may be another source's, or follow in their groups: one by one they would cost two
             # calls each.
             wanted = max(wanted, LETTERS_A_RECEIVE)
         limit = min(wanted, ROUND_SIZE)
@@ -128,7 +128,7 @@ class Outflow:
         cases = self._noted(read.cases, now)
         decided = self._decided(cases, now)
         if state.dlq.is_fifo and any(map(_leaves_as_it_expires, decided)):
-            # What stands behind them in their groups can be received once they are gone, and expires as soon.
+            # Letters behind them in their groups can be received once they are gone, and expire as soon.
             self._is_end = False
         self._examined += len(cases)
         try:
@@ -261,7 +261,7 @@ class Outflow:
     def _decided(self, cases: Sequence[Case], now: datetime) -> list[tuple[Case, Decision]]:
         state = self._state
         decided: list[tuple[Case, Decision]] = []
-        # Too few to compare suspects with are as good as none: whoever stays to be compared with is chosen before them.
+        # Too few to compare suspects with are as good as none: the letters that stay for that are chosen before them.
         is_end = self._is_end or self._examined + len(cases) + CONTROLS_AMONG > state.dlq.visible
         for lane, some in state.by_lane(cases):
             for case in some:

@@ -20,7 +20,7 @@ from smart_redriver.engine.report import Outcome, Report
 
 
 def peek(tools: Tools, settings: Settings, deadline: datetime) -> PassState:
-    """What costs next to nothing: the circuits, and how much is where. Raises CallFailed."""
+    """Read the circuits and measure DLQ and parking lot. Raises CallFailed."""
     first = tools.sources[0].name
     lanes = tuple(
         Lane(

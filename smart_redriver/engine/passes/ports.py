@@ -1,4 +1,4 @@
-"""What a pass needs of the world, as it uses it: the ports. The adapters in `engine.aws` fit them, and so do fakes.
+"""The ports: what a pass needs of the world, as it uses it. The adapters in `engine.aws` fit them, and so do fakes.
 
 `Source` is what letters go back to, `Books` the witness of what became of them; other kinds of either stand beside
 today's by fitting these.
@@ -58,7 +58,7 @@ class ParkingLot(DeadLetters, Protocol):
 
 
 class Source(Protocol):
-    """What letters go back to: it knows its facts, how to deliver, and how long a letter takes to fail there.
+    """A place that letters go back to: it knows its facts, how to deliver, and how long a letter takes to fail there.
 
     Attributes:
         settles_at_once: its answer to a delivery is the outcome, and nothing comes back later.
@@ -103,7 +103,7 @@ class Witness(Protocol):
 
 
 class Reports(Protocol):
-    """What consumers report of their deliveries."""
+    """The reports of consumers about their deliveries."""
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]: ...
     def delete(self, reports: Sequence[OutcomeMessage]) -> list[EntryFault]: ...
@@ -111,7 +111,7 @@ class Reports(Protocol):
 
 
 class Known(Protocol):
-    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+    """The ledger's knowledge of some letters: entries by original id, and trails kept for copies by the copy's MessageId."""
 
     @property
     def entries(self) -> dict[str, Entry]: ...
@@ -120,7 +120,7 @@ class Known(Protocol):
 
 
 class Ledger(Protocol):
-    """What is remembered of letters."""
+    """The memory of letters."""
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known: ...
     def write_ledger(
@@ -130,7 +130,7 @@ class Ledger(Protocol):
 
 
 class Memory(Ledger, Protocol):
-    """What is remembered between passes: circuit, lease and ledger of one source queue."""
+    """The memory between passes: circuit, lease and ledger of one source queue."""
 
     def of(self, queue: str) -> Memory: ...
     def acquire_lease(self, lease: Lease, now: datetime) -> bool: ...
@@ -143,7 +143,7 @@ class Memory(Ledger, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """What a pass works with.
+    """The tools of a pass.
 
     Attributes:
         sources: the source queues that share the DLQ, the first one first; each has a circuit of its own.

@@ -2,7 +2,7 @@
 
 An event is a hint: it is noted for each circuit that it is about and that is not CLOSED, and the next pass sends one
 canary for it (`model.permit`). It closes no circuit, and what is lost of it costs time and no letter. It is noted in an
-item of its own, so that it stands whoever is at work on the circuit.
+item of its own, so that it stands while a pass is at work on the circuit.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Decision
 
-#: What a pass may need to stop after its deadline: a call with all its retries, and writing the circuit. The
+#: The time that a pass may need to stop after its deadline: a call with all its retries, and writing the circuit. The
 #: lease covers it.
 STOPPING_TIME = timedelta(seconds=45)
 
@@ -89,7 +89,7 @@ def run_visit(
 
 
 def _given_back(tools: Tools, lease: LeaseKeeper) -> CallFailed | None:
-    """What kept the lease from being given back: it expires by itself, and what the passes did stands."""
+    """Give the lease back; the failure that prevented it: the lease expires by itself, and what the passes did stands."""
     try:
         lease.give_back()
     except CallFailed as failed:
@@ -103,7 +103,7 @@ def run_pass(
 ) -> Report:
     """Run one pass and report it; `deadline` is when it has to have stopped by itself.
 
-    A `lease` that is given is kept for the next look: whoever gives it gives it back.
+    The pass keeps a `lease` that is given for the next look; the caller gives it back.
     AWS's refusals never escape: they are in the report and the log, and the letters are in the DLQ.
     """
     started = tools.clock()
@@ -166,7 +166,7 @@ class _Pass:
 
     @contextmanager
     def _ends_quietly(self) -> Iterator[None]:
-        """What AWS refused is told, and ends the part of the pass inside. The first refusal names the outcome."""
+        """Tell what AWS refused, and end the part of the pass inside. The first refusal names the outcome."""
         try:
             yield
         except CallFailed as failed:
@@ -245,9 +245,9 @@ class _Pass:
         """Listen and look back, then let letters through, then look after those near expiry."""
         state = self._state
         if self._is_move_running():
-            return  # and the reports wait: nobody would write down what was heard
+            return  # and the reports wait: this pass would not write down what it heard
         self._listener.listen()
-        # What fails in here leaves circuit and letters as they are, so that the next pass sees it all again.
+        # A failure in here leaves circuit and letters as they are, so that the next pass sees them all again.
         looked = Read() if state.is_paused else self._look_back()
         outflow = Outflow(state, self._hands, limit=DRY_RUN_LIMIT if state.is_dry else None)
         keeps_watch = guard.Guard(state, self._hands)
@@ -291,7 +291,7 @@ class _Pass:
         return looked
 
     def _waiting(self, has_seen_all: bool) -> Waiting:
-        """What stays for no known moment: what was decided so, and what the pass did not come to."""
+        """Letters that stay for no known moment: those that were decided so, and those that the pass did not come to."""
         state = self._state
         if has_seen_all:
             return Waiting(letters=state.waiting, since=state.waiting_since)
@@ -322,7 +322,7 @@ class _Pass:
 
 
 def lease_until(tools: Tools, deadline: datetime) -> LeaseKeeper:
-    """The lease for whoever has stopped at `deadline`: nobody else gets it before that is sure."""
+    """The lease of a pass that stops at `deadline`: no other pass gets it before that is sure."""
     return LeaseKeeper(tools.memory, Lease(owner=tools.owner, expires_at=deadline + STOPPING_TIME))
 
 

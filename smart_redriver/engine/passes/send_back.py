@@ -40,7 +40,7 @@ class Leaving:
 
 @dataclass(slots=True)
 class Forwarded:
-    """What became of letters that were to leave.
+    """The results of letters that were to leave.
 
     Attributes:
         sent: MessageIds, as they were, of the letters that were accepted elsewhere.
@@ -81,7 +81,7 @@ class Forwarded:
         return next((one.code for one in self.not_sent if one.is_refusal), None)
 
     def as_effects(self) -> Effects:
-        """What a pass adds up of it; the letters themselves are counted by whoever sent them."""
+        """The effects that a pass adds up; the sender counts the letters themselves."""
         return Effects(
             faults=[*self.not_sent, *self.not_deleted],
             healed=list(self.healed),

@@ -100,7 +100,7 @@ def _not_met(tally: Tally, planned: int, out_of: DeadLetters | None) -> tuple[in
 
 
 def tell_order(session: Session, *, from_dlq: bool) -> None:
-    """What becomes of the order when letters go to their source queues; nothing for standard queues."""
+    """Say what becomes of the order when letters go to their source queues; nothing for standard queues."""
     if not session.dead_letters.is_fifo:
         return
     say = session.terminal.plan
@@ -117,7 +117,7 @@ def tell_order(session: Session, *, from_dlq: bool) -> None:
 
 
 def tell_gap(session: Session) -> None:
-    """What becomes of the order when letters are taken out of the DLQ; nothing for standard queues."""
+    """Say what becomes of the order when letters are taken out of the DLQ; nothing for standard queues."""
     if session.dead_letters.is_fifo:
         session.terminal.plan(
             "Their message groups go on without them. A letter whose copy is out stays, as nobody knows yet what "
@@ -126,7 +126,7 @@ def tell_gap(session: Session) -> None:
 
 
 def tell_import_order(session: Session, file: Iterable[Kept], *, to_source: bool) -> None:
-    """What the letters of a file find of an order; nothing for standard queues. Reads the file."""
+    """Say where in the order a file's letters go; nothing for standard queues. Reads the file."""
     if not session.dead_letters.is_fifo:
         return
     say = session.terminal.plan

@@ -30,7 +30,7 @@ from smart_redriver.oncall.letters.reach import BEHIND, in_ranks
 from smart_redriver.oncall.moving.work import Acted
 from smart_redriver.oncall.terminal.exits import Misused
 
-#: What is wrong with a letter's body, or None. May take its time.
+#: Says what is wrong with a letter's body; None if nothing. May take its time.
 Validate = Callable[[Letter], str | None]
 
 
@@ -307,7 +307,7 @@ _LONGEST_REASON = 200
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What it made of one body: its output, or why there is none."""
+    """The result of one run: its output, or why there is none."""
 
     out: bytes = b""
     fault: str | None = None
@@ -365,7 +365,7 @@ def validator(command: str) -> Validate:
 class WriteAndDelete:
     """An `Act`: the file, then the ledger, then the delete.
 
-    After a crash before the delete the ledger says DELETED and names the copy as replaced: whoever meets it
+    After a crash before the delete the ledger says DELETED and names the copy as replaced: the next pass that meets it
     discards it, and the file holds it. A letter that is known to be there keeps what the ledger knew of it.
     """
 

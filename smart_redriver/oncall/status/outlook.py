@@ -91,7 +91,7 @@ def _next_canary_at(one: CauseCircuit) -> datetime | None:
 def next_step(
     settings: Settings, circuit: Circuit, orders: Orders, dlq: QueueFacts | None, now: datetime
 ) -> tuple[str, datetime | None]:
-    """What comes next, and from when on where that is known.
+    """The next step, and from when on where that is known.
 
     Args:
         orders: those of the DLQ's first source queue, which pause all of them.

@@ -121,7 +121,7 @@ def target_of(session: Session, entry: Entry | None, found: Case | None) -> Targ
 
 
 def target_lines(target: Target | None, letter: Letter | None) -> Iterator[str]:
-    """What a person reads of it."""
+    """Lines about a letter's target, and why none takes it."""
     if target:
         yield f"{'Target:':<12} {printable(target.place)}, {KINDS[target.kind]}"
     if letter and letter.unfit:
@@ -142,7 +142,7 @@ def given_back(entry: Entry, target: Target, origin: Origin) -> str:
 
 
 def log_group_of(target: Target | None) -> str | None:
-    """Where a function logs if nobody changed that; None for all else.
+    """The default log group of a function; None for other targets.
 
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-loggroups.html
     """
@@ -164,7 +164,7 @@ _WHERE = {
 #: Characters of a line of a log on a screen.
 _LONGEST_LINE = 400
 
-#: Of a FIFO queue.
+#: The place of a FIFO queue's letter whose copy is out.
 _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, and its outcome is not known yet"
 
 
@@ -278,7 +278,7 @@ def _out(session: Session, entry: Entry) -> str | None:
 
 
 def _facts(entry: Entry, failure: Told | None, now: datetime) -> Iterator[tuple[str, str]]:
-    """What the ledger knows of a letter, by name."""
+    """The ledger's facts about a letter, by name."""
     yield "Current id", entry.current_id
     yield "First seen", f"{stamp(entry.first_seen)} ({ago(entry.first_seen, now)})"
     yield "Redrives", str(entry.redrive_count)
