@@ -6,7 +6,7 @@ The hands that act are in `apply`, those of a dry run in `dry_run`; all of them 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
@@ -161,14 +161,6 @@ class Effects:
     def saw(self, faults: Sequence[EntryFault]) -> None:
         """Note entries that were not accepted."""
         self.faults += faults
-
-
-def together(effects: Iterable[Effects]) -> Effects:
-    """All of them as one."""
-    total = Effects()
-    for one in effects:
-        total.add(one)
-    return total
 
 
 Decided = Sequence[tuple[Case, Decision]]
