@@ -126,6 +126,15 @@ def test_one_that_was_sent_before_does_not() -> None:
     assert one.succeeded == 1
 
 
+@pytest.mark.parametrize(("seconds", "is_held"), [(-1, True), (0, False), (1, False)])
+def test_one_that_was_sent_in_the_second_in_which_it_was_held_ends_it(
+    seconds: int, is_held: bool
+) -> None:
+    (one,) = recovered((held(),), ago(hours=1, seconds=-seconds))
+
+    assert one.is_held == is_held
+
+
 def test_one_of_several_that_was_sent_since_is_enough() -> None:
     (one,) = recovered((held(),), ago(hours=2), ago(minutes=2))
 
@@ -143,6 +152,16 @@ def test_counts_of_letters_that_flow_are_forgotten_when_they_are_old() -> None:
 
     assert [one.cause for one in after] == ["Timeout"]
     assert len(in_time) == 2
+
+
+def test_counts_that_are_old_begin_at_none() -> None:
+    before = failed(2, recovered((), NOW))
+
+    (after,) = failed(1, before, NOW + COUNTED_FOR + timedelta(seconds=1))
+    (in_time,) = failed(1, before, NOW + COUNTED_FOR)
+
+    assert (after.failed, after.succeeded) == (1, 0)
+    assert (in_time.failed, in_time.succeeded) == (3, 1)
 
 
 def test_a_held_cause_of_which_no_letter_was_seen_for_a_day_is_forgotten() -> None:

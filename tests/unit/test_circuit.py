@@ -1,10 +1,11 @@
 """What the circuit remembers of its batches, and what people ordered."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from smart_redriver.engine.model.batch import JUDGED_KEPT, Judged, Verdict
+from smart_redriver.engine.model.batch import JUDGED_KEPT, Heard, Judged, Verdict
 from smart_redriver.engine.model.circuit import SUSPECTS_SHOW_IN, HeldSuspects, Orders
 from smart_redriver.engine.model.levels import remember_suspects
 from smart_redriver.engine.triage.decision import Hold, HoldReason
@@ -34,6 +35,54 @@ def test_a_batch_is_tried_when_its_last_letter_is_and_else_when_its_first() -> N
     """The first edition did not write when the last letter is tried."""
     assert a_batch(last_try_at=ago(minutes=8)).tried_by == ago(minutes=8)
     assert a_batch(first_try_at=ago(minutes=9), last_try_at=None).tried_by == ago(minutes=9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, 0),
+        ({"returned": 2, "suspects_returned": 1}, 3),
+        ({"heard": Heard(failed=2, suspects_failed=1)}, 3),
+        ({"returned": 2, "heard": Heard(failed=2, suspects_failed=1)}, 3),  # the same letters
+        ({"returned": 1, "heard": Heard(succeeded=2, parked=1)}, 4),
+        ({"heard": Heard(failed=1, succeeded=2, parked=3)}, 6),
+        ({"returned": 4, "heard": Heard(succeeded=7)}, 10),  # no more than were sent
+    ],
+)
+def test_of_a_batch_is_known_what_came_back_and_what_was_reported(
+    changes: dict[str, Any], known: int
+) -> None:
+    batch = a_batch(size=10, **changes)
+
+    assert (batch.known, batch.unknown) == (known, 10 - known)
+
+
+def test_letters_whose_failure_speaks_against_the_consumer_are_all_but_the_suspects() -> None:
+    assert a_batch(size=10, suspects=3).unblemished == 7
+
+
+@pytest.mark.parametrize(
+    ("minutes", "returned", "may_hide"), [(9, 1, True), (8, 1, True), (11, 1, False), (9, 2, False)]
+)
+def test_suspects_may_hide_among_letters_sent_since_of_which_nothing_was_known(
+    minutes: int, returned: int, may_hide: bool
+) -> None:
+    judged = a_judged(minutes=minutes, unaccounted=2, returned=returned)
+
+    assert a_circuit(judged=(judged,)).may_hide_suspects(ago(minutes=9)) == may_hide
+
+
+@pytest.mark.parametrize(
+    ("orders", "window"),
+    [
+        (Orders(), 0),
+        (Orders(drain_until=ahead(minutes=1)), 0),
+        (Orders(drain_until=ahead(minutes=1), drain_window=50), 50),
+        (Orders(drain_until=NOW, drain_window=50), 0),
+    ],
+)
+def test_a_drain_asks_for_a_window_while_it_lasts(orders: Orders, window: int) -> None:
+    assert orders.window(NOW) == window
 
 
 def test_a_circuit_finds_its_batches_by_id_and_counts_their_letters() -> None:

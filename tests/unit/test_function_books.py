@@ -235,19 +235,79 @@ def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
     assert (last.visible, last.delayed) == (2, 1)
 
 
-def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
+def minutes_of(*counted: dict[str, int]) -> list[FunctionMinute]:
+    """Minutes in which nothing was counted but this."""
     nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
+    return [replace(nothing, **one) for one in counted]
 
-    books = books_of_function([replace(nothing, received=1), *[nothing] * 3], minutes_to_fail=2)
+
+@pytest.mark.parametrize(
+    ("first", "dropped", "held"),
+    [(0, 0, [0, 2, 2, 2]), (0, 1, [0, 2, 1, 1]), (0, 2, [0, 2, 0, 0]), (2, 2, [0, 2, 0, 0])],
+)
+def test_an_event_that_was_dropped_is_not_there_any_more(
+    first: int, dropped: int, held: list[int]
+) -> None:
+    """Nor is one that was dropped before it was seen to be received."""
+    counted = [{"dropped": first}, {}, {}, {}, {"received": 2}, {"dropped": dropped}, {}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=3)
+
+    assert [one.held for one in books.minutes] == held
+
+
+@pytest.mark.parametrize(("place", "is_known"), [(0, True), (1, True), (2, False), (3, False)])
+@pytest.mark.parametrize("end", ["invocations", "dropped"])
+def test_what_came_of_events_before_the_first_minutes_is_believed_of_these_alone(
+    end: str, place: int, is_known: bool
+) -> None:
+    """An event that was received before the books begin has failed or succeeded by then."""
+    counted: list[dict[str, int]] = [{}, {}, {}, {}, {}, {}]
+    counted[place] = {end: 1}
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert bool(books.minutes) == is_known
+
+
+def test_tries_of_minutes_that_are_settled_are_all_received_and_no_event_is_in_flight() -> None:
+    counted = [{}, {"received": 3, "invocations": 4, "errors": 1}, {}, {}, {}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=1)
+
+    assert [(one.received, one.deleted, one.in_flight) for one in books.minutes] == [
+        (4, 3, 0),
+        (0, 0, 0),
+        (0, 0, 0),
+        (0, 0, 0),
+    ]
+    assert not books.has_gauges
+
+
+@pytest.mark.parametrize(("failed_at", "waiting"), [(3, (0, 1)), (2, (0, 1)), (1, (1, 0))])
+def test_an_event_that_failed_lately_waits_for_its_next_try_and_one_that_failed_long_ago_for_none(
+    failed_at: int, waiting: tuple[int, int]
+) -> None:
+    """It is taken for one that nobody has tried when its tries are longer ago than it takes to fail."""
+    counted: list[dict[str, int]] = [{}, {}, {}, {}]
+    counted[failed_at] = {"invocations": 1, "errors": 1}
+    counted[2] = counted[2] | {"received": 1}
+
+    last = books_of_function(minutes_of(*counted), minutes_to_fail=2).minutes[-1]
+
+    assert (last.visible, last.delayed) == waiting
+
+
+def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
+    books = books_of_function(minutes_of({"received": 1}, {}, {}, {}), minutes_to_fail=2)
 
     assert [one.held for one in books.minutes] == [1, 0]
 
 
 def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> None:
-    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
-    first = replace(nothing, received=2, invocations=1, throttles=1)
+    first = {"received": 2, "invocations": 1, "throttles": 1}
 
-    books = books_of_function([first, *[nothing] * 4], minutes_to_fail=2)
+    books = books_of_function(minutes_of(first, {}, {}, {}, {}), minutes_to_fail=2)
 
     assert books.minutes == ()
 
