@@ -39,6 +39,50 @@ def rulings_on(
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "after", "verdict"),
+    [
+        (State.HALF_OPEN, State.OPEN, Verdict.FAILURE),
+        (State.CLOSED, State.CLOSED, Verdict.NO_EVIDENCE),
+    ],
+)
+def test_a_suspect_that_returns_fails_a_canary_and_says_nothing_of_a_closed_circuits_consumer(
+    state: State, after: State, verdict: Verdict
+) -> None:
+    """A canary is to show that the consumer is well again; that it was not well nobody has said otherwise."""
+    suspect = judging(
+        lambda batch: Evidence(suspects_failed=1, met=1, were_tried=True, has_books=True),
+        size=1,
+        suspects=1,
+    )
+
+    circuit = suspect(a_circuit(state=state, consecutive_opens=1))
+
+    (one,) = circuit.judged
+    assert (circuit.state, one.verdict) == (after, verdict)
+
+
+@pytest.mark.parametrize(("unknown", "unaccounted"), [(0, 0), (1, 1)])
+def test_of_a_success_so_many_letters_are_unaccounted_for_as_nothing_is_known_of(
+    unknown: int, unaccounted: int
+) -> None:
+    witnessed = Evidence(succeeded=8 - unknown, met=8, deleted=8, were_tried=True, has_books=True)
+
+    (one,) = judging(lambda _: witnessed, size=8)(a_circuit()).judged
+
+    assert (one.verdict, one.unaccounted) == (Verdict.SUCCESS, unaccounted)
+
+
+@pytest.mark.parametrize("success_count", [0, 1])
+def test_a_circuit_that_closes_counts_anew(success_count: int) -> None:
+    half_open = a_circuit(state=State.HALF_OPEN, success_count=success_count, failure_count=2)
+
+    closed = judging(all_failed_beside_live_successes, size=1)(half_open)
+
+    assert closed.state is State.CLOSED
+    assert (closed.failure_count, closed.success_count, closed.consecutive_opens) == (0, 0, 0)
+
+
 # The window.
 
 

@@ -24,7 +24,8 @@ from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.judging import judge, note_reports
 from smart_redriver.engine.model.permit import cause_cool_down, cool_down
-from tests.unit.circuits import all_failed, all_succeeded, judged
+from tests.unit.circuits import ROLL, all_failed, all_succeeded, judged
+from tests.unit.circuits import SETTINGS as CIRCUITS_SETTINGS
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
 COOL = timedelta(minutes=1)
@@ -253,6 +254,15 @@ def test_a_cause_is_held_when_its_letters_failed_while_others_succeeded() -> Non
 
     assert judged(circuit, all_succeeded).cause(DECLINED).is_held
     assert judged(circuit, all_failed).causes == ()
+
+
+def test_the_first_canary_of_a_cause_waits_for_the_first_cool_down() -> None:
+    some = a_batch(size=20, heard=heard_of(3, failed=3, succeeded=17))
+    shown = Evidence(succeeded=17, failed=3, met=20, deleted=17, were_tried=True, has_books=True)
+
+    (one,) = judged(a_circuit(pending=(some,)), lambda _: shown).causes
+
+    assert one.cools_until == NOW + cause_cool_down(1, CIRCUITS_SETTINGS, ROLL)
 
 
 def test_what_is_heard_of_a_batch_after_its_verdict_counts_for_causes_alone() -> None:

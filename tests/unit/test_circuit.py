@@ -1,13 +1,20 @@
 """What the circuit remembers of its batches, and what people ordered."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from smart_redriver.engine.model.batch import JUDGED_KEPT, Heard, Judged, Verdict
 from smart_redriver.engine.model.circuit import SUSPECTS_SHOW_IN, HeldSuspects, Orders
-from smart_redriver.engine.model.levels import remember_suspects
+from smart_redriver.engine.model.levels import (
+    Waiting,
+    remember_suspects,
+    remember_waiting,
+    suspects_waiting,
+    waiting_seconds,
+)
 from smart_redriver.engine.triage.decision import Hold, HoldReason
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
@@ -163,6 +170,44 @@ def test_suspects_are_about_while_one_of_the_last_batches_had_a_return_beside_su
     failed = a_judged(returned=1, verdict=Verdict.FAILURE, is_strike=False)
     assert not a_circuit(judged=(failed,)).has_suspects
     assert not a_circuit().has_suspects
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "since"),
+    [
+        (None, Waiting(letters=0), None),
+        (ago(hours=1), Waiting(letters=0), None),
+        (None, Waiting(letters=1), NOW),
+        (None, Waiting(letters=1, since=ago(hours=9)), NOW),
+        (ago(hours=1), Waiting(letters=1), ago(hours=1)),
+        (ago(hours=1), Waiting(letters=1, since=ago(hours=9)), ago(hours=1)),
+        (ago(hours=1), Waiting(letters=1, since=ago(minutes=9)), ago(minutes=9)),
+    ],
+)
+def test_letters_wait_since_one_of_them_was_first_seen_to(
+    known: datetime | None, seen: Waiting, since: datetime | None
+) -> None:
+    """Nothing is known of the time before; and what waits since later has taken its place."""
+    circuit = remember_waiting(a_circuit(waiting_since=known), seen, NOW)
+
+    assert circuit.waiting_since == since
+    assert waiting_seconds(circuit, NOW) == (NOW - (since or NOW)).total_seconds()
+
+
+def test_a_hidden_suspect_is_forgotten_in_the_second_in_which_it_is_visible_again() -> None:
+    until = (HeldSuspects(until=NOW, letters=2), HeldSuspects(until=ahead(minutes=1), letters=3))
+    circuit = a_circuit(held_suspects=until)
+
+    assert suspects_waiting(circuit, NOW) == 3
+    assert remember_suspects(circuit, (), NOW).held_suspects == until[1:]
+
+
+def test_groups_of_hidden_suspects_begin_with_the_minute() -> None:
+    hold = Hold(reason=HoldReason.LAST_CHANCE, until=ahead(minutes=5, seconds=59), strikes=4)
+
+    circuit = remember_suspects(a_circuit(), (hold,), NOW)
+
+    assert circuit.held_suspects == (HeldSuspects(until=ahead(minutes=5), letters=1),)
 
 
 def test_suspects_that_a_pass_hides_are_counted_by_the_minute_until_which_they_are() -> None:

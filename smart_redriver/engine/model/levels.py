@@ -43,7 +43,7 @@ class Waiting:
 
 def remember_waiting(circuit: Circuit, waiting: Waiting, now: datetime) -> Circuit:
     """The circuit that knows since when letters wait; nothing is known of the time before it first saw any."""
-    if waiting.letters <= 0:
+    if not waiting.letters:
         return replace(circuit, waiting_since=None)
     remembered = circuit.waiting_since or now
     return replace(circuit, waiting_since=max(remembered, waiting.since or remembered))
