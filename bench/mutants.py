@@ -65,7 +65,11 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
 }
+_OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ class Outcome(Enum):
 
 
 def places_of(module: str) -> list[tuple[str, int, int]]:
-    """Where a module can be changed: comparisons, `and`, `or`, `not`, sums, whole numbers and booleans.
+    """Where a module can be changed: comparisons, `and`, `or`, `not`, arithmetic, calls of `min`, `max`, `any` and `all`,
+    whole numbers and booleans.
 
     A place is the number of a node and, in a chain of comparisons, that of the operator.
     """
@@ -124,8 +129,10 @@ def _changed(node: ast.AST, operator: int) -> bool:
             ops[operator] = _SWAPPED[type(ops[operator])]()  # type: ignore[call-overload]
         case ast.BoolOp(op=op):
             node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
-        case ast.BinOp(op=ast.Add() | ast.Sub() as op):
+        case ast.BinOp(op=op) if type(op) in _SWAPPED:
             node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
+        case ast.Call(func=ast.Name(id=name) as func) if name in _OPPOSITES:
+            func.id = _OPPOSITES[name]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             node.operand = ast.UnaryOp(op=ast.Not(), operand=operand)
         case ast.Constant(value=bool() as value):

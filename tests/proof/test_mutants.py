@@ -39,6 +39,23 @@ def test_each_operator_of_a_chain_of_comparisons_is_changed() -> None:
     assert f"{chain} -> 0 <= number < _LARGEST_NUMBER" in changes
 
 
+@pytest.mark.parametrize(
+    ("module", "change"),
+    [
+        (
+            "messages/queue_facts.py",
+            "max(0, MOST_HIDDEN - self.in_flight) -> min(0, MOST_HIDDEN - self.in_flight)",
+        ),
+        ("messages/queue_facts.py", "MOST_IN_FLIGHT // 2 -> MOST_IN_FLIGHT * 2"),
+        ("triage/retention.py", "retention / 4 -> retention * 4"),
+    ],
+)
+def test_arithmetic_and_extremes_are_changed_to_their_opposites(module: str, change: str) -> None:
+    places = places_of(f"smart_redriver/engine/{module}")
+
+    assert change in {mutant_at(*place).change for place in places}
+
+
 LOOP = "def count_to(most):\n    n = 0\n    while n < most:\n        n += 1\n    return n\n"
 TEST = "from loop import count_to\n\ndef test_it(): assert count_to(3) == 3\n"
 
