@@ -340,6 +340,7 @@ def test_no_letter_is_spread_further_than_sqs_can_delay_it(
     flapping = a_circuit(flaps=flaps)
     one = admission(circuit=flapping)
     case = returned("resting")
+    assert case.entry is not None
     case = replace(case, entry=replace(case.entry, not_before=ahead(seconds=rested)))
 
     ((_, what),) = one.decide([case], [1.0], flapping, TERMS, NOW)

@@ -26,7 +26,7 @@ from tests.unit.circuits import (
     three_in_four_failed,
 )
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ahead
-from tests.unit.judging import WELL
+from tests.unit.judging import WELL, beside
 
 GENERATION = 2
 
@@ -62,13 +62,15 @@ def test_a_suspect_that_returns_fails_a_canary_and_says_nothing_of_a_closed_circ
     assert (circuit.state, one.verdict) == (after, verdict)
 
 
-@pytest.mark.parametrize(("unknown", "unaccounted"), [(0, 0), (1, 1)])
+@pytest.mark.parametrize(("unknown", "returned", "unaccounted"), [(0, 0, 0), (1, 0, 1), (2, 1, 1)])
 def test_of_a_success_so_many_letters_are_unaccounted_for_as_nothing_is_known_of(
-    unknown: int, unaccounted: int
+    unknown: int, returned: int, unaccounted: int
 ) -> None:
-    witnessed = Evidence(succeeded=8 - unknown, met=8, deleted=8, were_tried=True, has_books=True)
+    witnessed = Evidence(
+        succeeded=8 - unknown, failed=returned, met=8, were_tried=True, has_books=True
+    )
 
-    (one,) = judging(lambda _: witnessed, size=8)(a_circuit()).judged
+    (one,) = judging(lambda _: witnessed, size=8, returned=returned)(a_circuit()).judged
 
     assert (one.verdict, one.unaccounted) == (Verdict.SUCCESS, unaccounted)
 
@@ -314,6 +316,21 @@ def test_letters_were_too_many_where_a_far_smaller_share_succeeded_than_of_a_qua
 ) -> None:
     assert overload_after(most, smaller=smaller)
     assert not overload_after(most + 1, smaller=smaller)
+
+
+@pytest.mark.parametrize(("failed", "is_overload"), [(4, False), (5, False), (6, True)])
+def test_letters_were_too_many_only_where_more_failed_than_succeeded(
+    failed: int, is_overload: bool
+) -> None:
+    """Of the others nothing is known: they may all have succeeded."""
+    batch = a_batch(size=40)
+    circuit = a_circuit(window=40, judged=(a_judged(size=10),), pending=(batch,))
+    vouched = replace(beside(WELL, failed=failed, ours=40), succeeded=5)
+
+    (ruling,) = rulings_on(circuit, {batch.id: vouched})[1]
+
+    assert ruling.judgement.verdict is Verdict.SUCCESS
+    assert ruling.judgement.is_overload == is_overload
 
 
 @pytest.mark.parametrize("size", [FEWEST_TO_COMPARE - 1, 11])

@@ -119,6 +119,25 @@ def test_nor_had_they_where_a_third_batch_was_sent_in_the_minute_of_the_first() 
     assert known(keeper, beside, after).succeeded == 4
 
 
+def test_what_came_back_of_a_batch_before_counts_where_a_third_was_sent_beside_this_one() -> None:
+    before = a_batch(id=6, sent_at=ago(minutes=12), size=4, returned=4)
+    beside = a_batch(id=5, size=1, returned=1)
+    keeper = BookKeeper(ago(minutes=13)).minute(sent=4, tries=4, in_flight=4).minute(in_flight=4)
+    keeper.minute(sent=5, in_flight=4).minute(deleted=4, moved=5)
+
+    assert known(keeper, before, beside).succeeded == 4
+
+
+@pytest.mark.parametrize(("minutes_ago", "live"), [(8, 2), (7, 6), (6, 6)])
+def test_letters_that_are_sent_when_the_books_end_are_in_none_of_their_minutes(
+    minutes_ago: int, live: int
+) -> None:
+    later = a_batch(id=8, sent_at=ago(minutes=minutes_ago), size=4)
+    keeper = BookKeeper(BEGIN).minute(sent=10).quiet(2)
+
+    assert known(keeper, later).live.met == live
+
+
 def test_a_span_that_ends_before_the_books_begin_shows_no_success() -> None:
     after = a_batch(id=8, sent_at=ago(minutes=8))
     keeper = BookKeeper(ago(minutes=5)).quiet(2)

@@ -1,7 +1,7 @@
 """A function's books: successes of its events and of nobody else, told when they are sure."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -237,8 +237,8 @@ def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
 
 def minutes_of(*counted: dict[str, int]) -> list[FunctionMinute]:
     """Minutes in which nothing was counted but this."""
-    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
-    return [replace(nothing, **one) for one in counted]
+    nothing = dict.fromkeys(("received", "invocations", "errors", "dropped", "throttles"), 0)
+    return [FunctionMinute(at=NOW, **nothing | one) for one in counted]
 
 
 @pytest.mark.parametrize(
@@ -298,10 +298,41 @@ def test_an_event_that_failed_lately_waits_for_its_next_try_and_one_that_failed_
     assert (last.visible, last.delayed) == waiting
 
 
+def test_an_event_that_fails_in_the_next_minute_has_not_been_tried_yet() -> None:
+    counted = [{}, {}, {"received": 1}, {"invocations": 1, "errors": 1}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert [(one.visible, one.delayed) for one in books.minutes] == [(1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "told"), [(0, [(0, 0), (1, 0)]), (1, [(0, 1), (0, 1)]), (2, [(0, 2), (0, 2)])]
+)
+def test_of_the_last_successes_as_many_are_told_as_leave_what_was_dropped_since(
+    dropped: int, told: list[tuple[int, int]]
+) -> None:
+    """Events that were dropped may have been there, and others may have had the successes."""
+    last = {"received": 3, "invocations": 1, "dropped": dropped}
+    counted = [{}, {}, {}, {"received": 1, "invocations": 1}, {"received": 1}, last]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert [(one.deleted, one.held) for one in books.minutes] == told
+
+
 def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
     books = books_of_function(minutes_of({"received": 1}, {}, {}, {}), minutes_to_fail=2)
 
     assert [one.held for one in books.minutes] == [1, 0]
+
+
+def test_an_event_that_nothing_came_of_is_not_there_again_when_another_is_received() -> None:
+    counted: list[dict[str, int]] = [{"received": 1}, {}, {}, {}, {"received": 1}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert [one.held for one in books.minutes] == [1, 0, 1]
 
 
 def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> None:

@@ -233,6 +233,13 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
     assert (outcome.batch, type(outcome.batch)) == (7, int)
 
 
+@pytest.mark.parametrize("number", [0, 10**12])
+def test_the_smallest_and_the_largest_number_that_a_ledger_takes_are_read(number: int) -> None:
+    [outcome] = read(an_outcome(batch=number, generation=number)).outcomes
+
+    assert (outcome.batch, outcome.generation) == (number, number)
+
+
 def test_of_ten_thousand_outcomes_the_first_thousand_are_read() -> None:
     short = {"queue": "orders", "result": "failed"}
 
