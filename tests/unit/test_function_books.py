@@ -343,6 +343,18 @@ def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> Non
     assert books.minutes == ()
 
 
+@pytest.mark.parametrize(("throttled", "told"), [(2, 6), (3, 0), (5, 1), (8, 4), (9, 5)])
+def test_while_a_throttled_event_may_come_again_all_minutes_since_stay_open(
+    throttled: int, told: int
+) -> None:
+    """It comes again after five minutes at the latest; its minute may be that of any event that may still fail."""
+    counted: list[dict[str, int]] = [{} for _ in range(10)]
+    counted[throttled] = {"throttles": 1}
+    counted[9] = counted[9] | {"received": 1, "invocations": 1}
+
+    assert len(books_of_function(minutes_of(*counted), minutes_to_fail=2).minutes) == told
+
+
 @pytest.mark.parametrize("since", [6, 30, 100])
 def test_a_function_that_is_invoked_otherwise_has_no_books(since: int) -> None:
     past = Past()

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -292,7 +293,7 @@ class TestStateMachine:
 
         assert first == again
         assert first.name != later.name
-        assert len(first.name) <= 80
+        assert re.fullmatch("[A-Za-z0-9-]{1,80}", first.name)
         assert (first.input, first.is_named_by_us) == ('{"source": "shop"}', True)
 
     def test_a_schedules_own_call_may_have_named_it(self) -> None:
@@ -331,6 +332,13 @@ def test_a_topic_publishes_the_body_or_what_the_schedules_call_says() -> None:
 
 class TestPost:
     """TestSNSSubscriptionHttp.test_subscribe_external_http_endpoint, 23-10 and 24-10."""
+
+    def test_a_path_stays_as_it_is_but_for_what_is_no_printable_ascii(self) -> None:
+        place = "https://example.com/!%20~/\x7f/ü"
+
+        post = post_of(sent("an order"), replace(ENDPOINT, place=place))
+
+        assert post.path == "/!%20~/%7F/%C3%BC"
 
     def test_an_envelope_is_posted_with_what_it_says_in_the_headers(self) -> None:
         post = post_of(of_sns(), ENDPOINT)
