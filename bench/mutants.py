@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -70,6 +70,7 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.FloorDiv: ast.Mult,
 }
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+KINDS = ("comparison", "logic", "sum", "product", "extreme", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Outcome(Enum):
     MISSED = "not noticed"
 
 
-def places_of(module: str) -> list[tuple[str, int, int]]:
+def places_of(module: str, kinds: Set[str] = frozenset(KINDS)) -> list[tuple[str, int, int]]:
     """Where a module can be changed: comparisons, `and`, `or`, `not`, arithmetic, calls of `min`, `max`, `any` and `all`,
     whole numbers and booleans.
 
@@ -109,7 +110,7 @@ def places_of(module: str) -> list[tuple[str, int, int]]:
         (module, number, operator)
         for number, node in enumerate(ast.walk(tree))
         for operator in range(len(node.ops) if isinstance(node, ast.Compare) else 1)
-        if id(node) not in made and _changed(copy.deepcopy(node), operator)
+        if id(node) not in made and _changed(copy.deepcopy(node), operator) in kinds
     ]
 
 
@@ -123,25 +124,32 @@ def mutant_at(module: str, number: int, operator: int) -> Mutant:
     return Mutant(module, getattr(node, "lineno", 0), change, ast.unparse(tree))
 
 
-def _changed(node: ast.AST, operator: int) -> bool:
+def _changed(node: ast.AST, operator: int) -> str | None:
+    """What kind of change this is, if the node is one that can be changed."""
     match node:
         case ast.Compare(ops=ops):
             ops[operator] = _SWAPPED[type(ops[operator])]()  # type: ignore[call-overload]
+            return "comparison"
         case ast.BoolOp(op=op):
             node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
-        case ast.BinOp(op=op) if type(op) in _SWAPPED:
-            node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
-        case ast.Call(func=ast.Name(id=name) as func) if name in _OPPOSITES:
-            func.id = _OPPOSITES[name]
+            return "logic"
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             node.operand = ast.UnaryOp(op=ast.Not(), operand=operand)
+            return "logic"
+        case ast.BinOp(op=op) if type(op) in _SWAPPED:
+            node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
+            return "sum" if isinstance(op, ast.Add | ast.Sub) else "product"
+        case ast.Call(func=ast.Name(id=name) as func) if name in _OPPOSITES:
+            func.id = _OPPOSITES[name]
+            return "extreme"
         case ast.Constant(value=bool() as value):
             node.value = not value
+            return "value"
         case ast.Constant(value=int() as value):
             node.value = value + 1
+            return "value"
         case _:
-            return False
-    return True
+            return None
 
 
 def suite_of(module: str) -> list[str]:
@@ -204,9 +212,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=5, help="no further change is tried then")
     parser.add_argument("--room", choices=ROOMS, action="append", help="all of them, if not given")
+    parser.add_argument("--kind", choices=KINDS, action="append", help="likewise")
     options = parser.parse_args(arguments)
     modules = [module for room in options.room or ROOMS for module in modules_of(room)]
-    every = [place for module in modules for place in places_of(module)]
+    kinds = frozenset(options.kind or KINDS)
+    every = [place for module in modules for place in places_of(module, kinds)]
     sample = random.Random(options.seed).sample(every, min(options.count, len(every)))
     # All is read before the copy is made, so that the project may be worked on meanwhile.
     mutants = [mutant_at(*place) for place in sample]
