@@ -79,6 +79,24 @@ def test_suspects_may_hide_among_letters_sent_since_of_which_nothing_was_known(
     assert a_circuit(judged=(judged,)).may_hide_suspects(ago(minutes=9)) == may_hide
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_batch_is_enough_among_which_suspects_may_hide(order: int) -> None:
+    told = a_judged(unaccounted=0)
+    judged = (a_judged(id=6, unaccounted=1), told)[::order]
+
+    assert a_circuit(judged=judged).may_hide_suspects(ago(hours=1))
+    assert not a_circuit(judged=(told, told)).may_hide_suspects(ago(hours=1))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_last_batch_that_was_judged_is_the_one_that_was_sent_last(order: int) -> None:
+    """They may be judged in another order."""
+    judged = (a_judged(id=6, minutes=30), a_judged(minutes=9))[::order]
+
+    assert a_circuit(judged=judged).last_tried_at == ago(minutes=9)
+    assert a_circuit(judged=()).last_tried_at == a_circuit().changed_at
+
+
 @pytest.mark.parametrize(
     ("orders", "window"),
     [

@@ -128,6 +128,17 @@ def test_what_came_back_of_a_batch_before_counts_where_a_third_was_sent_beside_t
     assert known(keeper, before, beside).succeeded == 4
 
 
+def test_of_several_batches_before_the_span_of_the_last_one_tells() -> None:
+    """Letters of an earlier one went to the DLQ and nobody has met them: they may have been deleted."""
+    earlier = a_batch(id=5, sent_at=ago(minutes=14), size=4)
+    before = a_batch(id=6, sent_at=ago(minutes=12), size=4, returned=4)
+    keeper = BookKeeper(ago(minutes=15)).minute(sent=4).minute(moved=4)
+    keeper.minute(sent=4, in_flight=4).minute(in_flight=4)
+    keeper.minute(sent=4, in_flight=4).minute(deleted=4, moved=4)
+
+    assert known(keeper, earlier, before).succeeded == 4
+
+
 @pytest.mark.parametrize(("minutes_ago", "live"), [(8, 2), (7, 6), (6, 6)])
 def test_letters_that_are_sent_when_the_books_end_are_in_none_of_their_minutes(
     minutes_ago: int, live: int

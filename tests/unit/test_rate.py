@@ -317,6 +317,19 @@ def test_a_queue_that_stays_full_without_our_letters_stops_them_no_longer() -> N
     assert not known(after(waited, holding(in_flight=500))).is_congested
 
 
+@pytest.mark.parametrize(("before", "begins"), [(LEAST, LEAST), (FIRST, FIRST), (9.0, FIRST)])
+def test_letters_that_go_again_beside_a_full_queue_begin_no_faster_than_before(
+    before: float, begins: float
+) -> None:
+    """Nor faster than where nothing is known, and that it is full is not theirs."""
+    full = replace(known(after(None, holding())), per_second=before, congested_since=NOW)
+
+    waited = known(after(full, holding(in_flight=500), later=PATIENCE, used=-PATIENCE))
+
+    assert not waited.is_congested
+    assert waited.per_second == begins
+
+
 def test_a_consumer_that_takes_long_is_not_taken_for_one_that_fails() -> None:
     """Ten seconds for a message: thirty of three a second are always in flight, and forty of four."""
     rate = known(after(None, holding(in_flight=30)))
