@@ -111,6 +111,14 @@ def test_before_another_batch_was_sent_its_letters_had_none_of_the_successes() -
     assert known(keeper, after).succeeded == 4
 
 
+def test_of_several_batches_after_the_span_before_the_first_one_tells() -> None:
+    first = a_batch(id=8, sent_at=ago(minutes=8), size=4)
+    second = a_batch(id=9, sent_at=ago(minutes=7), size=4)
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).minute(sent=4)
+
+    assert known(keeper.quiet(1), first, second).succeeded == 4
+
+
 def test_nor_had_they_where_a_third_batch_was_sent_in_the_minute_of_the_first() -> None:
     beside = a_batch(id=6, size=1, returned=1)
     after = a_batch(id=8, sent_at=ago(minutes=8), size=4)
