@@ -240,6 +240,13 @@ def test_the_smallest_and_the_largest_number_that_a_ledger_takes_are_read(number
     assert (outcome.batch, outcome.generation) == (number, number)
 
 
+@pytest.mark.parametrize(("told", "waits"), [(0, 0), (60, 60), (43_200, 43_200), (10**9, 43_200)])
+def test_no_letter_is_told_to_wait_for_longer_than_sqs_hides_one(told: int, waits: int) -> None:
+    [outcome] = read(an_outcome(retry_after=told)).outcomes
+
+    assert outcome.retry_after == waits
+
+
 def test_of_ten_thousand_outcomes_the_first_thousand_are_read() -> None:
     short = {"queue": "orders", "result": "failed"}
 

@@ -289,6 +289,18 @@ def test_it_goes_on_below_what_was_too_much_and_creeps_there() -> None:
     assert steps[-1].per_second > congested.borne
 
 
+@pytest.mark.parametrize(("seconds", "steps"), [(15, 0.25), (30, 0.5), (60, 1), (120, 1)])
+def test_it_creeps_by_the_part_of_a_minute_that_has_passed_and_by_no_more_than_one(
+    seconds: float, steps: float
+) -> None:
+    """Often looked at, it would soon be where it was too much."""
+    rate = replace(known(after(None, holding())), per_second=10.0, borne=10.0, borne_at=NOW)
+
+    later = known(after(rate, holding(), later=timedelta(seconds=seconds)))
+
+    assert later.per_second == pytest.approx(10 * CREEP**steps)
+
+
 def test_what_was_too_much_twice_is_met_with_less() -> None:
     rate = replace(known(after(None, holding())), per_second=10.0)
 

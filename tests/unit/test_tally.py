@@ -221,6 +221,12 @@ def test_what_is_accounted_for_is_forgotten_first() -> None:
     assert [one.batch for one in kept] == [*range(5), *range(6, TALLIES_KEPT), 100]
 
 
+def test_where_none_is_the_oldest_is_forgotten() -> None:
+    tallies = tuple(a_tally(batch=number) for number in range(TALLIES_KEPT + 2))
+
+    assert [one.batch for one in latest(tallies)] == [*range(2, TALLIES_KEPT + 2)]
+
+
 def test_nobody_is_convicted_whom_nobody_has_seen_fail() -> None:
     """It goes again since numbers could not tell: where live messages make them vague, good letters do, too."""
     kept = Case(
