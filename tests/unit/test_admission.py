@@ -405,6 +405,46 @@ def test_beside_live_messages_a_pass_begins_in_the_second_after_the_last_that_ma
     assert delays(admission(circuit=circuit), letters(3)) == [first, first + 1, first + 2]
 
 
+@pytest.mark.parametrize(
+    ("max_rate", "borne", "expected"),
+    [(5, 1.0, [1, 2, 3]), (1, 5.0, [1, 2, 3]), (0, 1.0, [1, 2, 3]), (0, 5.0, [1, 1, 1])],
+)
+def test_the_rate_is_the_lower_of_the_setting_and_what_the_consumer_bears(
+    max_rate: float, borne: float, expected: list[float]
+) -> None:
+    circuit = a_circuit(rate=Rate(per_second=borne, looked_at=NOW))
+
+    assert delays(admission(settings=Settings(max_rate=max_rate), circuit=circuit), letters(3)) == (
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("rested", "ahead_seconds", "paced", "goes"),
+    [
+        (0, 20, 20, True),
+        (0, 20, 21, False),  # further ahead of its time than it may be
+        (600, 20, 620, True),
+        (600, 20, 621, False),
+        (600, 900, 900, True),
+        (600, 900, 901, False),  # further than SQS can delay it
+    ],
+)
+def test_a_second_is_near_enough_to_a_letters_time_and_within_what_sqs_can_delay(
+    rested: float, ahead_seconds: float, paced: float, goes: bool
+) -> None:
+    case = returned("resting")
+    assert case.entry is not None
+    case = replace(case, entry=replace(case.entry, not_before=ahead(seconds=rested)))
+    terms = replace(TERMS, ahead=timedelta(seconds=ahead_seconds))
+    circuit = a_circuit(paced_until=ahead(seconds=paced))
+    one = admission(settings=Settings(max_rate=1), circuit=circuit)
+
+    ((_, what),) = one.decide([case], [0.0], circuit, terms, NOW)
+
+    assert isinstance(what, Redrive) == goes
+
+
 def test_a_persons_drain_raises_the_rate_while_it_lasts_and_never_lowers_it() -> None:
     def rate_with(**orders: Any) -> float:
         drain = Orders(**{"drain_until": ahead(hours=1)} | orders)

@@ -242,6 +242,16 @@ def test_letters_that_are_on_their_way_take_their_seconds(first: int, last: int,
     assert pacer.slot(timedelta(), NOW) == seconds(free)
 
 
+@pytest.mark.parametrize(("letters", "slots"), [(0, [0, 1, 2]), (2, [0, 1, 2]), (4, [4, 5, 6])])
+def test_letters_that_are_on_their_way_take_as_much_of_each_second_as_comes_in_it(
+    letters: int, slots: list[int]
+) -> None:
+    pacer = Pacer(1)
+    pacer.book(letters, NOW, NOW + seconds(4), NOW)
+
+    assert [pacer.slot(timedelta(), NOW) for _ in range(3)] == [seconds(n) for n in slots]
+
+
 def test_letters_that_are_there_by_now_leave_the_rest_of_this_second_to_others() -> None:
     now = NOW + seconds(0.5)
     pacer = Pacer(1)
