@@ -175,11 +175,14 @@ def test_letters_that_had_to_wait_for_a_later_second_use_the_rate_up_to_there() 
     assert pacer.until == NOW + seconds(64)
 
 
-@pytest.mark.parametrize(("letters", "until"), [(1, None), (3, None), (4, 63), (5, 64)])
+@pytest.mark.parametrize(
+    ("rate", "letters", "until"),
+    [(1, 1, None), (1, 3, None), (1, 4, 63), (1, 5, 64), (2, 4, None), (2, 5, 62), (2, 7, 63)],
+)
 def test_a_wait_of_two_letters_time_is_chance_and_a_longer_one_uses_the_rate_up(
-    letters: int, until: int | None
+    rate: float, letters: int, until: int | None
 ) -> None:
-    pacer = Pacer(1)
+    pacer = Pacer(rate)
 
     for _ in range(letters):
         pacer.slot(seconds(60), NOW)
