@@ -304,6 +304,63 @@ def test_where_there_are_more_than_sqs_can_delay_the_further_ones_go_in_between(
     assert max(Counter(all_delays).values()) <= 3
 
 
+def test_letters_without_strikes_are_not_among_them_even_where_one_attempt_is_all() -> None:
+    assert delays(admission(settings=replace(UNLIMITED, max_attempts=1)), letters(3)) == [0, 0, 0]
+
+
+def test_chance_puts_each_of_them_somewhere_in_its_turn() -> None:
+    some = nearly_convicted(3)
+
+    went = admission().decide(some, [0.0, 0.5, 0.9], a_circuit(), TERMS, NOW)
+
+    assert [what.delay.total_seconds() for _, what in went if isinstance(what, Redrive)] == [
+        0,
+        30,
+        58,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flaps", "rested", "expected"),
+    [
+        (10, 0, 600),  # spread over ten minutes
+        (15, 0, 900),  # just as far as SQS can delay it
+        (20, 0, 300),  # what is too far goes in between
+        (10, 600, 600),  # of a letter that rests for ten minutes, the other five are left
+        (8, 600, 780),
+        (5, 600, 900),
+        (4, 600, 840),
+        (3, 900, 900),  # nothing is left
+    ],
+)
+def test_no_letter_is_spread_further_than_sqs_can_delay_it(
+    flaps: int, rested: float, expected: float
+) -> None:
+    """One that were would find no second, and end the pass."""
+    flapping = a_circuit(flaps=flaps)
+    one = admission(circuit=flapping)
+    case = returned("resting")
+    assert case.entry is not None
+    case = replace(case, entry=replace(case.entry, not_before=ahead(seconds=rested)))
+
+    ((_, what),) = one.decide([case], [1.0], flapping, TERMS, NOW)
+
+    assert isinstance(what, Redrive)
+    assert what.delay.total_seconds() == expected
+
+
+def test_what_nobody_can_delay_goes_at_once_when_its_second_is_near_and_is_told_no_delay() -> None:
+    """Its last try is reckoned from the delay, which a target or a FIFO queue would not keep."""
+    undelayed = replace(TERMS, longest_delay=timedelta(), ahead=timedelta(seconds=2))
+    one = admission(settings=Settings(max_rate=1))
+
+    went = one.decide(letters(5), [0.0] * 5, a_circuit(), undelayed, NOW)
+
+    assert [what.delay if isinstance(what, Redrive) else what.reason for _, what in went] == [
+        timedelta()
+    ] * 3 + [HoldReason.NO_PERMIT] * 2
+
+
 def test_one_that_is_tried_for_the_first_time_does_not_wait_for_them() -> None:
     assert delays(admission(), [*nearly_convicted(2), *letters(2)]) == [0, 0, 0, 20]
 
@@ -346,6 +403,46 @@ def test_beside_live_messages_a_pass_begins_in_the_second_after_the_last_that_ma
     circuit = a_circuit(rate=rate, paced_until=paced_until)
 
     assert delays(admission(circuit=circuit), letters(3)) == [first, first + 1, first + 2]
+
+
+@pytest.mark.parametrize(
+    ("max_rate", "borne", "expected"),
+    [(5, 1.0, [1, 2, 3]), (1, 5.0, [1, 2, 3]), (0, 1.0, [1, 2, 3]), (0, 5.0, [1, 1, 1])],
+)
+def test_the_rate_is_the_lower_of_the_setting_and_what_the_consumer_bears(
+    max_rate: float, borne: float, expected: list[float]
+) -> None:
+    circuit = a_circuit(rate=Rate(per_second=borne, looked_at=NOW))
+
+    assert delays(admission(settings=Settings(max_rate=max_rate), circuit=circuit), letters(3)) == (
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("rested", "ahead_seconds", "paced", "goes"),
+    [
+        (0, 20, 20, True),
+        (0, 20, 21, False),  # further ahead of its time than it may be
+        (600, 20, 620, True),
+        (600, 20, 621, False),
+        (600, 900, 900, True),
+        (600, 900, 901, False),  # further than SQS can delay it
+    ],
+)
+def test_a_second_is_near_enough_to_a_letters_time_and_within_what_sqs_can_delay(
+    rested: float, ahead_seconds: float, paced: float, goes: bool
+) -> None:
+    case = returned("resting")
+    assert case.entry is not None
+    case = replace(case, entry=replace(case.entry, not_before=ahead(seconds=rested)))
+    terms = replace(TERMS, ahead=timedelta(seconds=ahead_seconds))
+    circuit = a_circuit(paced_until=ahead(seconds=paced))
+    one = admission(settings=Settings(max_rate=1), circuit=circuit)
+
+    ((_, what),) = one.decide([case], [0.0], circuit, terms, NOW)
+
+    assert isinstance(what, Redrive) == goes
 
 
 def test_a_persons_drain_raises_the_rate_while_it_lasts_and_never_lowers_it() -> None:

@@ -177,6 +177,30 @@ def test_letters_that_had_to_wait_for_a_later_second_use_the_rate_up_to_there() 
     assert pacer.until == NOW + seconds(64)
 
 
+@pytest.mark.parametrize(
+    ("rate", "letters", "until"),
+    [(1, 1, None), (1, 3, None), (1, 4, 63), (1, 5, 64), (2, 4, None), (2, 5, 62), (2, 7, 63)],
+)
+def test_a_wait_of_two_letters_time_is_chance_and_a_longer_one_uses_the_rate_up(
+    rate: float, letters: int, until: int | None
+) -> None:
+    pacer = Pacer(rate)
+
+    for _ in range(letters):
+        pacer.slot(seconds(60), NOW)
+
+    assert pacer.until == (NOW + seconds(until) if until else None)
+
+
+def test_a_rate_that_is_used_up_to_the_end_of_sqs_delay_is_used_up_to_the_second_after_it() -> None:
+    pacer = Pacer(1)
+
+    for _ in range(901):
+        pacer.slot(seconds(0), NOW)
+
+    assert pacer.until == NOW + seconds(901)
+
+
 @given(st.floats(0.002, 1), st.integers(1, 90), st.integers(1, 3))
 def test_passes_that_follow_each_other_share_a_slow_rate(
     rate: float, apart: int, letters: int
@@ -221,6 +245,24 @@ def test_letters_that_are_on_their_way_take_their_seconds(first: int, last: int,
     pacer.book(100, NOW + seconds(first), NOW + seconds(last), NOW)
 
     assert pacer.slot(timedelta(), NOW) == seconds(free)
+
+
+@pytest.mark.parametrize(("letters", "slots"), [(0, [0, 1, 2]), (2, [0, 1, 2]), (4, [4, 5, 6])])
+def test_letters_that_are_on_their_way_take_as_much_of_each_second_as_comes_in_it(
+    letters: int, slots: list[int]
+) -> None:
+    pacer = Pacer(1)
+    pacer.book(letters, NOW, NOW + seconds(4), NOW)
+
+    assert [pacer.slot(timedelta(), NOW) for _ in range(3)] == [seconds(n) for n in slots]
+
+
+def test_letters_that_are_there_by_now_leave_the_rest_of_this_second_to_others() -> None:
+    now = NOW + seconds(0.5)
+    pacer = Pacer(1)
+    pacer.book(100, NOW - seconds(60), now, now)
+
+    assert pacer.slot(timedelta(), now) == timedelta()
 
 
 def test_without_a_limit_no_letter_on_its_way_takes_a_second() -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from smart_redriver.engine.model.batch import Batch, Verdict
 from smart_redriver.engine.model.breaker import register_batch
 from smart_redriver.engine.model.circuit import Circuit, State
@@ -55,6 +57,22 @@ def test_an_announced_canary_is_of_the_new_generation() -> None:
     assert (half_open.state, half_open.success_count) == (State.HALF_OPEN, 0)
     assert canary.generation == half_open.generation == GENERATION + 1
     assert not canary.is_probe
+
+
+@pytest.mark.parametrize(
+    ("opens", "is_hinted", "left"),
+    [(0, True, 0), (1, True, 0), (3, True, 2), (0, False, 0), (3, False, 3)],
+)
+def test_a_canary_that_somebody_asked_for_counts_one_opening_less(
+    opens: int, is_hinted: bool, left: int
+) -> None:
+    """Where it fails, the next cool-down is no longer than the one before."""
+    circuit = a_circuit(state=State.OPEN, consecutive_opens=opens)
+    permit = Permit(limit=1, reason="a canary", is_canary=True, is_hinted=is_hinted)
+
+    half_open, _ = register_batch(circuit, permit, NOW, due_at=ahead(minutes=20))
+
+    assert half_open.consecutive_opens == left
 
 
 # Returns that come late.

@@ -26,7 +26,7 @@ from tests.unit.circuits import (
     three_in_four_failed,
 )
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ahead
-from tests.unit.judging import WELL
+from tests.unit.judging import WELL, beside
 
 GENERATION = 2
 
@@ -37,6 +37,52 @@ def rulings_on(
     return judge(
         circuit, evidence, SETTINGS, NOW, visibility_timeout=timedelta(seconds=30), roll=ROLL
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "after", "verdict"),
+    [
+        (State.HALF_OPEN, State.OPEN, Verdict.FAILURE),
+        (State.CLOSED, State.CLOSED, Verdict.NO_EVIDENCE),
+    ],
+)
+def test_a_suspect_that_returns_fails_a_canary_and_says_nothing_of_a_closed_circuits_consumer(
+    state: State, after: State, verdict: Verdict
+) -> None:
+    """A canary is to show that the consumer is well again; that it was not well nobody has said otherwise."""
+    suspect = judging(
+        lambda batch: Evidence(suspects_failed=1, met=1, were_tried=True, has_books=True),
+        size=1,
+        suspects=1,
+    )
+
+    circuit = suspect(a_circuit(state=state, consecutive_opens=1))
+
+    (one,) = circuit.judged
+    assert (circuit.state, one.verdict) == (after, verdict)
+
+
+@pytest.mark.parametrize(("unknown", "returned", "unaccounted"), [(0, 0, 0), (1, 0, 1), (2, 1, 1)])
+def test_of_a_success_so_many_letters_are_unaccounted_for_as_nothing_is_known_of(
+    unknown: int, returned: int, unaccounted: int
+) -> None:
+    witnessed = Evidence(
+        succeeded=8 - unknown, failed=returned, met=8, were_tried=True, has_books=True
+    )
+
+    (one,) = judging(lambda _: witnessed, size=8, returned=returned)(a_circuit()).judged
+
+    assert (one.verdict, one.unaccounted) == (Verdict.SUCCESS, unaccounted)
+
+
+@pytest.mark.parametrize("success_count", [0, 1])
+def test_a_circuit_that_closes_counts_anew(success_count: int) -> None:
+    half_open = a_circuit(state=State.HALF_OPEN, success_count=success_count, failure_count=2)
+
+    closed = judging(all_failed_beside_live_successes, size=1)(half_open)
+
+    assert closed.state is State.CLOSED
+    assert (closed.failure_count, closed.success_count, closed.consecutive_opens) == (0, 0, 0)
 
 
 # The window.
@@ -270,6 +316,21 @@ def test_letters_were_too_many_where_a_far_smaller_share_succeeded_than_of_a_qua
 ) -> None:
     assert overload_after(most, smaller=smaller)
     assert not overload_after(most + 1, smaller=smaller)
+
+
+@pytest.mark.parametrize(("failed", "is_overload"), [(4, False), (5, False), (6, True)])
+def test_letters_were_too_many_only_where_more_failed_than_succeeded(
+    failed: int, is_overload: bool
+) -> None:
+    """Of the others nothing is known: they may all have succeeded."""
+    batch = a_batch(size=40)
+    circuit = a_circuit(window=40, judged=(a_judged(size=10),), pending=(batch,))
+    vouched = replace(beside(WELL, failed=failed, ours=40), succeeded=5)
+
+    (ruling,) = rulings_on(circuit, {batch.id: vouched})[1]
+
+    assert ruling.judgement.verdict is Verdict.SUCCESS
+    assert ruling.judgement.is_overload == is_overload
 
 
 @pytest.mark.parametrize("size", [FEWEST_TO_COMPARE - 1, 11])

@@ -5,13 +5,16 @@ from datetime import timedelta
 
 import pytest
 
+from smart_redriver.engine.model.batch import CauseCount, Heard, Verdict
 from smart_redriver.engine.model.breaker import force
 from smart_redriver.engine.model.circuit import MOST_FLAPS, State
 from smart_redriver.engine.model.permit import (
     FLAPS_THAT_SHOW,
     FRESH,
     LATE_SHARE,
+    TRUSTED_SHARE,
     allow,
+    is_likely_up,
     restart_window,
 )
 from smart_redriver.engine.model.verdict import GROWTH_WHERE_VOUCHED
@@ -23,6 +26,7 @@ from tests.unit.circuits import (
     judging,
     nearly_half_failed,
     succeeding,
+    three_in_four_failed,
 )
 from tests.unit.examples import NOW, a_circuit, ago
 
@@ -80,6 +84,46 @@ def test_a_success_in_which_nearly_half_came_back_begins_the_count_anew() -> Non
     assert succeeding(nearly_calm).flaps == 0
     assert judging(nearly_half_failed, size=20)(nearly_calm).flaps == 2
     assert judging(nearly_half_failed, size=20)(nearly_calm).success_count == 0
+
+
+@pytest.mark.parametrize(
+    ("flaps", "verdict", "held"), [(0, Verdict.SUCCESS, 1), (1, Verdict.FAILURE, 0)]
+)
+def test_a_mixture_of_a_consumer_that_flaps_is_a_failure_and_of_nobodys_cause(
+    flaps: int, verdict: Verdict, held: int
+) -> None:
+    """It has met the consumer up and down."""
+    heard = Heard(causes=(CauseCount(cause="Declined", letters=3),))
+    mixed = judging(three_in_four_failed, size=20, heard=heard)
+
+    circuit = mixed(a_circuit(window=20, flaps=flaps))
+
+    one = circuit.judged_batch(7)
+    assert one is not None
+    assert one.verdict is verdict
+    assert [cause.is_held for cause in circuit.causes] == [True] * held
+
+
+@pytest.mark.parametrize(("minutes_up", "known"), [(5, 300), (0, 90), (-5, 90)])
+def test_for_how_long_a_consumer_was_up_is_known_of_batches_that_were_sent_since(
+    minutes_up: float, known: int
+) -> None:
+    sent = ago(minutes=10)
+    since = sent - timedelta(minutes=minutes_up)
+
+    assert failing(a_circuit(up_since=since, up_seconds=90)).up_seconds == known
+
+
+@pytest.mark.parametrize(("seconds_over", "is_trusted"), [(-1, True), (0, True), (1, False)])
+def test_a_consumer_that_flaps_is_trusted_to_the_last_second_of_a_share_of_its_time(
+    seconds_over: int, is_trusted: bool
+) -> None:
+    up_for = TRUSTED_SHARE * timedelta(seconds=600) + timedelta(seconds=seconds_over)
+    circuit = a_circuit(
+        flaps=FLAPS_THAT_SHOW, success_count=1, up_since=NOW - up_for, up_seconds=600
+    )
+
+    assert is_likely_up(circuit, NOW) == is_trusted
 
 
 # What is done about it.

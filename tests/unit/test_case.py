@@ -1,6 +1,7 @@
 """Whose letter this is, and what counts against it: identity over copies, crashes and strangers."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.model.batch import Verdict
+from smart_redriver.engine.model.tally import Tally
 from smart_redriver.engine.triage.case import NO_BATCH, Case
 from smart_redriver.engine.triage.ledger import Entry, Status
 from tests.unit.examples import (
@@ -277,6 +279,61 @@ def test_a_return_is_charged_to_the_circuit_once(case: Case, is_unseen: bool) ->
     assert case.is_unseen_return(20) is is_unseen
 
 
+# Whether it failed alone.
+
+
+def a_tally(**changes: Any) -> Tally:
+    """The numbers of batch 7, whose two suspects have left their queue, and one is unaccounted for."""
+    usual: dict[str, Any] = {
+        "batch": 7,
+        "sent_at": ago(hours=1),
+        "sent_by": ago(hours=1),
+        "due_at": ago(minutes=50),
+        "size": 2,
+        "suspects": 2,
+        "succeeded": 1,
+        "known_until": NOW,
+        "is_gone": True,
+    }
+    return Tally(**usual | changes)
+
+
+#: A letter that stays at its place, and whose copy may have come back where nobody sees it.
+PRESUMED = Case(letter=a_letter(), entry=an_entry(kept_id="first", replaced_ids=()))
+JUDGED_ALONE = of_batch(is_strike=False, was_alone=True, verdict=Verdict.NO_EVIDENCE)
+
+
+@pytest.mark.parametrize(
+    ("tally", "was_alone"),
+    [
+        (a_tally(), True),
+        (a_tally(suspects=1), False),  # one beside it was expected to succeed
+        (a_tally(succeeded=2), False),  # all are done
+        (a_tally(suspects=1, succeeded=2), False),
+        (a_tally(is_gone=False), False),
+    ],
+)
+def test_a_letter_that_nobody_saw_fail_was_alone_where_numbers_say_so(
+    tally: Tally, was_alone: bool
+) -> None:
+    """Of a batch that numbers tell of, its verdict says nothing of those out of sight."""
+    assert PRESUMED.is_presumed
+    assert PRESUMED.was_alone(a_circuit(tallies=(tally,))) == was_alone
+    assert PRESUMED.was_alone(replace(JUDGED_ALONE, tallies=(tally,))) == was_alone
+
+
+@pytest.mark.parametrize("case", [PRESUMED, RETURN], ids=["presumed", "met"])
+def test_without_numbers_a_letter_was_alone_where_the_verdict_says_so(case: Case) -> None:
+    assert case.was_alone(JUDGED_ALONE)
+    assert not case.was_alone(ACQUITTING)
+    assert not case.was_alone(a_circuit())
+
+
+def test_what_was_met_was_alone_by_the_verdict_whatever_the_numbers_say() -> None:
+    assert RETURN.was_alone(replace(JUDGED_ALONE, tallies=(a_tally(suspects=1),)))
+    assert not RETURN.was_alone(replace(ACQUITTING, tallies=(a_tally(),)))
+
+
 # What is written next.
 
 
@@ -286,6 +343,7 @@ def test_a_first_visits_entry_begins_with_what_the_letter_says() -> None:
     assert (entry.original_id, entry.current_id, entry.queue) == ("first", "first", QUEUE)
     assert entry.first_seen == a_letter().sent_at
     assert (entry.redrive_count, entry.strikes, entry.batch) == (0, 0, None)
+    assert entry.generation == 0
     assert entry.source_arn == SOURCE_ARN
 
 

@@ -83,6 +83,7 @@ class Pass:
         admission = Admission(circuit, permit, settings, now, gate, awaits_suspects=False)
         decided = admission.decide(cases, [0.0] * len(cases), circuit, TERMS, now)
         self.decisions: dict[str, Decision] = {case.message_id: what for case, what in decided}
+        assert len(self.decisions) == len(decided), "a letter has two decisions"
         self.left = {one.cause: one for one in gate.circuits(SENT, now)}
 
     @property
@@ -189,10 +190,13 @@ def test_a_trial_goes_with_a_letter_of_a_held_cause_where_there_is_no_other() ->
     assert Pass(letters(3), a_cause(), permit=TRIAL).canaries == ["Declined-0"]
 
 
-def test_letters_of_a_cause_that_is_counted_and_not_held_go() -> None:
+def test_letters_of_a_cause_that_is_counted_and_not_held_go_and_none_is_a_canary() -> None:
     flows = CauseCircuit(cause="Declined", failed=2, counted_at=NOW)
 
-    assert len(Pass(letters(3), flows).went) == 3
+    one = Pass(letters(3), flows)
+
+    assert len(one.went) == 3
+    assert one.left["Declined"].canary_id is None
 
 
 # A canary that is back.

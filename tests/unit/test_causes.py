@@ -24,7 +24,8 @@ from smart_redriver.engine.model.circuit import Circuit
 from smart_redriver.engine.model.evidence import Evidence
 from smart_redriver.engine.model.judging import judge, note_reports
 from smart_redriver.engine.model.permit import cause_cool_down, cool_down
-from tests.unit.circuits import all_failed, all_succeeded, judged
+from tests.unit.circuits import ROLL, all_failed, all_succeeded, judged
+from tests.unit.circuits import SETTINGS as CIRCUITS_SETTINGS
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, ago, ahead
 
 COOL = timedelta(minutes=1)
@@ -126,6 +127,15 @@ def test_one_that_was_sent_before_does_not() -> None:
     assert one.succeeded == 1
 
 
+@pytest.mark.parametrize(("seconds", "is_held"), [(-1, True), (0, False), (1, False)])
+def test_one_that_was_sent_in_the_second_in_which_it_was_held_ends_it(
+    seconds: int, is_held: bool
+) -> None:
+    (one,) = recovered((held(),), ago(hours=1, seconds=-seconds))
+
+    assert one.is_held == is_held
+
+
 def test_one_of_several_that_was_sent_since_is_enough() -> None:
     (one,) = recovered((held(),), ago(hours=2), ago(minutes=2))
 
@@ -143,6 +153,16 @@ def test_counts_of_letters_that_flow_are_forgotten_when_they_are_old() -> None:
 
     assert [one.cause for one in after] == ["Timeout"]
     assert len(in_time) == 2
+
+
+def test_counts_that_are_old_begin_at_none() -> None:
+    before = failed(2, recovered((), NOW))
+
+    (after,) = failed(1, before, NOW + COUNTED_FOR + timedelta(seconds=1))
+    (in_time,) = failed(1, before, NOW + COUNTED_FOR)
+
+    assert (after.failed, after.succeeded) == (1, 0)
+    assert (in_time.failed, in_time.succeeded) == (3, 1)
 
 
 def test_a_held_cause_of_which_no_letter_was_seen_for_a_day_is_forgotten() -> None:
@@ -234,6 +254,15 @@ def test_a_cause_is_held_when_its_letters_failed_while_others_succeeded() -> Non
 
     assert judged(circuit, all_succeeded).cause(DECLINED).is_held
     assert judged(circuit, all_failed).causes == ()
+
+
+def test_the_first_canary_of_a_cause_waits_for_the_first_cool_down() -> None:
+    some = a_batch(size=20, heard=heard_of(3, failed=3, succeeded=17))
+    shown = Evidence(succeeded=17, failed=3, met=20, deleted=17, were_tried=True, has_books=True)
+
+    (one,) = judged(a_circuit(pending=(some,)), lambda _: shown).causes
+
+    assert one.cools_until == NOW + cause_cool_down(1, CIRCUITS_SETTINGS, ROLL)
 
 
 def test_what_is_heard_of_a_batch_after_its_verdict_counts_for_causes_alone() -> None:

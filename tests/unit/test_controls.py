@@ -19,6 +19,7 @@ from smart_redriver.engine.triage.admission import (
 )
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import Hold, HoldReason, Redrive
+from smart_redriver.engine.triage.triage import Terms
 from tests.unit.examples import NOW, a_batch, a_circuit, a_judged, a_letter, ago
 from tests.unit.situations import TERMS, a_return
 
@@ -161,6 +162,49 @@ def test_suspects_alone_wait_for_nobody() -> None:
     assert controls([a_suspect()], AWAITING) == []
 
 
+@pytest.mark.parametrize("good", [2, 3])
+def test_the_last_of_two_or_more_that_were_tried_as_often_stays_once_more(good: int) -> None:
+    assert controls([a_suspect(), *ENOUGH[:good]]) == [ENOUGH[good - 1].message_id]
+
+
+@pytest.mark.parametrize(("verdict", "stay"), [(Verdict.SUCCESS, LAST), (Verdict.FAILURE, [])])
+def test_what_is_back_from_a_batch_that_succeeded_is_a_suspect_that_no_verdict_charged(
+    verdict: Verdict, stay: list[str]
+) -> None:
+    """Its batch had succeeded before it came back: it has no strike for that, and may be poison all the same."""
+    judged = a_judged(id=7, verdict=verdict, is_strike=False)
+    returned = a_return(last_redrive=ago(minutes=5))
+
+    assert controls([*ENOUGH, returned], a_circuit(judged=(judged,))) == stay
+
+
+@pytest.mark.parametrize(("behind", "stay"), [("m0", []), ("another", LAST)])
+def test_letters_that_are_followed_in_their_group_are_no_last_ones(
+    behind: str, stay: list[str]
+) -> None:
+    """What waits behind them can be compared with later; a group of others says nothing of that."""
+    alone = replace(TERMS, is_fifo=True, longest_delay=timedelta())
+    held = replace(AMONG_SUSPECTS, pending=(a_batch(id=7),))
+    groups = [replace(one, letter=replace(one.letter, group_id=one.message_id)) for one in ENOUGH]
+    first = a_return(letter=a_letter(message_id="second", group_id=behind))
+    next_one = Case(letter=a_letter(message_id="next", group_id=behind))
+    ahead = [first] if behind == "another" else []
+    one = Admission(held, WINDOW, UNLIMITED, NOW, awaits_suspects=False)
+
+    decided = one.decide(
+        [*ahead, *groups, next_one],
+        [0.0] * len([*ahead, *groups, next_one]),
+        held,
+        alone,
+        NOW,
+        is_end=True,
+    )
+
+    holds = {case.message_id: what for case, what in decided if isinstance(what, Hold)}
+    assert holds["next"].reason is HoldReason.GROUP
+    assert [name for name, what in holds.items() if what.reason is HoldReason.CONTROL] == stay
+
+
 # Spread, where the consumer flaps.
 
 
@@ -218,9 +262,32 @@ def test_until_when_they_are_hidden_is_remembered() -> None:
     assert decided([unblemished, *FEW]).suspects_until is None
 
 
-def test_where_sqs_delays_suspects_they_are_on_their_way_and_nobody_waits_for_them() -> None:
+def hidden_for(seconds: float) -> Case:
+    """A suspect that may be tried again so much later."""
+    return a_return(strikes=1, not_before=NOW + timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize("seconds", [60, 1_200])
+@pytest.mark.parametrize(
+    "terms",
+    [TERMS, replace(TERMS, is_fifo=True), replace(UNDELAYED, is_fifo=True)],
+    ids=["standard", "FIFO", "FIFO, undelayed"],
+)
+def test_where_sqs_delays_suspects_or_keeps_them_in_order_nobody_waits_for_them(
+    terms: Terms, seconds: float
+) -> None:
+    """They are on their way, or hidden only until SQS can delay them; in a group nobody goes beside them."""
     one = Admission(a_circuit(), WINDOW, UNLIMITED, NOW, awaits_suspects=False)
 
-    one.decide([HIDDEN, *FEW], [0.0] * 8, a_circuit(), TERMS, NOW, is_end=True)
+    one.decide([hidden_for(seconds), *FEW], [0.0] * 8, a_circuit(), terms, NOW, is_end=True)
 
     assert one.suspects_until is None
+
+
+@pytest.mark.parametrize(("seconds", "is_waited_for"), [(899, True), (900, True), (901, False)])
+def test_what_is_hidden_for_longer_than_sqs_could_delay_it_is_not_waited_for(
+    seconds: float, is_waited_for: bool
+) -> None:
+    one = decided([hidden_for(seconds), *FEW])
+
+    assert (one.suspects_until is not None) == is_waited_for

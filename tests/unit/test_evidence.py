@@ -6,13 +6,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from smart_redriver.engine.model.batch import Batch, Judged
+from smart_redriver.engine.model.batch import Batch, Heard, Judged
 from smart_redriver.engine.model.books import Books
 from smart_redriver.engine.model.evidence import Evidence, gather_evidence
 from tests.unit.examples import NOW, a_batch, a_judged, ago
 from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known
 
 # What books are needed for.
+
+
+@pytest.mark.parametrize(("max_receives", "tries"), [(1, 3), (2, 2), (3, 1)])
+def test_without_books_letters_count_that_must_have_failed_for_so_many_failed_tries(
+    max_receives: int, tries: int
+) -> None:
+    batch = a_batch(heard=Heard(tries=3))
+
+    evidence = gather_evidence(batch, [], None, max_receives=max_receives)
+
+    assert evidence.failed_tries == tries
 
 
 def test_without_books_only_returns_are_known() -> None:
@@ -56,6 +67,101 @@ def test_letters_that_others_sent_after_the_books_end_do_not_make_deletions_ours
 
     assert known(keeper, later).succeeded == 0
     assert known(keeper, within).succeeded == 3
+
+
+def test_a_batch_of_the_last_minute_that_is_told_is_among_the_others() -> None:
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(sent=3, deleted=3, tries=4).quiet(1)
+    just_within = a_batch(id=8, sent_at=ago(minutes=8), size=3, returned=3)
+
+    assert known(keeper, just_within).succeeded == 3
+
+
+@pytest.mark.parametrize(("minutes", "were_tried"), [(3, False), (4, True), (5, True)])
+def test_all_were_tried_when_books_cover_the_minute_after_the_last_try(
+    minutes: int, were_tried: bool
+) -> None:
+    batch = a_batch(last_try_at=ago(minutes=6))
+    keeper = BookKeeper(BEGIN).minute(sent=4, deleted=4).quiet(minutes)
+
+    assert known(keeper, batch=batch).were_tried == were_tried
+
+
+# What spans other than from the batch on tell.
+
+
+@pytest.mark.parametrize(("minutes_before", "succeeded"), [(1, 4), (14, 4), (15, 4), (16, 0)])
+def test_letters_of_a_batch_before_that_came_back_leave_the_successes_to_this_one(
+    minutes_before: int, succeeded: int
+) -> None:
+    """They were there when it was sent, and may have been deleted since; but they came back."""
+    sent = 10 + minutes_before
+    before = a_batch(id=6, sent_at=ago(minutes=sent), size=4, returned=4)
+    keeper = BookKeeper(ago(minutes=sent + 1)).minute(sent=4, tries=4, in_flight=4)
+    for _ in range(minutes_before - 1):
+        keeper.minute(in_flight=4)
+    keeper.minute(sent=4, in_flight=4).minute(deleted=4, moved=4)
+
+    assert known(keeper, before).succeeded == succeeded
+
+
+def test_before_another_batch_was_sent_its_letters_had_none_of_the_successes() -> None:
+    after = a_batch(id=8, sent_at=ago(minutes=8), size=4)
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).quiet(1)
+
+    assert known(keeper, after).succeeded == 4
+
+
+def test_of_several_batches_after_the_span_before_the_first_one_tells() -> None:
+    first = a_batch(id=8, sent_at=ago(minutes=8), size=4)
+    second = a_batch(id=9, sent_at=ago(minutes=7), size=4)
+    keeper = BookKeeper(BEGIN).minute(sent=4).minute(deleted=4).minute(sent=4).minute(sent=4)
+
+    assert known(keeper.quiet(1), first, second).succeeded == 4
+
+
+def test_nor_had_they_where_a_third_batch_was_sent_in_the_minute_of_the_first() -> None:
+    beside = a_batch(id=6, size=1, returned=1)
+    after = a_batch(id=8, sent_at=ago(minutes=8), size=4)
+    keeper = BookKeeper(BEGIN).minute(sent=5).minute(deleted=4, moved=1).minute(sent=4).quiet(1)
+
+    assert known(keeper, beside, after).succeeded == 4
+
+
+def test_what_came_back_of_a_batch_before_counts_where_a_third_was_sent_beside_this_one() -> None:
+    before = a_batch(id=6, sent_at=ago(minutes=12), size=4, returned=4)
+    beside = a_batch(id=5, size=1, returned=1)
+    keeper = BookKeeper(ago(minutes=13)).minute(sent=4, tries=4, in_flight=4).minute(in_flight=4)
+    keeper.minute(sent=5, in_flight=4).minute(deleted=4, moved=5)
+
+    assert known(keeper, before, beside).succeeded == 4
+
+
+def test_of_several_batches_before_the_span_of_the_last_one_tells() -> None:
+    """Letters of an earlier one went to the DLQ and nobody has met them: they may have been deleted."""
+    earlier = a_batch(id=5, sent_at=ago(minutes=14), size=4)
+    before = a_batch(id=6, sent_at=ago(minutes=12), size=4, returned=4)
+    keeper = BookKeeper(ago(minutes=15)).minute(sent=4).minute(moved=4)
+    keeper.minute(sent=4, in_flight=4).minute(in_flight=4)
+    keeper.minute(sent=4, in_flight=4).minute(deleted=4, moved=4)
+
+    assert known(keeper, earlier, before).succeeded == 4
+
+
+@pytest.mark.parametrize(("minutes_ago", "live"), [(8, 2), (7, 6), (6, 6)])
+def test_letters_that_are_sent_when_the_books_end_are_in_none_of_their_minutes(
+    minutes_ago: int, live: int
+) -> None:
+    later = a_batch(id=8, sent_at=ago(minutes=minutes_ago), size=4)
+    keeper = BookKeeper(BEGIN).minute(sent=10).quiet(2)
+
+    assert known(keeper, later).live.met == live
+
+
+def test_a_span_that_ends_before_the_books_begin_shows_no_success() -> None:
+    after = a_batch(id=8, sent_at=ago(minutes=8))
+    keeper = BookKeeper(ago(minutes=5)).quiet(2)
+
+    assert known(keeper, after).succeeded == 0
 
 
 # A quiet queue: every message is a letter of the batch.

@@ -1,7 +1,7 @@
 """A function's books: successes of its events and of nobody else, told when they are sure."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -235,21 +235,124 @@ def test_an_event_waits_for_its_next_try_or_for_its_first() -> None:
     assert (last.visible, last.delayed) == (2, 1)
 
 
-def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
-    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
+def minutes_of(*counted: dict[str, int]) -> list[FunctionMinute]:
+    """Minutes in which nothing was counted but this."""
+    nothing = dict.fromkeys(("received", "invocations", "errors", "dropped", "throttles"), 0)
+    return [FunctionMinute(at=NOW, **nothing | one) for one in counted]
 
-    books = books_of_function([replace(nothing, received=1), *[nothing] * 3], minutes_to_fail=2)
+
+@pytest.mark.parametrize(
+    ("first", "dropped", "held"),
+    [(0, 0, [0, 2, 2, 2]), (0, 1, [0, 2, 1, 1]), (0, 2, [0, 2, 0, 0]), (2, 2, [0, 2, 0, 0])],
+)
+def test_an_event_that_was_dropped_is_not_there_any_more(
+    first: int, dropped: int, held: list[int]
+) -> None:
+    """Nor is one that was dropped before it was seen to be received."""
+    counted = [{"dropped": first}, {}, {}, {}, {"received": 2}, {"dropped": dropped}, {}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=3)
+
+    assert [one.held for one in books.minutes] == held
+
+
+@pytest.mark.parametrize(("place", "is_known"), [(0, True), (1, True), (2, False), (3, False)])
+@pytest.mark.parametrize("end", ["invocations", "dropped"])
+def test_what_came_of_events_before_the_first_minutes_is_believed_of_these_alone(
+    end: str, place: int, is_known: bool
+) -> None:
+    """An event that was received before the books begin has failed or succeeded by then."""
+    counted: list[dict[str, int]] = [{}, {}, {}, {}, {}, {}]
+    counted[place] = {end: 1}
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert bool(books.minutes) == is_known
+
+
+def test_tries_of_minutes_that_are_settled_are_all_received_and_no_event_is_in_flight() -> None:
+    counted = [{}, {"received": 3, "invocations": 4, "errors": 1}, {}, {}, {}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=1)
+
+    assert [(one.received, one.deleted, one.in_flight) for one in books.minutes] == [
+        (4, 3, 0),
+        (0, 0, 0),
+        (0, 0, 0),
+        (0, 0, 0),
+    ]
+    assert not books.has_gauges
+
+
+@pytest.mark.parametrize(("failed_at", "waiting"), [(3, (0, 1)), (2, (0, 1)), (1, (1, 0))])
+def test_an_event_that_failed_lately_waits_for_its_next_try_and_one_that_failed_long_ago_for_none(
+    failed_at: int, waiting: tuple[int, int]
+) -> None:
+    """It is taken for one that nobody has tried when its tries are longer ago than it takes to fail."""
+    counted: list[dict[str, int]] = [{}, {}, {}, {}]
+    counted[failed_at] = {"invocations": 1, "errors": 1}
+    counted[2] = counted[2] | {"received": 1}
+
+    last = books_of_function(minutes_of(*counted), minutes_to_fail=2).minutes[-1]
+
+    assert (last.visible, last.delayed) == waiting
+
+
+def test_an_event_that_fails_in_the_next_minute_has_not_been_tried_yet() -> None:
+    counted = [{}, {}, {"received": 1}, {"invocations": 1, "errors": 1}]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert [(one.visible, one.delayed) for one in books.minutes] == [(1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "told"), [(0, [(0, 0), (1, 0)]), (1, [(0, 1), (0, 1)]), (2, [(0, 2), (0, 2)])]
+)
+def test_of_the_last_successes_as_many_are_told_as_leave_what_was_dropped_since(
+    dropped: int, told: list[tuple[int, int]]
+) -> None:
+    """Events that were dropped may have been there, and others may have had the successes."""
+    last = {"received": 3, "invocations": 1, "dropped": dropped}
+    counted = [{}, {}, {}, {"received": 1, "invocations": 1}, {"received": 1}, last]
+
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert [(one.deleted, one.held) for one in books.minutes] == told
+
+
+def test_an_event_of_the_very_first_minute_is_held_as_long_as_it_takes_to_fail() -> None:
+    books = books_of_function(minutes_of({"received": 1}, {}, {}, {}), minutes_to_fail=2)
 
     assert [one.held for one in books.minutes] == [1, 0]
 
 
-def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> None:
-    nothing = FunctionMinute(at=NOW, received=0, invocations=0, errors=0, dropped=0, throttles=0)
-    first = replace(nothing, received=2, invocations=1, throttles=1)
+def test_an_event_that_nothing_came_of_is_not_there_again_when_another_is_received() -> None:
+    counted: list[dict[str, int]] = [{"received": 1}, {}, {}, {}, {"received": 1}]
 
-    books = books_of_function([first, *[nothing] * 4], minutes_to_fail=2)
+    books = books_of_function(minutes_of(*counted), minutes_to_fail=2)
+
+    assert [one.held for one in books.minutes] == [1, 0, 1]
+
+
+def test_while_throttles_of_the_very_first_minutes_last_nothing_is_told() -> None:
+    first = {"received": 2, "invocations": 1, "throttles": 1}
+
+    books = books_of_function(minutes_of(first, {}, {}, {}, {}), minutes_to_fail=2)
 
     assert books.minutes == ()
+
+
+@pytest.mark.parametrize(("throttled", "told"), [(2, 6), (3, 0), (5, 1), (8, 4), (9, 5)])
+def test_while_a_throttled_event_may_come_again_all_minutes_since_stay_open(
+    throttled: int, told: int
+) -> None:
+    """It comes again after five minutes at the latest; its minute may be that of any event that may still fail."""
+    counted: list[dict[str, int]] = [{} for _ in range(10)]
+    counted[throttled] = {"throttles": 1}
+    counted[9] = counted[9] | {"received": 1, "invocations": 1}
+
+    assert len(books_of_function(minutes_of(*counted), minutes_to_fail=2).minutes) == told
 
 
 @pytest.mark.parametrize("since", [6, 30, 100])

@@ -493,3 +493,13 @@ def test_a_success_of_a_message_that_was_never_redriven_shows_that_its_consumer_
 
     assert heard(an_outcome(**stranger)).live == {QUEUE: NOW}
     assert heard(an_outcome()).live == {}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_latest_of_such_successes_is_remembered_in_whichever_order_reports_come(
+    order: int,
+) -> None:
+    stranger = an_outcome(message_id="new", original_id="new", batch=None, generation=None)
+    told = [Told(outcome=stranger, at=at) for at in (ago(minutes=1), NOW)][::order]
+
+    assert hear(told, {}, {QUEUE: MAX_RECEIVES}).live == {QUEUE: NOW}

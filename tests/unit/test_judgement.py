@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from smart_redriver.engine.model.evidence import Live
-from smart_redriver.engine.model.verdict import GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED
+from smart_redriver.engine.model.evidence import Evidence, Live
+from smart_redriver.engine.model.verdict import (
+    GROWTH_WHERE_SHOWN,
+    GROWTH_WHERE_VOUCHED,
+    MANY_LIVE_SUCCESSES,
+)
 from tests.unit.examples import a_batch, ago
 from tests.unit.judging import FAILURE, NO_EVIDENCE, SUCCESS, WELL, Case, beside, of_suspects, shown
 from tests.unit.test_verdict import CASES, JUST_CASES
@@ -66,6 +70,43 @@ def test_what_the_letters_show_lets_the_window_grow_more_than_what_others_vouch_
 
     assert (own.growth, vouched.growth) == (GROWTH_WHERE_SHOWN, GROWTH_WHERE_VOUCHED)
     assert own.growth > vouched.growth > 1
+
+
+def test_what_succeeded_beside_others_that_fail_is_what_did_not_come_back() -> None:
+    others_fail = Evidence(
+        failed=1, met=10, deleted=3, others_failed_tries=4, were_tried=True, has_books=True
+    )
+
+    assert Case(evidence=others_fail).judge().shown_window == GROWTH_WHERE_SHOWN * 3
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "is_beyond_doubt"),
+    [
+        (MANY_LIVE_SUCCESSES - 1, False),
+        (MANY_LIVE_SUCCESSES, True),
+        (MANY_LIVE_SUCCESSES + 1, True),
+    ],
+)
+def test_many_live_successes_are_beyond_doubt(succeeded: int, is_beyond_doubt: bool) -> None:
+    live = Live(met=succeeded, succeeded=succeeded, finished=succeeded)
+
+    judgement = Case(evidence=beside(live, failed=1, ours=1), batch=a_batch(size=1)).judge()
+
+    assert (judgement.verdict, judgement.is_beyond_doubt) == (SUCCESS, is_beyond_doubt)
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "told"), [(1, "1 live message succeeded"), (2, "2 live messages succeeded")]
+)
+def test_a_reason_that_people_read_counts_in_english(succeeded: int, told: str) -> None:
+    live = Live(met=succeeded, succeeded=succeeded, finished=succeeded)
+
+    judgement = Case(
+        evidence=replace(beside(live, ours=1), deleted=succeeded + 1), batch=a_batch(size=1)
+    ).judge()
+
+    assert judgement.reason == f"0 of 1 returned, but {told}"
 
 
 def test_a_success_tells_at_what_rate_live_messages_succeed() -> None:

@@ -115,6 +115,43 @@ def test_a_parked_letter_keeps_its_reason_its_time_and_its_redrive_count() -> No
     assert entry.has_replaced("second")
 
 
+@pytest.mark.parametrize(
+    ("note", "told"), [("", "parked EXPIRING"), ("parked by anna", "parked by anna")]
+)
+def test_the_history_says_why_a_letter_was_parked_or_who_did_it(note: str, told: str) -> None:
+    entry = an_entry().parked(
+        replaced_id="second", new_id="there", reason="EXPIRING", strikes=0, now=NOW, note=note
+    )
+
+    assert entry.history[-1] == f"2026-01-10T12:00:00Z {told}"
+
+
+SENDS: dict[str, Callable[[Entry], Entry]] = {
+    "a redrive": redriven,
+    "a parking": lambda entry: entry.parked(
+        replaced_id="second", new_id="third", reason="EXPIRING", strikes=0, now=NOW
+    ),
+    "a replay": lambda entry: entry.replayed(
+        replaced_id="second", new_id="third", redrive_count=2, now=NOW, note="replayed"
+    ),
+    "a delete": lambda entry: entry.deleted(message_id="second", now=NOW, note="deleted"),
+}
+
+
+@pytest.mark.parametrize("send", SENDS.values(), ids=SENDS.keys())
+def test_of_a_new_copy_nothing_is_known_that_was_reported_of_the_one_before(
+    send: Callable[[Entry], Entry],
+) -> None:
+    reported = an_entry(
+        is_settled=True, failed_tries=3, heard_in_version=20, tries_counted=2, left_id="second"
+    )
+
+    sent = send(reported)
+
+    assert (sent.is_settled, sent.failed_tries, sent.left_id) == (False, 0, None)
+    assert (sent.heard_in_version, sent.tries_counted) == (None, 0)
+
+
 # The clocks of giving up and of the last chance.
 
 
@@ -152,6 +189,7 @@ def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks
         not_before=ahead(hours=1),
         cause="Boom",
         is_permanent=True,
+        is_doubtful=True,
     )
 
     fresh = entry.replayed(
@@ -161,7 +199,7 @@ def test_a_persons_replay_is_a_fresh_start_that_forgets_strikes_batch_and_clocks
     assert fresh.status is Status.REPLAYED
     assert (fresh.strikes, fresh.first_strike, fresh.first_redrive) == (0, None, None)
     assert (fresh.batch, fresh.counted_batch, fresh.not_before) == (None, None, None)
-    assert (fresh.cause, fresh.is_permanent) == (None, False)
+    assert (fresh.cause, fresh.is_permanent, fresh.is_doubtful) == (None, False, False)
     assert (fresh.redrive_count, fresh.current_id) == (2, "third")
     assert fresh.has_replaced("second")
 
@@ -239,3 +277,16 @@ def test_a_letter_that_came_back_meanwhile_is_counted_as_a_return() -> None:
     back = heard.returned(message_id="again", version=20, now=NOW)
 
     assert back.uncounted(20) == back
+
+
+@pytest.mark.parametrize(("version", "counted"), [(19, 0), (20, 0), (21, 1)])
+def test_of_several_reports_that_no_write_of_the_circuit_counted_the_first_says_what_it_counts(
+    version: int, counted: int
+) -> None:
+    """A second report before that write would pass the tries of the first off as counted."""
+    nobody = an_entry(failed_tries=0)
+    once = replace(nobody, failed_tries=1).heard(nobody, version=20)
+
+    twice = replace(once, failed_tries=2).heard(once, version=version)
+
+    assert twice.uncounted(version).failed_tries == counted

@@ -10,7 +10,12 @@ import pytest
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.model.books import Books
-from smart_redriver.engine.model.permit import LISTENING, REPORTS_EXPECTED, is_worth_listening
+from smart_redriver.engine.model.permit import (
+    LISTENING,
+    REPORTS_EXPECTED,
+    expects_reports,
+    is_worth_listening,
+)
 from smart_redriver.engine.passes.assess import OnceAMinute
 from smart_redriver.engine.report import Outcome, Report, visit_of
 from tests.unit.examples import NOW, a_batch, a_circuit, ago, ahead
@@ -33,10 +38,20 @@ def test_it_is_worth_it_while_letters_are_out_at_a_consumer_that_reports() -> No
 
 
 @pytest.mark.parametrize(
-    "heard_at", [None, NOW - REPORTS_EXPECTED - SECOND], ids=["never", "a day ago"]
+    ("heard_at", "reports"),
+    [
+        (None, False),
+        (NOW - REPORTS_EXPECTED - SECOND, False),
+        (NOW - REPORTS_EXPECTED, True),
+        (NOW, True),
+    ],
+    ids=["never", "more than a day ago", "a day ago", "now"],
 )
-def test_a_consumer_that_does_not_report_is_not_listened_to(heard_at: datetime | None) -> None:
-    assert not listens(out(), heard_at=heard_at)
+def test_a_consumer_that_does_not_report_is_not_listened_to(
+    heard_at: datetime | None, reports: bool
+) -> None:
+    assert listens(out(), heard_at=heard_at) == reports
+    assert expects_reports(a_circuit(heard_at=heard_at), NOW) == reports
 
 
 def test_with_nothing_out_there_is_nothing_to_hear() -> None:
@@ -50,6 +65,15 @@ def test_it_ends_some_time_after_the_last_try_or_report(seconds_over: int, worth
 
     assert listens(out(first_try_at=then, last_try_at=then)) == worth_it
     assert listens(long_out, heard_at=then) == worth_it
+
+
+@pytest.mark.parametrize(("seconds_over", "worth_it"), [(-1, True), (0, True), (1, False)])
+def test_it_begins_when_the_first_of_them_can_be_received_soon(
+    seconds_over: int, worth_it: bool
+) -> None:
+    first = NOW + LISTENING + timedelta(seconds=seconds_over)
+
+    assert listens(out(first_try_at=first, last_try_at=first)) == worth_it
 
 
 def test_letters_that_nobody_can_receive_yet_are_not_listened_for() -> None:

@@ -225,6 +225,25 @@ def test_the_end_of_an_outage_shows_at_once() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("minutes_since", "outcome"), [(2, LiveOutcome.UNSEEN), (3, LiveOutcome.SUCCEEDS)]
+)
+def test_an_outage_is_over_when_the_last_three_minutes_say_so(
+    minutes_since: int, outcome: LiveOutcome
+) -> None:
+    keeper = BookKeeper(ago(minutes=20)).minute(sent=9, tries=9, moved=9)
+    keeper.minute(sent=2, deleted=2).quiet(minutes_since - 1)
+
+    assert heard(keeper) is outcome
+
+
+@pytest.mark.parametrize(
+    ("tries", "outcome"), [(1, LiveOutcome.UNSEEN), (2, LiveOutcome.FAILS), (3, LiveOutcome.FAILS)]
+)
+def test_two_receives_that_came_to_nothing_are_a_failure(tries: int, outcome: LiveOutcome) -> None:
+    assert heard(BookKeeper(ago(minutes=9)).minute(sent=tries, tries=tries)) is outcome
+
+
 def test_a_few_messages_a_quarter_of_an_hour_are_heard_when_the_last_minutes_are_silent() -> None:
     keeper = BookKeeper(ago(minutes=14)).minute(sent=2, deleted=2).quiet(10)
 

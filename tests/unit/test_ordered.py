@@ -136,6 +136,18 @@ UNREAD = replace(counted(known_until=None, succeeded=0), judged=UNSHOWN.judged)
         ),
         (
             kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL),
+            replace(UNREAD, failed_at=NOW - SETTLED - LONGEST_OUT),
+            FIFO,
+            Fate.BACK,
+        ),
+        (
+            kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL),
+            replace(UNREAD, failed_at=NOW - SETTLED - LONGEST_OUT - timedelta(seconds=1)),
+            FIFO,
+            Fate.DONE,
+        ),
+        (
+            kept(sent_before=SETTLED + LONGEST_OUT, view=GroupView.FULL),
             replace(UNREAD, judged=of_batch_7(Verdict.FAILURE).judged),
             FIFO,
             Fate.BACK,
@@ -176,6 +188,8 @@ UNREAD = replace(counted(known_until=None, succeeded=0), judged=UNSHOWN.judged)
         "likewise, for days, with nobody at work",
         "nothing was counted, and its batch failed",
         "the books can't be read, and something has failed since it was sent",
+        "likewise, just when it was sent",
+        "likewise, and something has failed just before",
         "likewise, and its batch has failed",
         "likewise, and nothing has",
         "likewise, for hours",

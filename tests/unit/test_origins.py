@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.config.targets import SERVED, Origin, Target
 from smart_redriver.engine.messages.letter import Letter, Unfit
-from smart_redriver.engine.messages.origins import read_record, recognise
+from smart_redriver.engine.messages.origins import read_record, recognise, text_of
 from smart_redriver.engine.reports.outcomes import error_of
 from tests.unit.examples import SOURCE_ARN, a_letter, a_trail
 from tests.unit.garbage import DEEP, SOME_ATTRIBUTES, bodies
@@ -78,6 +78,10 @@ class TestSns:
     @pytest.mark.parametrize("target", [QUEUE, STREAM, ENDPOINT])
     def test_a_raw_letter_is_of_the_only_target(self, target: Target) -> None:
         assert whose(sent("an order", Tenant="blue"), Origin.SNS, target) == target.place
+
+    @pytest.mark.parametrize("body", ['{"order": 1}', '{"Type": "order"}', "{}", "[1]", "7"])
+    def test_a_raw_letter_may_be_json_as_well(self, body: str) -> None:
+        assert whose(sent(body), Origin.SNS, QUEUE) == QUEUE_ARN
 
     def test_a_raw_letter_of_one_of_several_is_nobodys(self) -> None:
         targets = subscribed(QUEUE_ARN), subscribed(TOPIC_ARN, OTHER_SUBSCRIPTION)
@@ -208,6 +212,15 @@ class TestLambda:
 
         assert whose(sent(json.dumps(told)), Origin.LAMBDA, FUNCTION) is INCOMPLETE
 
+    @pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : "), ("\n,\t", ":\r\n")])
+    def test_a_records_payload_is_found_however_the_record_is_spaced(
+        self, separators: tuple[str, str]
+    ) -> None:
+        read = read_record(json.dumps(record(requestPayload=[1]), separators=separators))
+
+        assert read is not None
+        assert json.loads(read.payload or "") == [1]
+
     def test_a_payload_may_be_null(self) -> None:
         assert whose(of_destination(requestPayload=None), Origin.LAMBDA, FUNCTION) == FUNCTION_ARN
 
@@ -272,6 +285,21 @@ def test_a_message_of_a_target_queue_that_was_parked_is_known_by_its_trail(origi
     assert whose(parked, origin, FUNCTION, QUEUE) == QUEUE_ARN
     assert whose(parked, origin, FUNCTION) is UNKNOWN
     assert whose(of_a_function, origin, FUNCTION, QUEUE) is UNKNOWN
+    assert whose(of_a_function, origin, FUNCTION) is UNKNOWN
+
+
+@pytest.mark.parametrize("origin", [Origin.EVENTBRIDGE, Origin.SCHEDULER])
+def test_a_trail_of_another_queue_leads_to_no_target_queue(origin: Origin) -> None:
+    of_another = a_letter(source_arn=None, trail=a_trail(queue="sqs:invoices"))
+
+    assert whose(of_another, origin, QUEUE) is UNKNOWN
+
+
+@pytest.mark.parametrize("value", ["", 7, None])
+def test_an_attribute_without_text_says_nothing(value: object) -> None:
+    assert (
+        text_of({"TARGET_ARN": {"DataType": "String", "StringValue": value}}, "TARGET_ARN") is None
+    )
 
 
 def test_a_trail_leads_no_letter_of_sns_to_a_queue() -> None:
@@ -377,6 +405,19 @@ class TestScheduler:
     )
     def test_other_calls_and_other_resources_are_nobodys(self, letter: Letter) -> None:
         assert whose(letter, Origin.SCHEDULER, *ALL) is UNKNOWN
+
+    @pytest.mark.parametrize(
+        "letter",
+        [
+            universal("lambda:invoke", FunctionName="orders:live"),
+            universal("lambda:invoke", FunctionName="orders", Qualifier="live"),
+            universal("lambda:invoke", FunctionName=FUNCTION_ARN, Qualifier="live"),
+        ],
+    )
+    def test_a_call_of_an_alias_is_of_the_target_with_that_alias(self, letter: Letter) -> None:
+        live = Target.parse(f"{FUNCTION_ARN}:live")
+
+        assert whose(letter, Origin.SCHEDULER, FUNCTION, live) == live.place
 
     @pytest.mark.parametrize(
         "letter",

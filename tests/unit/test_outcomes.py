@@ -23,6 +23,7 @@ from smart_redriver.engine.reports.outcomes import (
     OutcomeMessage,
     Parsed,
     Result,
+    error_of,
     parse_outcomes,
     report_fields,
 )
@@ -232,6 +233,20 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
     assert (outcome.batch, type(outcome.batch)) == (7, int)
 
 
+@pytest.mark.parametrize("number", [0, 10**12])
+def test_the_smallest_and_the_largest_number_that_a_ledger_takes_are_read(number: int) -> None:
+    [outcome] = read(an_outcome(batch=number, generation=number)).outcomes
+
+    assert (outcome.batch, outcome.generation) == (number, number)
+
+
+@pytest.mark.parametrize(("told", "waits"), [(0, 0), (60, 60), (43_200, 43_200), (10**9, 43_200)])
+def test_no_letter_is_told_to_wait_for_longer_than_sqs_hides_one(told: int, waits: int) -> None:
+    [outcome] = read(an_outcome(retry_after=told)).outcomes
+
+    assert outcome.retry_after == waits
+
+
 def test_of_ten_thousand_outcomes_the_first_thousand_are_read() -> None:
     short = {"queue": "orders", "result": "failed"}
 
@@ -288,3 +303,67 @@ def test_any_values_in_an_outcomes_fields_are_read_or_counted(listed: list[Any])
 
     assert is_fit(parsed)
     assert len(parsed.outcomes) + sum(parsed.faults.values()) >= 2 * len(listed)
+
+
+def test_a_thousand_outcomes_are_not_too_many() -> None:
+    one = {"queue": "orders", "message_id": "m", "result": "succeeded"}
+
+    parsed = parse_outcomes(json.dumps({"version": 1, "outcomes": [one] * MAX_OUTCOMES}))
+
+    assert len(parsed.outcomes) == MAX_OUTCOMES
+    assert dict(parsed.faults) == {}
+
+
+def test_an_outcome_without_a_traceback_has_that_of_the_first_of_its_cause() -> None:
+    failed = {"queue": "orders", "message_id": "m", "result": "failed"}
+    of_one_cause = [
+        failed | {"cause": "Declined"} | told
+        for told in ({}, {"traceback": "first"}, {"traceback": "second"}, {})
+    ]
+    others = [failed, failed | {"cause": "Timeout"}]
+
+    parsed = parse_outcomes(json.dumps({"version": 1, "outcomes": of_one_cause + others}))
+
+    assert [one.traceback for one in parsed.outcomes] == [
+        "first",
+        "first",
+        "second",
+        "first",
+        None,
+        None,
+    ]
+
+
+def test_a_report_has_the_fields_that_say_something() -> None:
+    outcome = DeliveryOutcome(
+        queue="orders",
+        message_id="m",
+        original_id="o",
+        result=Result.FAILED,
+        batch=0,
+        permanent=True,
+    )
+
+    assert report_fields(outcome) == {
+        "queue": "orders",
+        "message_id": "m",
+        "original_id": "o",
+        "result": Result.FAILED,
+        "batch": 0,
+        "permanent": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        {"DataType": "String", "StringValue": " \n\t"},
+        {"DataType": "String", "StringValue": ""},
+        {"DataType": "Binary", "BinaryValue": b"boom"},
+    ],
+)
+def test_an_error_attribute_without_words_tells_nothing(attribute: dict[str, Any]) -> None:
+    said = {"DataType": "String", "StringValue": "card declined"}
+
+    assert error_of({"Error": attribute}) is None
+    assert error_of({"Error": attribute, "ErrorMessage": said}) == "card declined"

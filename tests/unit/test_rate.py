@@ -289,6 +289,18 @@ def test_it_goes_on_below_what_was_too_much_and_creeps_there() -> None:
     assert steps[-1].per_second > congested.borne
 
 
+@pytest.mark.parametrize(("seconds", "steps"), [(15, 0.25), (30, 0.5), (60, 1), (120, 1)])
+def test_it_creeps_by_the_part_of_a_minute_that_has_passed_and_by_no_more_than_one(
+    seconds: float, steps: float
+) -> None:
+    """Often looked at, it would soon be where it was too much."""
+    rate = replace(known(after(None, holding())), per_second=10.0, borne=10.0, borne_at=NOW)
+
+    later = known(after(rate, holding(), later=timedelta(seconds=seconds)))
+
+    assert later.per_second == pytest.approx(10 * CREEP**steps)
+
+
 def test_what_was_too_much_twice_is_met_with_less() -> None:
     rate = replace(known(after(None, holding())), per_second=10.0)
 
@@ -315,6 +327,19 @@ def test_a_queue_that_stays_full_without_our_letters_stops_them_no_longer() -> N
     assert not waited.is_congested
     assert waited.without_ours == 500
     assert not known(after(waited, holding(in_flight=500))).is_congested
+
+
+@pytest.mark.parametrize(("before", "begins"), [(LEAST, LEAST), (FIRST, FIRST), (9.0, FIRST)])
+def test_letters_that_go_again_beside_a_full_queue_begin_no_faster_than_before(
+    before: float, begins: float
+) -> None:
+    """Nor faster than where nothing is known, and that it is full is not theirs."""
+    full = replace(known(after(None, holding())), per_second=before, congested_since=NOW)
+
+    waited = known(after(full, holding(in_flight=500), later=PATIENCE, used=-PATIENCE))
+
+    assert not waited.is_congested
+    assert waited.per_second == begins
 
 
 def test_a_consumer_that_takes_long_is_not_taken_for_one_that_fails() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -98,6 +99,31 @@ class TestQueue:
             "image": {"DataType": "Binary", "BinaryValue": b"\x00"}
         }
 
+    def test_the_types_of_attributes_keep_their_labels(self) -> None:
+        given_attributes = {
+            "order": {"DataType": "String.json", "StringValue": "{}"},
+            "price": {"DataType": "Number.eur", "StringValue": "1"},
+            "image": {"DataType": "Binary.gif", "BinaryValue": "R0lG"},
+        }
+        letter = universal(
+            "sqs:sendMessage", **SQS_SEND, MessageBody="b", MessageAttributes=given_attributes
+        )
+
+        message = message_for_queue(letter, Origin.SCHEDULER)
+
+        assert message.attributes == given_attributes | {
+            "image": {"DataType": "Binary.gif", "BinaryValue": b"GIF"}
+        }
+
+    def test_what_is_no_base64_is_the_letters_fault(self) -> None:
+        binary = {"DataType": "Binary", "BinaryValue": "R0*lG"}
+        letter = universal(
+            "sqs:sendMessage", **SQS_SEND, MessageBody="b", MessageAttributes={"a": binary}
+        )
+
+        with pytest.raises(ValueError, match="base64"):
+            message_for_queue(letter, Origin.SCHEDULER)
+
     @pytest.mark.parametrize(
         "attributes",
         [
@@ -176,6 +202,20 @@ class TestFunction:
 
         assert json.loads(event)["Records"][0]["Sns"]["Message"] == "\ud83d"
 
+    def test_the_event_is_as_short_as_can_be(self) -> None:
+        """An escaped letter of another alphabet takes six bytes, and an event has a limit."""
+        event = event_for_function(of_sns(Message="blå"), Origin.SNS, FUNCTION)
+
+        assert '"Message":"blå"'.encode() in event
+
+    def test_a_number_that_json_has_no_value_for_is_the_letters_fault(self) -> None:
+        """Its function could not read the event."""
+        letter = of_sns(MessageAttributes={"a": 0})
+        endless = replace(letter, body=letter.body.replace('"a": 0', '"a": 1e999'))
+
+        with pytest.raises(ValueError, match="JSON"):
+            event_for_function(endless, Origin.SNS, FUNCTION)
+
     def test_what_wants_a_confirmation_makes_no_event(self) -> None:
         with pytest.raises(ValueError, match="envelope"):
             event_for_function(of_sns(Type="SubscriptionConfirmation"), Origin.SNS, FUNCTION)
@@ -253,7 +293,7 @@ class TestStateMachine:
 
         assert first == again
         assert first.name != later.name
-        assert len(first.name) <= 80
+        assert re.fullmatch("[A-Za-z0-9-]{1,80}", first.name)
         assert (first.input, first.is_named_by_us) == ('{"source": "shop"}', True)
 
     def test_a_schedules_own_call_may_have_named_it(self) -> None:
@@ -265,6 +305,12 @@ class TestStateMachine:
 
         assert (plain.input, plain.is_named_by_us) == ('{"a": 1}', True)
         assert (named.name, named.is_named_by_us) == ("daily", False)
+
+    @pytest.mark.parametrize("name", ["", 7, None])
+    def test_what_is_no_name_names_nothing(self, name: object) -> None:
+        letter = universal("sfn:startExecution", StateMachineArn=MACHINE_ARN, Name=name)
+
+        assert execution_of(outgoing(letter), Origin.SCHEDULER).is_named_by_us
 
 
 def test_a_topic_publishes_the_body_or_what_the_schedules_call_says() -> None:
@@ -286,6 +332,13 @@ def test_a_topic_publishes_the_body_or_what_the_schedules_call_says() -> None:
 
 class TestPost:
     """TestSNSSubscriptionHttp.test_subscribe_external_http_endpoint, 23-10 and 24-10."""
+
+    def test_a_path_stays_as_it_is_but_for_what_is_no_printable_ascii(self) -> None:
+        place = "https://example.com/!%20~/\x7f/ü"
+
+        post = post_of(sent("an order"), replace(ENDPOINT, place=place))
+
+        assert post.path == "/!%20~/%7F/%C3%BC"
 
     def test_an_envelope_is_posted_with_what_it_says_in_the_headers(self) -> None:
         post = post_of(of_sns(), ENDPOINT)

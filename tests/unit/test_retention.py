@@ -162,5 +162,13 @@ def test_where_hardly_a_letter_was_met_as_many_sweeps_are_needed_as_there_are_le
     assert between == calm_margin(FORTNIGHT) / (MEETINGS_PER_MARGIN * 40)
 
 
+@pytest.mark.parametrize(("depth", "sweeps"), [(10_000, 1), (20_000, 2), (40_000, 4)])
+def test_a_dlq_twice_as_deep_is_looked_through_twice_as_often(depth: int, sweeps: int) -> None:
+    """More often would be sweeps that nobody needs."""
+    between = until_all_are_met(NOW + FORTNIGHT, FORTNIGHT, SWEEP_LIMIT, depth, NOW) - NOW
+
+    assert between == calm_margin(FORTNIGHT) / (MEETINGS_PER_MARGIN * sweeps)
+
+
 def test_a_sweep_that_is_due_sooner_stays_as_it_is() -> None:
     assert until_all_are_met(NOW, FORTNIGHT, SWEEP_LIMIT, 10**6, NOW) == NOW

@@ -321,3 +321,15 @@ def test_a_letter_of_no_group_is_a_group_by_itself() -> None:
 
     assert send_entry(outgoing, is_fifo=True)["MessageGroupId"] == "m1"
     assert "MessageGroupId" not in send_entry(outgoing, is_fifo=False)
+
+
+@pytest.mark.parametrize(
+    ("may_return", "may_carry", "leaves"),
+    [(True, True, False), (True, False, True), (False, True, False), (False, False, False)],
+)
+def test_the_ledger_keeps_the_trail_of_what_may_come_back_without_it(
+    may_return: bool, may_carry: bool, leaves: bool
+) -> None:
+    one = outgoing(a_letter(), may_return=may_return, may_carry_trail=may_carry)
+
+    assert one.leaves_trail == leaves

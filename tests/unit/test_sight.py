@@ -105,6 +105,15 @@ def test_the_rounds_of_a_pass_share_what_may_go() -> None:
     assert len(waiting) == 3
 
 
+def test_after_a_suspect_nobody_out_of_sight_follows_in_its_pass() -> None:
+    sight = Sight(after(GOOD), NOW)
+
+    first, _ = sight.let_through(due("suspect", strikes=1))
+    second, waiting = sight.let_through(due(*"abc"))
+
+    assert (len(first), len(second), len(waiting)) == (1, 0, 3)
+
+
 def test_what_an_answer_cut_off_is_in_sight_unless_it_was_not_for_long() -> None:
     entry = an_entry(status=Status.REDRIVEN, kept_id="m1")
     letter = a_letter(message_id="m1")

@@ -8,6 +8,7 @@ import pytest
 
 from smart_redriver.engine.aws.sqs import Message, MoveCheck, SqsQueue
 from smart_redriver.engine.errors import CallFailed, EntryFault
+from smart_redriver.engine.messages.queue_facts import QueueFacts
 from tests.unit.sqs_client import ATTRIBUTES, RecordingSqs, denial, letters
 
 URL = "https://sqs/1/orders-dlq"
@@ -235,3 +236,30 @@ def test_a_check_for_moves_that_fails_otherwise_is_no_answer(code: str) -> None:
 
     with pytest.raises(CallFailed, match=f"ListMessageMoveTasks: {code}"):
         SqsQueue(sqs, URL).check_move(ARN)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "room", "can_seem_empty"),
+    [
+        (0, 60_000, False),
+        (59_999, 1, False),
+        (60_001, 0, False),
+        (99_999, 0, False),
+        (100_000, 0, True),
+        (120_000, 0, True),
+    ],
+)
+def test_a_queue_with_many_messages_in_flight_has_no_room_to_hide_more_and_may_seem_empty(
+    in_flight: int, room: int, can_seem_empty: bool
+) -> None:
+    facts = QueueFacts(
+        arn=ARN,
+        visible=1,
+        in_flight=in_flight,
+        delayed=0,
+        visibility_timeout=timedelta(seconds=30),
+        retention=timedelta(days=4),
+        max_message_size=1_024,
+    )
+
+    assert (facts.room_to_hide, facts.can_seem_empty) == (room, can_seem_empty)

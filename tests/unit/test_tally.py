@@ -13,6 +13,7 @@ from smart_redriver.engine.model.batch import Heard
 from smart_redriver.engine.model.books import Books, Minute
 from smart_redriver.engine.model.judging import charge, count_unseen, note_reports
 from smart_redriver.engine.model.tally import (
+    BOOKS_MISSED,
     BOOKS_PATIENCE,
     TALLIES_KEPT,
     Tally,
@@ -99,6 +100,50 @@ def test_of_a_batch_sent_later_nothing_is_taken_off_a_span_that_ended_before() -
     assert counted(a_tally(), [later], told).succeeded == 0
 
 
+def test_of_a_batch_of_the_last_minute_that_is_told_nothing_is_taken_off_either() -> None:
+    """It takes seconds to send, and some of it may have come after the minute."""
+    last = a_judged(2, 2, id=8, sent_at=SENT + timedelta(minutes=1))
+    told = books(QUIET, {"sent": 3, "in_flight": 3}, {"sent": 2, "deleted": 2, "in_flight": 3})
+
+    assert counted(a_tally(), [last], told).succeeded == 0
+
+
+def test_what_came_back_of_a_batch_before_was_not_sent_since() -> None:
+    before = a_judged(2, 2, id=6, sent_at=SENT - timedelta(minutes=5))
+    told = books(QUIET, {"sent": 5, "deleted": 4, "in_flight": 1})
+
+    assert counted(a_tally(), [before], told).succeeded == 2
+
+
+def test_nothing_is_shown_by_a_span_that_ends_before_all_of_the_batch_were_sent() -> None:
+    """Two that others sent would pass for the two of ours that follow, and fail."""
+    told = books(QUIET, {"sent": 3, "deleted": 3}, {"sent": 2, "in_flight": 2}, QUIET)
+
+    tally = counted(a_tally(sent_by=SENT + timedelta(minutes=1)), (), told)
+
+    assert tally.succeeded == 1
+
+
+def test_where_nothing_was_deleted_none_has_succeeded() -> None:
+    told = books(QUIET, {"sent": 3, "in_flight": 3}, {"in_flight": 3})
+
+    assert counted(a_tally(), (), told).succeeded == 0
+
+
+def test_a_batch_has_left_its_queue_in_its_very_minute_where_nothing_is_there() -> None:
+    assert counted(a_tally(), (), books(QUIET, QUIET)).is_gone
+    assert not counted(a_tally(), (), books(QUIET)).is_gone
+
+
+@pytest.mark.parametrize(("seconds", "is_read"), [(-1, True), (0, False), (1, False)])
+def test_books_of_which_nothing_was_read_for_two_hours_are_not_read(
+    seconds: int, is_read: bool
+) -> None:
+    then = NOW - BOOKS_MISSED - timedelta(seconds=seconds)
+
+    assert a_tally(known_until=then).is_read(NOW) == is_read
+
+
 def test_without_the_minute_before_nothing_is_counted() -> None:
     told = books(QUIET, {"sent": 3, "deleted": 3})
 
@@ -174,6 +219,12 @@ def test_what_is_accounted_for_is_forgotten_first() -> None:
     kept = latest((*tallies, a_tally(batch=100)))
 
     assert [one.batch for one in kept] == [*range(5), *range(6, TALLIES_KEPT), 100]
+
+
+def test_where_none_is_the_oldest_is_forgotten() -> None:
+    tallies = tuple(a_tally(batch=number) for number in range(TALLIES_KEPT + 2))
+
+    assert [one.batch for one in latest(tallies)] == [*range(2, TALLIES_KEPT + 2)]
 
 
 def test_nobody_is_convicted_whom_nobody_has_seen_fail() -> None:

@@ -203,6 +203,31 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
             not_before=timedelta(hours=2),
         ),
     ),
+    "a wait that ends with the next of these tries is a backoff": (
+        Situation(
+            case=a_return(strikes=ONE_SHORT, first_strike=NOW, not_before=NOW + BETWEEN_TRIES)
+        ),
+        held(
+            HoldReason.BACKOFF,
+            BETWEEN_TRIES - MAX_SQS_DELAY,
+            strikes=ONE_SHORT,
+            not_before=BETWEEN_TRIES,
+        ),
+    ),
+    "one that ends before it gives way": (
+        Situation(
+            case=a_return(
+                strikes=ONE_SHORT, first_strike=NOW, not_before=NOW + BETWEEN_TRIES - SECOND
+            )
+        ),
+        patiently(ONE_SHORT),
+    ),
+    "what was to wait no longer than to the last chance that it took is tried now and then": (
+        Situation(
+            case=a_return(strikes=ONE_SHORT, first_strike=LAST_CHANCE_TAKEN, not_before=JUST_FAILED)
+        ),
+        patiently(ONE_SHORT),
+    ),
     "a last chance within SQS's reach is sent with what remains": (
         Situation(case=a_return(strikes=ONE_SHORT, first_strike=ahead(minutes=10) - LAST_CHANCE)),
         redrive(600, strikes=ONE_SHORT),

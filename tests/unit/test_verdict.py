@@ -40,6 +40,27 @@ def mixed(*, deleted: int, live_successes: int) -> Evidence:
 
 LATE = Evidence(are_books_late=True)
 
+
+def others_fail(tries: int, *, deleted: int = 3) -> Evidence:
+    """One of four letters came back. Three messages were deleted, and so many tries that are not ours failed."""
+    return Evidence(
+        failed=1,
+        met=10,
+        deleted=deleted,
+        others_failed_tries=tries,
+        were_tried=True,
+        has_books=True,
+    )
+
+
+def hardly_any_but_suspects(failed: int, *, size: int, suspects: int) -> Case:
+    """Before the batch is due, so many came back beside suspects that all did."""
+    return Case(
+        evidence=shown(failed=failed, suspects_failed=suspects),
+        batch=replace(NOT_DUE, size=size, suspects=suspects),
+    )
+
+
 CASES: dict[str, tuple[Case, Verdict | None]] = {
     # Success is shown, never presumed.
     "all succeeded": (Case(evidence=shown(4)), SUCCESS),
@@ -343,6 +364,40 @@ CASES: dict[str, tuple[Case, Verdict | None]] = {
     "and not for ever": (
         Case(evidence=LATE, batch=a_batch(due_at=NOW - LONGEST_WAIT_FOR_LATE_BOOKS)),
         NO_EVIDENCE,
+    ),
+    # Whose the successes are.
+    "most tries of others fail, so that the successes are ours": (
+        Case(evidence=others_fail(4)),
+        SUCCESS,
+    ),
+    "as many of theirs fail as messages succeed": (Case(evidence=others_fail(3)), NO_EVIDENCE),
+    "fewer succeeded than did not come back": (
+        Case(evidence=others_fail(9, deleted=2)),
+        NO_EVIDENCE,
+    ),
+    # Live messages vouch when all came to an end.
+    "not all were received, but all came back, suspects and others": (
+        Case(
+            evidence=replace(beside(WELL, failed=2, suspects_failed=2), were_tried=False),
+            batch=NOT_DUE,
+        ),
+        SUCCESS,
+    ),
+    "not all were received, and one is still out": (
+        Case(
+            evidence=replace(beside(WELL, suspects_failed=3), were_tried=False),
+            batch=NOT_DUE,
+        ),
+        WAITS,
+    ),
+    # Few beside suspects.
+    "all are back before the batch is due, hardly any but suspects among them": (
+        hardly_any_but_suspects(1, size=4, suspects=3),
+        NO_EVIDENCE,
+    ),
+    "one that is still out may make strikes of the others": (
+        hardly_any_but_suspects(1, size=8, suspects=6),
+        WAITS,
     ),
     # A pass that died.
     "a pass died while it sent, and enough returned": (Case(batch=dying(returned=2)), FAILURE),

@@ -27,9 +27,6 @@ from smart_redriver.engine.messages.origins import (
 )
 from smart_redriver.engine.messages.outgoing import Outgoing
 
-#: https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
-_EXECUTION_NAME_LENGTH = 80
-
 #: What each of its letters carries.
 _MARKS = {Origin.EVENTBRIDGE: "RULE_ARN", Origin.SCHEDULER: "SCHEDULE_ARN"}
 
@@ -93,9 +90,10 @@ def execution_of(one: Outgoing, origin: Origin) -> Execution:
     """The execution that a rule or a schedule was to start.
 
     Its name is the same whenever this letter is given as often as before, so that what a crash repeats is refused. A
-    schedule's own call may have named it; that name stays.
+    schedule's own call may have named it; that name stays. A digest's 64 characters are no more than a name may have.
+    https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     """
-    ours = one.deduplication_id.replace(".", "-")[-_EXECUTION_NAME_LENGTH:]
+    ours = one.deduplication_id
     request = _request(one.letter, origin)
     if request is None:
         return Execution(name=ours, input=one.letter.body, is_named_by_us=True)

@@ -221,7 +221,7 @@ class Circuit:
 
     def with_waiting(self, waiting: Waiting, now: datetime) -> Circuit:
         """This circuit, which knows since when letters wait; it knows nothing of the time before it first saw any."""
-        if waiting.letters <= 0:
+        if not waiting.letters:
             return replace(self, waiting_since=None)
         remembered = self.waiting_since or now
         return replace(self, waiting_since=max(remembered, waiting.since or remembered))

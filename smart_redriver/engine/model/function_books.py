@@ -54,16 +54,15 @@ def books_of_function(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -
         return Books()
     open_from = _open_from(minutes, minutes_to_fail)
     if all(one.succeeded == 0 for one in minutes[open_from:]):
-        return _books(minutes, held, open_from, minutes_to_fail, unshown=0)
+        return _books(minutes, held, minutes_to_fail, unshown=0)
     dropped_since = sum(one.dropped for one in minutes[open_from:])
-    unshown = max(0, dropped_since - held[open_from - 1]) if open_from else 0
-    return _books(minutes[:open_from], held, open_from, minutes_to_fail, unshown=unshown)
+    unshown = max(0, dropped_since - held[open_from - 1])
+    return _books(minutes[:open_from], held, minutes_to_fail, unshown=unshown)
 
 
 def _books(
     minutes: Sequence[FunctionMinute],
     held: Sequence[int],
-    open_from: int,
     minutes_to_fail: int,
     *,
     unshown: int,
@@ -73,7 +72,7 @@ def _books(
     What is dropped after the last minute may have been there at its end. Where less is reckoned to have been, as many
     successes were not those of events: whoever else invoked the function had them.
     """
-    successes = [one.succeeded if place < open_from else 0 for place, one in enumerate(minutes)]
+    successes = [one.succeeded for one in minutes]
     still = [
         *held[: len(minutes) - 2],
         *(one + unshown for one in held[len(minutes) - 2 : len(minutes)]),
@@ -90,7 +89,7 @@ def _books(
             Minute(
                 at=one.at,
                 sent=one.received,
-                received=one.invocations if place < open_from else one.errors,
+                received=one.invocations,
                 deleted=successes[place],
                 visible=untried,
                 in_flight=0,
@@ -110,7 +109,7 @@ def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[i
         return None
     changes = (one.received - one.succeeded - one.dropped for one in minutes)
     since_first = list(accumulate(changes))
-    before = -min(0, *since_first) if since_first else 0
+    before = -min([0, *since_first])
     return [
         min(before + now, _received(minutes, place, minutes_to_fail))
         for place, now in enumerate(since_first)

@@ -122,7 +122,7 @@ def _with_successes(tally: Tally, others: Iterable[Batch | Judged], books: Books
         one for one in others if one.id != tally.batch and one.sent_at >= minute_of(tally.sent_at)
     ]
     shown = (_shown(tally, rest, account) for account in _accounts(tally, books))
-    succeeded = max(tally.succeeded, *shown, 0)
+    succeeded = max([tally.succeeded, *shown])
     return replace(tally, succeeded=min(succeeded, tally.size), known_until=known_until)
 
 

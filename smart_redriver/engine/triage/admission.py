@@ -113,12 +113,11 @@ class Admission:
                 decided.append((case, decision))
         due, held = self._gate.let_through(due, terms, now, is_trial=self._is_trial)
         decided += held
-        urgent_before = now - terms.retention + terms.margin
-        due.sort(key=lambda one: self._order(*one, urgent_before=urgent_before))
+        due.sort(key=lambda one: self._order(*one))
         if terms.is_fifo:
             due, waiting = self._sight.let_through(due)
             decided += [(case, _awaiting(case, what.strikes, terms, now)) for case, what in waiting]
-        in_no_hurry = [one for one in due if one[0].letter.sent_at >= urgent_before]
+        in_no_hurry = [one for one in due if not one[1].is_expiring]
         is_last = is_end and not _are_followed(due, decided)
         self._note_held_back(decided, terms, now)
         controls = self._controls(in_no_hurry, circuit, terms, now, is_end=is_last)
@@ -180,7 +179,7 @@ class Admission:
             if isinstance(what, Hold)
             and what.reason is HoldReason.BACKOFF
             and what.strikes > 0
-            and now < what.until <= now + MAX_SQS_DELAY
+            and what.until <= now + MAX_SQS_DELAY
         ]
         if waits:
             self.suspects_until = max([*waits, self.suspects_until or now])
@@ -228,14 +227,16 @@ class Admission:
         is_last = is_end and len(due) < self.room
         return is_last and self._has_met_suspects and not self._is_trial
 
-    def _order(
-        self, case: Case, decision: Redrive, *, urgent_before: datetime
-    ) -> tuple[bool, int, bool, timedelta, datetime]:
-        sent_at, is_suspect = case.letter.sent_at, not decision.is_unblemished
-        if self._is_trial:
-            turn = case.redrives + SUSPECTS_TURN * is_suspect
-            return sent_at >= urgent_before, turn, is_suspect, decision.delay, sent_at
-        return sent_at >= urgent_before, int(is_suspect), False, decision.delay, sent_at
+    def _order(self, case: Case, decision: Redrive) -> tuple[bool, int, bool, timedelta, datetime]:
+        is_suspect = not decision.is_unblemished
+        turn = self._is_trial * (case.redrives + SUSPECTS_TURN * is_suspect)
+        return (
+            not decision.is_expiring,
+            turn,
+            is_suspect,
+            decision.delay,
+            case.letter.sent_at,
+        )
 
     def _admit(
         self, case: Case, decision: Redrive, terms: Terms, now: datetime, roll: float
@@ -251,9 +252,7 @@ class Admission:
             return hold_unless_expiring(case, decision.strikes, HoldReason.NO_PERMIT, terms, now)
         self.room -= 1
         self._nearly_convicted += self._is_nearly_convicted(decision)
-        if not can_delay or slot == decision.delay:
-            return decision
-        return replace(decision, delay=slot)
+        return replace(decision, delay=slot) if can_delay else decision
 
     def _spread_out(self, decision: Redrive, terms: Terms, roll: float) -> timedelta:
         """The delay of a letter that may be delayed: further than its backoff where it is not to meet certain others."""

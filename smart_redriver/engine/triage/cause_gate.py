@@ -55,17 +55,17 @@ class CauseGate:
         A trial is to show how the consumer is: a letter of a held cause goes in one only where there is no other.
         """
         free: list[Due] = []
-        by_cause: defaultdict[str, list[Due]] = defaultdict(list)
+        by_cause: defaultdict[CauseCircuit, list[Due]] = defaultdict(list)
         for one in due:
             held = self._held(one[0])
-            (by_cause[held.cause] if held else free).append(one)
+            (free if held is None else by_cause[held]).append(one)
         stay: list[tuple[Case, Decision]] = []
         is_barred = is_trial and bool(free)
-        for cause, some in by_cause.items():
-            canary = None if is_barred else self._canary(cause, some, terms, now)
+        for held, some in by_cause.items():
+            canary = None if is_barred else self._canary(held, some, terms, now)
             if canary is not None:
                 free.append(canary)
-            until = now if is_barred else self._until(cause, now)
+            until = now if is_barred else max(held.cools_until or now, now + LOOK_AGAIN)
             stay += [
                 (
                     case,
@@ -83,18 +83,14 @@ class CauseGate:
         if isinstance(decision, Redrive) and decision.reason == CAUSE_CANARY:
             self._chosen[_cause(case) or ""] = case.original_id
 
-    def _canary(self, cause: str, some: Sequence[Due], terms: Terms, now: datetime) -> Due | None:
+    def _canary(
+        self, held: CauseCircuit, some: Sequence[Due], terms: Terms, now: datetime
+    ) -> Due | None:
         """The letter of this cause that goes now: the least tried, so that none of them earns all of the strikes."""
-        held = self._by_name(cause)
-        if held is None or cause in self._chosen or not held.may_try(now, terms.time_to_fail):
+        if held.cause in self._chosen or not held.may_try(now, terms.time_to_fail):
             return None
         case, decision = min(some, key=lambda one: one[0].redrives)
         return case, replace(decision, reason=CAUSE_CANARY)
-
-    def _until(self, cause: str, now: datetime) -> datetime:
-        held = self._by_name(cause)
-        cool = held.cools_until if held is not None and cause not in self._chosen else None
-        return max(cool or now, now + LOOK_AGAIN)
 
     def _meet_canary(self, case: Case, cause: str | None, now: datetime) -> None:
         for one in self._circuits:
@@ -123,11 +119,7 @@ class CauseGate:
 
     def _held(self, case: Case) -> CauseCircuit | None:
         cause = _cause(case)
-        held = self._by_name(cause) if cause is not None else None
-        return held if held is not None and held.is_held else None
-
-    def _by_name(self, cause: str) -> CauseCircuit | None:
-        return next((one for one in self._circuits if one.cause == cause), None)
+        return next((one for one in self._circuits if one.cause == cause and one.is_held), None)
 
 
 def _cause(case: Case) -> str | None:

@@ -202,10 +202,9 @@ def _blocks(park: Park, settings: Settings) -> bool:
 
 
 def _hold(
-    case: Case, decision: Decision, reason: HoldReason, terms: Terms, now: datetime
+    case: Case, decision: Redrive | Hold | Park, reason: HoldReason, terms: Terms, now: datetime
 ) -> Hold | Park:
-    strikes = 0 if isinstance(decision, Discard) else decision.strikes
-    return hold_unless_expiring(case, strikes, reason, terms, now)
+    return hold_unless_expiring(case, decision.strikes, reason, terms, now)
 
 
 def copies_among(cases: Iterable[Case]) -> list[Case]:
