@@ -31,7 +31,7 @@ SECOND = timedelta(seconds=1)
 LIVE = (180, 180, 180, 180, 180)
 
 
-def holding(waiting: int = 0, in_flight: int = 0) -> QueueFacts:
+def holding(waiting: int = 0, in_flight: int = 0, dying: int = 0) -> QueueFacts:
     return QueueFacts(
         arn="arn:aws:sqs:eu-west-1:111122223333:orders",
         visible=waiting,
@@ -40,6 +40,7 @@ def holding(waiting: int = 0, in_flight: int = 0) -> QueueFacts:
         visibility_timeout=timedelta(seconds=30),
         retention=timedelta(days=4),
         max_message_size=262_144,
+        dying=dying,
     )
 
 
@@ -115,6 +116,7 @@ def test_it_never_falls_below_the_first_where_letters_alone_may_fail() -> None:
 
 def test_what_the_queue_holds_at_first_is_usual_unless_letters_are_out() -> None:
     assert known(after(None, holding(7, 3))).without_ours == 10
+    assert known(after(None, holding(7, 3, dying=2))).without_ours == 12
     assert known(after(None, holding(7, 3), are_out=True)).without_ours == 0
 
 
@@ -149,7 +151,19 @@ def test_looks_that_follow_each_other_make_it_grow_no_faster_than_the_counts_are
     assert rate.per_second == pytest.approx(1.25**6)
 
 
-@pytest.mark.parametrize("facts", [holding(waiting=60), holding(in_flight=60)])
+@pytest.mark.parametrize("seconds", [1, 2, 5])
+def test_looks_seconds_apart_make_it_grow_as_one_of_ten_seconds(seconds: int) -> None:
+    rate = known(after(None, holding()))
+    apart = timedelta(seconds=seconds)
+
+    for _ in range(10 // seconds):
+        rate = known(after(rate, holding(), later=apart, used=apart))
+    unused = known(after(rate, holding(), later=apart, used=0.4 * apart))
+
+    assert rate.per_second == unused.per_second == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("facts", [holding(waiting=60), holding(in_flight=60), holding(dying=2)])
 def test_nothing_goes_while_messages_wait_or_their_failed_tries_hide_them(
     facts: QueueFacts,
 ) -> None:
@@ -182,6 +196,16 @@ def test_the_consumer_has_too_much_from_one_message_on_beyond_these(
     assert not known(after(rate, holding(waiting, in_flight), used=used)).is_congested
     assert known(after(rate, holding(waiting + 1, in_flight), used=used)).is_congested
     assert known(after(rate, holding(waiting, in_flight + 1), used=used)).is_congested
+
+
+@pytest.mark.parametrize(("without_ours", "borne"), [(0, 1), (3, 7)])
+def test_producers_messages_that_die_are_too_much_from_one_on_beyond_chance_and_the_usual(
+    without_ours: int, borne: int
+) -> None:
+    rate = replace(A_RATE, without_ours=without_ours)
+
+    assert not known(after(rate, holding(dying=borne))).is_congested
+    assert known(after(rate, holding(dying=borne + 1))).is_congested
 
 
 def test_what_is_usual_is_learned_by_halves_while_few_letters_go() -> None:

@@ -18,7 +18,10 @@ MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
-    """What GetQueueAttributes says of one queue. Counts are about a minute old."""
+    """What GetQueueAttributes says of one queue. Counts are about a minute old.
+
+    `dying`: producers' messages that have come to the DLQ within seconds, where that is seen at once. SQS does not tell.
+    """
 
     arn: str
     visible: int
@@ -28,6 +31,7 @@ class QueueFacts:
     retention: timedelta
     max_message_size: int
     max_receive_count: int | None = None
+    dying: int = 0
     dead_letter_arn: str | None = None
 
     @property

@@ -43,6 +43,8 @@ SHARE_OF_BORNE = 0.7
 SURPLUS_WAIT = 3.0
 SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
+#: Of those that die within seconds, where that is seen, so few are chance.
+SURPLUS_DEATHS = 1
 
 #: What was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
@@ -60,8 +62,13 @@ AHEAD_OF_REPORTS = timedelta(seconds=15)
 #: So long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
 
-#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate.
+#: Where letters can't be delayed, so many go at once, and the next look follows as soon.
+AHEAD_AT_ONCE = timedelta(seconds=1)
+
+#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate; where looks are
+#: closer, such a share of the time: a pass takes some of it.
 TELLING = timedelta(seconds=10)
+TELLING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +140,7 @@ def felt(
     if elapsed < timedelta(seconds=1):
         return rate
     rate = _told(rate, live, now)
-    is_used = used >= TELLING
+    is_used = used >= min(TELLING, TELLING_SHARE * elapsed)
     arrives = rate.live + (rate.per_second if is_used else 0.0)
     is_cleared = used <= -CLEARED
     if _is_crowded(rate, facts, arrives):
@@ -167,7 +174,7 @@ def _begins(live: float) -> float:
 
 
 def _held(facts: QueueFacts) -> int:
-    return facts.visible + facts.in_flight
+    return facts.visible + facts.in_flight + facts.dying
 
 
 def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
@@ -182,7 +189,8 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
     chance = SURPLUS_MESSAGES + 2 * rate.without_ours
     waits = chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
     in_flight = chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
-    return facts.visible > waits or facts.in_flight > in_flight
+    dies = SURPLUS_DEATHS + 2 * rate.without_ours
+    return facts.visible > waits or facts.in_flight > in_flight or facts.dying > dies
 
 
 def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:

@@ -12,7 +12,7 @@ from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.levels import suspects_waiting, waiting_seconds
 from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
-from smart_redriver.engine.model.rate import Rate
+from smart_redriver.engine.model.rate import AHEAD_AT_ONCE, Rate
 from smart_redriver.engine.passes import guard
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
@@ -109,6 +109,8 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
         Outcome.WAITING,
     )
     waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
+    if state.dlq.depth and not is_unfinished and _awaits_rate(state, is_held=waits_for_permit):
+        return int(AHEAD_AT_ONCE.total_seconds())
     if any(is_worth_listening(lane.circuit, now) for lane in state.lanes) and not is_unfinished:
         return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
     is_busy = any(_is_busy(lane.circuit, state.dlq.depth, now) for lane in state.lanes)
@@ -119,6 +121,12 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     if next_canary is None or not state.dlq.depth:
         return idle
     return min(idle, max(BUSY_SECONDS, int((next_canary - now).total_seconds())))
+
+
+def _awaits_rate(state: PassState, *, is_held: bool) -> bool:
+    """Whether letters that can't be delayed may go within seconds, at the rate of a source."""
+    rates = [lane.circuit.rate for lane in state.lanes if lane.waits_for_rate]
+    return bool(rates) and (is_held or any(one is not None and one.is_congested for one in rates))
 
 
 def _idle(state: PassState, now: datetime) -> int:
