@@ -21,6 +21,7 @@ from smart_redriver.engine.model.rate import (
     SHARE_OF_BORNE,
     SURPLUS_MESSAGES,
     Rate,
+    ahead_at_once,
     felt,
 )
 
@@ -29,9 +30,10 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 #: Three messages a second.
 LIVE = (180, 180, 180, 180, 180)
+A_RATE = Rate(per_second=1.0, looked_at=NOW, live=3.0)
 
 
-def holding(waiting: int = 0, in_flight: int = 0, dying: int = 0) -> QueueFacts:
+def holding(waiting: int = 0, in_flight: int = 0, dying: int | None = None) -> QueueFacts:
     return QueueFacts(
         arn="arn:aws:sqs:eu-west-1:111122223333:orders",
         visible=waiting,
@@ -75,6 +77,50 @@ def known(rate: Rate | None) -> Rate:
 @pytest.mark.parametrize("live", [(), (0, 60, 60), (1,), (5_000,), (0, 60, 5_000)])
 def test_where_hardly_a_message_could_suffer_there_is_no_rate(live: tuple[int, ...]) -> None:
     assert after(None, holding(waiting=1_000), live=live) is None
+
+
+@pytest.mark.parametrize("live", [(), (0, 0, 0, 0, 0)])
+def test_where_counts_are_of_this_moment_there_is_a_rate_from_the_first_letter(
+    live: tuple[int, ...],
+) -> None:
+    assert known(after(None, holding(dying=0), live=live)).per_second == FIRST
+
+
+def test_what_went_before_the_circuit_opened_may_have_been_too_much() -> None:
+    grown = replace(A_RATE, before=4.0, per_second=9.0, marked_at=NOW)
+
+    opened = known(after(grown, holding(dying=0), is_closed=False, later=SECOND, used=SECOND))
+
+    assert opened.borne == 6
+    assert opened.per_second == pytest.approx(6 * SHARE_OF_BORNE)
+
+
+@pytest.mark.parametrize(
+    ("rate", "dying"),
+    [
+        (replace(A_RATE, before=0.0, per_second=9.0), 0),
+        (replace(A_RATE, before=4.0, per_second=9.0), None),
+    ],
+    ids=["down from the first letter", "counts that are old"],
+)
+def test_an_outage_that_tells_nothing_of_the_rate_does_not_slow_it(
+    rate: Rate, dying: int | None
+) -> None:
+    opened = known(after(rate, holding(dying=dying), is_closed=False, later=SECOND, used=SECOND))
+
+    assert (opened.borne, opened.per_second) == (None, 9)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ahead"), [(0.5, 1), (1, 1), (3, 3), (10, 10), (10.5, 1), (600, 1)]
+)
+def test_what_can_not_be_delayed_goes_for_as_long_as_from_the_last_look(
+    seconds: float, ahead: float
+) -> None:
+    now = NOW + timedelta(seconds=seconds)
+
+    assert ahead_at_once(A_RATE, now) == timedelta(seconds=ahead)
+    assert ahead_at_once(None, now) == SECOND
 
 
 def test_two_busy_minutes_are_live_traffic() -> None:
@@ -174,9 +220,6 @@ def test_nothing_goes_while_messages_wait_or_their_failed_tries_hide_them(
     assert congested.is_congested
     assert known(after(congested, facts, used=-MINUTE)).is_congested
     assert not known(after(congested, holding(), used=-MINUTE)).is_congested
-
-
-A_RATE = Rate(per_second=1.0, looked_at=NOW, live=3.0)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 class QueueFacts:
     """What GetQueueAttributes says of one queue. Counts are about a minute old.
 
-    `dying`: producers' messages that have come to the DLQ within seconds, where that is seen at once. SQS does not tell.
+    `dying`: producers' messages that have come to the DLQ within seconds; None where counts are older than that.
     """
 
     arn: str
@@ -31,7 +31,7 @@ class QueueFacts:
     retention: timedelta
     max_message_size: int
     max_receive_count: int | None = None
-    dying: int = 0
+    dying: int | None = None
     dead_letter_arn: str | None = None
 
     @property

@@ -32,11 +32,11 @@ from smart_redriver.engine.model.permit import (
 )
 from smart_redriver.engine.model.rate import (
     AHEAD,
-    AHEAD_AT_ONCE,
     AHEAD_OF_REPORTS,
     CLEARED,
     LIVE_MINUTES,
     Rate,
+    ahead_at_once,
     felt,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
@@ -291,10 +291,11 @@ class Lane:
 
     def open_gate(self, now: datetime) -> None:
         """Let through what the circuit allows from now on."""
+        rate = self.circuit.rate
         self.keeper.change(replace(self.circuit, rate=self.felt(now)))
         self.permit = self.allow(now)
         if self.waits_for_rate:
-            self.ahead = AHEAD_AT_ONCE
+            self.ahead = ahead_at_once(rate, now)
         elif self.circuit.rate is not None:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
             self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD

@@ -43,7 +43,7 @@ def facts_of(
     visible: int,
     hidden: int = 0,
     retention: timedelta = NEVER,
-    dying: int = 0,
+    dying: int | None = None,
 ) -> TopicFacts:
     """What there is to say of a topic with so many messages."""
     return TopicFacts(
