@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from smart_redriver.engine.config.deployment import Deployment
@@ -97,7 +98,8 @@ class TopicSource:
         was_in = message.death.partition
         headers = message.headers
         if one.carries_trail:
-            headers = with_header(headers, TRAIL_ATTRIBUTE, one.trail.encode().encode())
+            trail = replace(one.trail, sent_for=self._place.consumer_group)
+            headers = with_header(headers, TRAIL_ATTRIBUTE, trail.encode().encode())
         return NewRecord(
             topic=self.name,
             key=message.key,

@@ -280,7 +280,13 @@ class Shelf:
     def _dead(self, record: Record) -> Dead:
         place = self._place
         topics = frozenset(place.topics)
-        return dead_of(record, topics, place.home, keeps_order=self.keeps_order)
+        return dead_of(
+            record,
+            topics,
+            place.home,
+            keeps_order=self.keeps_order,
+            group=place.consumer_group,
+        )
 
     def _put(self, dead: Dead) -> None:
         partition, offset = position = dead.record.position
