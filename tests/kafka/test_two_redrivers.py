@@ -106,7 +106,7 @@ def poison(value):
 def let_pass(groups, times, fails=lambda _: None):
     for _ in range(times):
         for one in groups:
-            one.run_pass(max_attempts=2, last_chance_seconds=0)
+            one.run_pass(max_attempts=1, last_chance_seconds=0)
         for one in groups:
             one.work(fails)
         groups[0].clock.advance(60)
@@ -119,13 +119,11 @@ def test_what_both_groups_fail_with_is_parked_by_both_and_goes_round_no_longer(g
         one.work(down)
 
     let_pass(groups, 60, poison)
-    written = len(groups[0].values("orders"))
-    let_pass(groups, 60, poison)
 
     for one in groups:
         assert one.parked == [b"poison"]
         assert set(one.done) == {value.encode() for value in values[1:]}
-    assert len(groups[0].values("orders")) == written
+    assert groups[0].values("orders").count(b"poison") == 1 + len(groups)
 
 
 def test_a_copy_that_was_sent_for_another_group_is_dropped_if_the_message_is_known(groups):

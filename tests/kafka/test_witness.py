@@ -141,11 +141,8 @@ def test_live_traffic_shows_that_the_consumer_is_well_again():
     for minute in range(12):
         bench.produce(*(f"live {minute} {n}" for n in range(6)))
         bench.work()
-        bench.clock.advance(50)
-        for _ in range(10):  # a look a second, at the rate
-            bench.run_pass(initial_window=5)
-            bench.work()
-            bench.clock.advance(1)
+        bench.clock.advance(60)
+        bench.run_pass(initial_window=5)
 
     assert opened == "OPEN"
     assert sum(one.startswith(b"m") for one in bench.done) == 30

@@ -119,8 +119,27 @@ def test_what_can_not_be_delayed_goes_for_as_long_as_from_the_last_look(
 ) -> None:
     now = NOW + timedelta(seconds=seconds)
 
-    assert ahead_at_once(A_RATE, now) == timedelta(seconds=ahead)
-    assert ahead_at_once(None, now) == SECOND
+    assert ahead_at_once(A_RATE, A_RATE, now, paced_until=None, handful=50) == timedelta(
+        seconds=ahead
+    )
+    assert ahead_at_once(None, A_RATE, now, paced_until=None, handful=50) == SECOND
+
+
+def test_on_a_quiet_topic_a_handful_goes_together_once_the_last_one_is_paid_for() -> None:
+    quiet = replace(A_RATE, live=1.0, per_second=2.0)
+
+    def ahead(paced_until: datetime | None, handful: int = 5) -> float:
+        now = NOW + SECOND
+        told = ahead_at_once(quiet, quiet, now, paced_until=paced_until, handful=handful)
+        return told.total_seconds()
+
+    assert [ahead(None), ahead(NOW), ahead(NOW + SECOND), ahead(NOW + 2 * SECOND)] == [
+        2.5,
+        2.5,
+        2.5,
+        1,
+    ]
+    assert ahead(None, handful=1) == 1
 
 
 def test_two_busy_minutes_are_live_traffic() -> None:

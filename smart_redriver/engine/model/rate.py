@@ -107,10 +107,24 @@ class Rate:
         return self.congested_since is not None
 
 
-def ahead_at_once(rate: Rate | None, now: datetime) -> timedelta:
-    """How far ahead letters go that can't be delayed, with the rate of the last look."""
-    since = now - rate.looked_at if rate is not None else AHEAD_AT_ONCE
-    return since if AHEAD_AT_ONCE < since <= LONGEST_AT_ONCE else AHEAD_AT_ONCE
+def ahead_at_once(
+    before: Rate | None, rate: Rate, now: datetime, *, paced_until: datetime | None, handful: int
+) -> timedelta:
+    """How far ahead letters go that can't be delayed.
+
+    Where hardly a live message tells of the consumer, a handful goes together, so that they can be compared.
+
+    Args:
+        before: the rate of the last look.
+        paced_until: up to when it is used up.
+
+    """
+    since = now - before.looked_at if before is not None else AHEAD_AT_ONCE
+    ahead = since if AHEAD_AT_ONCE < since <= LONGEST_AT_ONCE else AHEAD_AT_ONCE
+    is_used_up = paced_until is not None and paced_until > now
+    if rate.live > HARDLY_LIVE or is_used_up:
+        return ahead
+    return max(ahead, timedelta(seconds=handful / rate.per_second))
 
 
 def felt(

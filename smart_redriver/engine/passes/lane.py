@@ -291,12 +291,18 @@ class Lane:
 
     def open_gate(self, now: datetime) -> None:
         """Let through what the circuit allows from now on."""
-        rate = self.circuit.rate
-        self.keeper.change(replace(self.circuit, rate=self.felt(now)))
+        before, rate = self.circuit.rate, self.felt(now)
+        self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
-        if self.waits_for_rate:
-            self.ahead = ahead_at_once(rate, now)
-        elif self.circuit.rate is not None:
+        if rate is not None and self.waits_for_rate:
+            self.ahead = ahead_at_once(
+                before,
+                rate,
+                now,
+                paced_until=self.circuit.paced_until,
+                handful=self.settings.initial_window,
+            )
+        elif rate is not None:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
             self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
