@@ -57,6 +57,12 @@ class FakeLog:
             for one in (Partition(topic, n) for n in range(self.partitions(topic)))
         }
 
+    def written_by(self, topic: str, at: datetime) -> int:
+        return sum(
+            next((one.offset for one in self.records[part].values() if one.at >= at), end)
+            for part, (_, end) in self.bounds(topic).items()
+        )
+
     def committed(self, group: str, topic: str) -> dict[Partition, int]:
         return {
             one: self._committed[group, one]

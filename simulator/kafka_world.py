@@ -11,18 +11,24 @@ from typing import Any
 from fakes.kafka import FakeLog
 from simulator.conditions import DLQ, PARKING_LOT, SOURCE
 from simulator.kafka_worker import HEADERS, KafkaWorker
-from simulator.queues import SETTLES_IN_SECONDS
 from simulator.smart_policy import SmartPolicy
+from simulator.sources import Producers
 from simulator.worker import Worker
 from simulator.world import TABLE, Policy, World
 from smart_redriver.engine.config.deployment import Deployment
+from smart_redriver.engine.passes.reporting import BUSY_SECONDS
 from smart_redriver.engine.wiring import Connection
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Record
+from smart_redriver.kafka.process import WHILE_OUT
 
 GROUP = "shop"
 PARTITIONS = 4
+
+#: Producers have written for so long when a world begins, so often.
+BEFORE = timedelta(minutes=6)
+BEFORE_STEP = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +95,20 @@ class KafkaWorld(World):
                 for one in self.log.in_topic(SOURCE)
             ]
         )
+        self._let_others_write()
         worker.take_from_now_on()
-        self.clock.advance(SETTLES_IN_SECONDS)
         self.started = self.clock.now()
+
+    def _let_others_write(self) -> None:
+        """Let producers write for some minutes before the world begins: a topic remembers when. All of it is done."""
+        producers = Producers(self.sources[SOURCE].traffic)
+        for _ in range(int(BEFORE / BEFORE_STEP)):
+            live, poison = producers.due(timedelta(), BEFORE_STEP)
+            some = [
+                NewRecord(topic=SOURCE, key=None, value=b"before") for _ in range(live + poison)
+            ]
+            self.log.write(some)
+            self.clock.advance(BEFORE_STEP.total_seconds())
 
     def depth(self, queue: str) -> int:
         """Records behind the position of the group that reads them; of the parking topic, all."""
@@ -152,8 +169,14 @@ class _Process:
 
     @property
     def every(self) -> timedelta:
-        """A step while redriven records are out."""
-        return self._step if self._connection.awaits_outcomes else self._policy.every
+        """When a pass says so, if it is soon; every few seconds while redriven records are out."""
+        reports = self._policy.reports
+        again = reports[-1].look_again_seconds if reports else BUSY_SECONDS
+        if again < BUSY_SECONDS:
+            return max(self._step, timedelta(seconds=again))
+        return (
+            max(self._step, WHILE_OUT) if self._connection.awaits_outcomes else self._policy.every
+        )
 
     def tick(self) -> None:
         """A pass, if one is due or outcomes may be there."""

@@ -92,8 +92,9 @@ class Configuration:
         settings = _read(faults, lambda: Settings.parse(_table(tables, "settings")))
         file, table = _state(_table(tables, "state"), faults)
         faults += [
-            Fault(setting=name, seen=None, accepted="nothing: no setting is called so")
-            for name in sorted(_table(tables, "settings").keys() - set(Settings.names()))
+            Fault(setting=name, seen=value, accepted="nothing: no setting is called so")
+            for name, value in sorted(_table(tables, "settings").items())
+            if name not in Settings.names()
         ]
         faults += [
             Fault(setting=name, seen=value, accepted="nothing: no event reaches a process")

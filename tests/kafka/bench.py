@@ -104,7 +104,7 @@ class Bench:
         """The consumer takes each message in order: is done with it, or writes it to the DLQ topic; then it commits."""
         taken = 0
         for topic in self.place.topics:
-            read = self.log.committed(GROUP, topic)
+            read = self.log.committed(self.place.consumer_group, topic)
             start = {one: read.get(one, 0) for one in self.log.bounds(topic)}
             reading = self.log.read(start, 1 << 30)
             for record in reading.records:
@@ -124,7 +124,9 @@ class Bench:
                             )
                         ]
                     )
-                self.log.commit(GROUP, {record.position.partition: record.offset + 1})
+                self.log.commit(
+                    self.place.consumer_group, {record.position.partition: record.offset + 1}
+                )
             taken += len(reading.records)
         return taken
 
@@ -142,7 +144,7 @@ class Bench:
         for group, topic in (
             (self.place.group, self.place.dead_letters),
             (self.place.group, self.place.held),
-            *((GROUP, one) for one in self.place.topics),
+            *((self.place.consumer_group, one) for one in self.place.topics),
         ):
             read = self.log.committed(group, topic)
             for one in self.log.in_topic(topic):

@@ -1,5 +1,7 @@
 """The fake log does what a cluster does: one set of tests for both, over librdkafka's mock cluster."""
 
+from datetime import timedelta
+
 import pytest
 
 from fakes.kafka import FakeLog
@@ -83,6 +85,16 @@ def test_an_empty_topic_has_an_end(log, topic):
     reading = log.read(ends(log, topic), 10)
 
     assert (reading.records, reading.is_end) == ((), True)
+
+
+def test_how_many_records_had_been_written_by_a_moment_is_known(log, topic):
+    log.write([record(topic, b"%d" % n, partition=n % PARTITIONS) for n in range(20)])
+    there = [one.at for one in log.read(dict.fromkeys(ends(log, topic), 0), 100).records]
+    end, second = sum(ends(log, topic).values()), timedelta(seconds=1)
+
+    assert log.written_by(topic, max(there) + second) == end
+    if isinstance(log, FakeLog):  # the mock cluster does not know when its records were written
+        assert log.written_by(topic, min(there)) == 0
 
 
 def test_a_group_reads_on_where_it_committed_and_another_does_not(log, topic):

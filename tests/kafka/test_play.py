@@ -27,6 +27,9 @@ from simulator.scenarios import named
         "13:60",
         "20:few",
         "24:11:3:closed",
+        "28:0",
+        "28:1",
+        "28:10",
     ],
 )
 def test_a_scenario_keeps_its_limits_on_a_log(name):

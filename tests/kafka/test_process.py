@@ -141,6 +141,15 @@ def test_all_that_is_wrong_in_the_file_is_told_at_once(tables, named):
     assert {fault.setting for fault in error.value.faults} == named
 
 
+def test_a_setting_that_there_is_not_is_told_with_what_was_given():
+    tables = {"kafka": KAFKA, "state": STATE, "settings": {"max_rat": 7}}
+
+    with pytest.raises(SettingsError) as refused:
+        Configuration.read(tables)
+
+    assert [(one.setting, one.seen) for one in refused.value.faults] == [("max_rat", 7)]
+
+
 def test_a_password_is_in_no_fault():
     kafka = KAFKA | {"client": {"sasl.password": "secret", "acks": "0"}}
 

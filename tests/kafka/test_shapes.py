@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smart_redriver.engine.messages.letter import TRAIL_ATTRIBUTE, Trail
 from smart_redriver.kafka.engine.letters import HELD_HEADER, dead_of, id_at, place_in
 from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, Record
 from smart_redriver.kafka.engine.shapes import Death, message_of
@@ -87,7 +88,7 @@ def read(headers=(), value=b"v", key=b"k", offset=5):
 
 
 def dead(record, topics=frozenset({"orders"}), home="orders"):
-    return dead_of(record, topics, home, keeps_order=True)
+    return dead_of(record, topics, home, keeps_order=True, group="shop")
 
 
 @pytest.mark.parametrize("shape", ALL)
@@ -230,3 +231,41 @@ def test_whatever_a_record_holds_it_is_a_letter(headers, key, value):
     assert made.letter.message_id
     assert made.letter.unfit is not None or made.letter.source_arn == "orders"
     assert made.message.is_whole or made.letter.unfit is not None
+
+
+def redriven(sent_for, *, value=b"v", of=b"v"):
+    """The copy of a message that was `of` when it failed, and failed again."""
+    original = id_at(Position(Partition("orders", 3), 4), b"k", of)
+    trail = Trail(
+        queue="orders",
+        original_id=original,
+        redrive_count=2,
+        first_seen=datetime(2026, 1, 1, tzinfo=UTC),
+        batch=7,
+        generation=1,
+        sent_for=sent_for,
+    )
+    headers = (*SPRING, (TRAIL_ATTRIBUTE, trail.encode().encode()))
+    return dead(read(headers, value=value)).letter, original
+
+
+@pytest.mark.parametrize("sent_for", ["", "shop"])
+def test_a_copy_that_was_sent_for_the_own_group_is_a_return(sent_for):
+    letter, original = redriven(sent_for)
+
+    assert (letter.original_id, letter.is_anothers) == (original, False)
+    assert (letter.trail.redrive_count, letter.trail.batch, letter.trail.generation) == (2, 7, 1)
+
+
+def test_a_copy_that_was_sent_for_another_group_is_known_and_counts_for_nothing_that_was_tried():
+    letter, original = redriven("billing")
+
+    assert (letter.original_id, letter.is_anothers) == (original, True)
+    assert (letter.trail.redrive_count, letter.trail.batch, letter.trail.generation) == (0, 0, 0)
+
+
+def test_a_message_with_other_content_than_another_groups_trail_tells_is_one_of_its_own():
+    letter, _ = redriven("billing", value=b"other")
+
+    assert (letter.trail, letter.is_anothers) == (None, False)
+    assert letter.original_id == letter.message_id

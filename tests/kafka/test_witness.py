@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from fakes.kafka import FakeLog
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.kafka.engine.records import Partition
 from smart_redriver.kafka.engine.shelf import Shelf
-from smart_redriver.kafka.engine.witness import LiveWitness
+from smart_redriver.kafka.engine.witness import LIVE_BEFORE, LiveWitness
 from tests.kafka.bench import GROUP, Bench
 
 
@@ -145,3 +146,78 @@ def test_live_traffic_shows_that_the_consumer_is_well_again():
 
     assert opened == "OPEN"
     assert sum(one.startswith(b"m") for one in bench.done) == 30
+
+
+def test_what_was_written_in_the_minutes_before_the_first_look_is_known():
+    bench = Bench()
+    for minute in range(8):
+        bench.produce(*(f"{minute} {n}" for n in range(minute)))
+        bench.work()
+        bench.clock.advance(60)
+    witness = LiveWitness(bench.log, Shelf(bench.log, bench.place), bench.place, bench.clock.now)
+    witness.look()
+    now = bench.clock.now()
+
+    told = witness.since(now, now, "orders").sent_before
+    later = witness.since(now, now + 2 * LIVE_BEFORE, "orders").sent_before
+
+    assert [sent for _, sent in told] == [3, 4, 5, 6, 7]
+    assert told[-1][0] == now.replace(second=0, microsecond=0) - timedelta(minutes=1)
+    assert later == ()
+
+
+def test_a_cluster_that_does_not_know_when_records_were_written_keeps_no_book_from_being_read(
+    monkeypatch,
+):
+    def refuse(*_):
+        raise CallFailed("ListOffsets", "UNSUPPORTED_VERSION")
+
+    monkeypatch.setattr(FakeLog, "written_by", refuse)
+    seen = Seen()
+    seen.bench.produce("a")
+    seen.bench.work()
+    seen.minute()
+
+    assert sum(one.sent for one in seen.books()) == 1
+
+
+def dying(seen):
+    seen.shelf.look()
+    return seen.witness.dying("orders")
+
+
+def test_producers_messages_that_die_are_seen_for_ten_seconds():
+    seen = Seen()
+    seen.bench.die("old")
+    counts = [dying(seen)]
+    seen.bench.die("a", "b")
+    counts.append(dying(seen))
+    seen.bench.clock.advance(10)
+    counts.append(dying(seen))
+    seen.bench.clock.advance(1)
+
+    assert [*counts, dying(seen)] == [0, 2, 2, 0]
+
+
+def test_redriven_messages_that_die_again_are_no_producers_messages():
+    seen = Seen()
+    dying(seen)
+    seen.bench.die("a")
+    seen.bench.run_pass()
+    seen.bench.work(boom)
+
+    assert dying(seen) == 1  # as it died the first time
+    assert seen.shelf.arrived["orders"] == 2
+
+
+def test_letters_that_are_read_on_do_not_die_now(monkeypatch):
+    monkeypatch.setattr("smart_redriver.kafka.engine.shelf.MOST_LETTERS", 2)
+    seen = Seen()
+    seen.bench.die(*"abcdef")
+    counts = [dying(seen)]
+    for _ in range(3):
+        seen.shelf.close([one.letter.message_id for one in seen.shelf.letters()])
+        counts.append(dying(seen))
+
+    assert seen.shelf.has_read_all
+    assert counts == [0] * 4

@@ -61,6 +61,23 @@ def test_letters_go_back_in_the_order_of_their_groups_and_none_is_lost(
     assert run.drained_after_minutes is not None
 
 
+def test_live_messages_of_a_busy_queue_hardly_wait_for_letters() -> None:
+    options = "--fifo --letters 600 --groups 600 --live-per-minute 600 --capacity 14 --seed 0"
+    asked = parse(options.split())
+
+    played = asked.scenario.played(0, asked.policy, watches_live=True)
+
+    run, order = played.measures, played.world.order
+    assert run.live is not None
+    assert (
+        run.live.wait_p99_seconds <= 30
+    )  # as for a standard queue; 58 if all letters went at once
+    assert run.live.died == 0
+    assert order.overtakings(played.world.letters) == []
+    assert order.repeats(WINDOW) == []
+    assert (run.lost, run.parked_wrongly, run.at_large) == (0, 0, 0)
+
+
 @pytest.mark.parametrize("row", ["21", "21:6h", "21:6h:half", "21:6h:open", "21:6h:paused"])
 @pytest.mark.parametrize("groups", [1, 3])
 def test_of_long_groups_that_near_their_expiry_nothing_is_lost(row: str, groups: int) -> None:

@@ -61,6 +61,14 @@ def test_a_trail_names_its_fields_as_older_copies_do() -> None:
     )
 
 
+def test_a_trail_names_the_group_that_its_letter_was_sent_for_only_where_there_is_one() -> None:
+    trail = a_trail(sent_for="shop")
+
+    assert Trail.decode(trail.encode()) == trail
+    assert json.loads(trail.encode())["for"] == "shop"
+    assert "for" not in json.loads(a_trail().encode())
+
+
 def decodes_or_raises_value_error(text: str) -> None:
     with suppress(ValueError):
         Trail.decode(text)

@@ -21,6 +21,7 @@ from smart_redriver.engine.model.rate import (
     SHARE_OF_BORNE,
     SURPLUS_MESSAGES,
     Rate,
+    ahead_at_once,
     felt,
 )
 
@@ -29,9 +30,10 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 #: Three messages a second.
 LIVE = (180, 180, 180, 180, 180)
+A_RATE = Rate(per_second=1.0, looked_at=NOW, live=3.0)
 
 
-def holding(waiting: int = 0, in_flight: int = 0) -> QueueFacts:
+def holding(waiting: int = 0, in_flight: int = 0, dying: int | None = None) -> QueueFacts:
     return QueueFacts(
         arn="arn:aws:sqs:eu-west-1:111122223333:orders",
         visible=waiting,
@@ -40,6 +42,7 @@ def holding(waiting: int = 0, in_flight: int = 0) -> QueueFacts:
         visibility_timeout=timedelta(seconds=30),
         retention=timedelta(days=4),
         max_message_size=262_144,
+        dying=dying,
     )
 
 
@@ -74,6 +77,69 @@ def known(rate: Rate | None) -> Rate:
 @pytest.mark.parametrize("live", [(), (0, 60, 60), (1,), (5_000,), (0, 60, 5_000)])
 def test_where_hardly_a_message_could_suffer_there_is_no_rate(live: tuple[int, ...]) -> None:
     assert after(None, holding(waiting=1_000), live=live) is None
+
+
+@pytest.mark.parametrize("live", [(), (0, 0, 0, 0, 0)])
+def test_where_counts_are_of_this_moment_there_is_a_rate_from_the_first_letter(
+    live: tuple[int, ...],
+) -> None:
+    assert known(after(None, holding(dying=0), live=live)).per_second == FIRST
+
+
+def test_what_went_before_the_circuit_opened_may_have_been_too_much() -> None:
+    grown = replace(A_RATE, before=4.0, per_second=9.0, marked_at=NOW)
+
+    opened = known(after(grown, holding(dying=0), is_closed=False, later=SECOND, used=SECOND))
+
+    assert opened.borne == 6
+    assert opened.per_second == pytest.approx(6 * SHARE_OF_BORNE)
+
+
+@pytest.mark.parametrize(
+    ("rate", "dying"),
+    [
+        (replace(A_RATE, before=0.0, per_second=9.0), 0),
+        (replace(A_RATE, before=4.0, per_second=9.0), None),
+    ],
+    ids=["down from the first letter", "counts that are old"],
+)
+def test_an_outage_that_tells_nothing_of_the_rate_does_not_slow_it(
+    rate: Rate, dying: int | None
+) -> None:
+    opened = known(after(rate, holding(dying=dying), is_closed=False, later=SECOND, used=SECOND))
+
+    assert (opened.borne, opened.per_second) == (None, 9)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ahead"), [(0.5, 1), (1, 1), (3, 3), (10, 10), (10.5, 1), (600, 1)]
+)
+def test_what_can_not_be_delayed_goes_for_as_long_as_from_the_last_look(
+    seconds: float, ahead: float
+) -> None:
+    now = NOW + timedelta(seconds=seconds)
+
+    assert ahead_at_once(A_RATE, A_RATE, now, paced_until=None, handful=50) == timedelta(
+        seconds=ahead
+    )
+    assert ahead_at_once(None, A_RATE, now, paced_until=None, handful=50) == SECOND
+
+
+def test_on_a_quiet_topic_a_handful_goes_together_once_the_last_one_is_paid_for() -> None:
+    quiet = replace(A_RATE, live=1.0, per_second=2.0)
+
+    def ahead(paced_until: datetime | None, handful: int = 5) -> float:
+        now = NOW + SECOND
+        told = ahead_at_once(quiet, quiet, now, paced_until=paced_until, handful=handful)
+        return told.total_seconds()
+
+    assert [ahead(None), ahead(NOW), ahead(NOW + SECOND), ahead(NOW + 2 * SECOND)] == [
+        2.5,
+        2.5,
+        2.5,
+        1,
+    ]
+    assert ahead(None, handful=1) == 1
 
 
 def test_two_busy_minutes_are_live_traffic() -> None:
@@ -115,6 +181,7 @@ def test_it_never_falls_below_the_first_where_letters_alone_may_fail() -> None:
 
 def test_what_the_queue_holds_at_first_is_usual_unless_letters_are_out() -> None:
     assert known(after(None, holding(7, 3))).without_ours == 10
+    assert known(after(None, holding(7, 3, dying=2))).without_ours == 12
     assert known(after(None, holding(7, 3), are_out=True)).without_ours == 0
 
 
@@ -149,7 +216,19 @@ def test_looks_that_follow_each_other_make_it_grow_no_faster_than_the_counts_are
     assert rate.per_second == pytest.approx(1.25**6)
 
 
-@pytest.mark.parametrize("facts", [holding(waiting=60), holding(in_flight=60)])
+@pytest.mark.parametrize("seconds", [1, 2, 5])
+def test_looks_seconds_apart_make_it_grow_as_one_of_ten_seconds(seconds: int) -> None:
+    rate = known(after(None, holding()))
+    apart = timedelta(seconds=seconds)
+
+    for _ in range(10 // seconds):
+        rate = known(after(rate, holding(), later=apart, used=apart))
+    unused = known(after(rate, holding(), later=apart, used=0.4 * apart))
+
+    assert rate.per_second == unused.per_second == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("facts", [holding(waiting=60), holding(in_flight=60), holding(dying=2)])
 def test_nothing_goes_while_messages_wait_or_their_failed_tries_hide_them(
     facts: QueueFacts,
 ) -> None:
@@ -160,9 +239,6 @@ def test_nothing_goes_while_messages_wait_or_their_failed_tries_hide_them(
     assert congested.is_congested
     assert known(after(congested, facts, used=-MINUTE)).is_congested
     assert not known(after(congested, holding(), used=-MINUTE)).is_congested
-
-
-A_RATE = Rate(per_second=1.0, looked_at=NOW, live=3.0)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +258,16 @@ def test_the_consumer_has_too_much_from_one_message_on_beyond_these(
     assert not known(after(rate, holding(waiting, in_flight), used=used)).is_congested
     assert known(after(rate, holding(waiting + 1, in_flight), used=used)).is_congested
     assert known(after(rate, holding(waiting, in_flight + 1), used=used)).is_congested
+
+
+@pytest.mark.parametrize(("without_ours", "borne"), [(0, 1), (3, 7)])
+def test_producers_messages_that_die_are_too_much_from_one_on_beyond_chance_and_the_usual(
+    without_ours: int, borne: int
+) -> None:
+    rate = replace(A_RATE, without_ours=without_ours)
+
+    assert not known(after(rate, holding(dying=borne))).is_congested
+    assert known(after(rate, holding(dying=borne + 1))).is_congested
 
 
 def test_what_is_usual_is_learned_by_halves_while_few_letters_go() -> None:

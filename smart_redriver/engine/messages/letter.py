@@ -30,7 +30,10 @@ Attribute = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """The history in a redriven letter, in one String attribute of compact JSON."""
+    """The history in a redriven letter, in one String attribute of compact JSON.
+
+    `sent_for`: the consumer group that it was sent again for, where others read the same.
+    """
 
     queue: str
     original_id: str
@@ -38,6 +41,7 @@ class Trail:
     first_seen: datetime
     batch: int
     generation: int
+    sent_for: str = ""
 
     def encode(self) -> str:
         """The attribute's value, about 150 bytes."""
@@ -49,6 +53,8 @@ class Trail:
             "batch": self.batch,
             "gen": self.generation,
         }
+        if self.sent_for:
+            fields["for"] = self.sent_for
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
@@ -69,6 +75,7 @@ class Trail:
                 first_seen=datetime.fromtimestamp(int(fields["seen"]), UTC),
                 batch=int(fields["batch"]),
                 generation=int(fields["gen"]),
+                sent_for=str(fields.get("for", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError, OSError, RecursionError) as fault:
             raise ValueError(f"not a redrive trail: {type(fault).__name__}") from fault
@@ -96,7 +103,8 @@ class Letter:
     absent; it is reported and never stops a pass. `first_received_at` is when this copy was first received at all.
     `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
     MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the
-    letter can't be given back to what failed it.
+    letter can't be given back to what failed it. `is_anothers`: it is the copy of a message that was sent again for
+    another consumer group; the message itself has come to this one before.
     """
 
     message_id: str
@@ -113,6 +121,7 @@ class Letter:
     request_id: str | None = None
     failed_at: datetime | None = None
     unfit: Unfit | None = None
+    is_anothers: bool = False
 
     @property
     def known_as(self) -> tuple[str, ...]:

@@ -18,7 +18,10 @@ MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
-    """What GetQueueAttributes says of one queue. Counts are about a minute old."""
+    """What GetQueueAttributes says of one queue. Counts are about a minute old.
+
+    `dying`: producers' messages that have come to the DLQ within seconds; None where counts are older than that.
+    """
 
     arn: str
     visible: int
@@ -28,6 +31,7 @@ class QueueFacts:
     retention: timedelta
     max_message_size: int
     max_receive_count: int | None = None
+    dying: int | None = None
     dead_letter_arn: str | None = None
 
     @property

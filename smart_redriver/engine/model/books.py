@@ -103,10 +103,12 @@ class Books:
 
     `has_gauges`: a queue is measured each minute, so that they end with what CloudWatch has told. What is only counted
     has no point where nothing was counted, and none where that is not told yet: see `up_to_untold`.
+    `sent_before`: messages sent in minutes before these, of which nothing else is known.
     """
 
     minutes: tuple[Minute, ...] = ()
     has_gauges: bool = True
+    sent_before: tuple[tuple[datetime, int], ...] = ()
 
     def up_to_untold(self, sent: Iterable[tuple[datetime, datetime, int]]) -> Books:
         """These, up to the first minute of which CloudWatch can't have told all: less was counted than was sent.

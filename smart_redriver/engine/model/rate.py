@@ -43,6 +43,8 @@ SHARE_OF_BORNE = 0.7
 SURPLUS_WAIT = 3.0
 SURPLUS_IN_FLIGHT = 1.0
 SURPLUS_MESSAGES = 5
+#: Of those that die within seconds, where that is seen, so few are chance.
+SURPLUS_DEATHS = 1
 
 #: What was borne before a congestion is forgotten after this: consumers are scaled.
 REMEMBERED = timedelta(hours=2)
@@ -60,8 +62,15 @@ AHEAD_OF_REPORTS = timedelta(seconds=15)
 #: So long after the last letter was dealt out, what the queue holds is not ours.
 CLEARED = timedelta(minutes=5)
 
-#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate.
+#: Where letters can't be delayed, the next look follows so soon, and as many go at once as until then, or as since the
+#: last look, if that is no pause.
+AHEAD_AT_ONCE = timedelta(seconds=1)
+LONGEST_AT_ONCE = timedelta(seconds=10)
+
+#: So many seconds of letters have to have been dealt out since the last look for it to tell of the rate; where looks are
+#: closer, such a share of the time: a pass takes some of it.
 TELLING = timedelta(seconds=10)
+TELLING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +107,26 @@ class Rate:
         return self.congested_since is not None
 
 
+def ahead_at_once(
+    before: Rate | None, rate: Rate, now: datetime, *, paced_until: datetime | None, handful: int
+) -> timedelta:
+    """How far ahead letters go that can't be delayed.
+
+    Where hardly a live message tells of the consumer, a handful goes together, so that they can be compared.
+
+    Args:
+        before: the rate of the last look.
+        paced_until: up to when it is used up.
+
+    """
+    since = now - before.looked_at if before is not None else AHEAD_AT_ONCE
+    ahead = since if AHEAD_AT_ONCE < since <= LONGEST_AT_ONCE else AHEAD_AT_ONCE
+    is_used_up = paced_until is not None and paced_until > now
+    if rate.live > HARDLY_LIVE or is_used_up:
+        return ahead
+    return max(ahead, timedelta(seconds=handful / rate.per_second))
+
+
 def felt(
     rate: Rate | None,
     facts: QueueFacts,
@@ -125,7 +154,8 @@ def felt(
     """
     is_quiet = _live_per_second(live) <= HARDLY_LIVE
     if rate is None:
-        begins = were_too_many or not is_quiet
+        # Where counts are of this moment, looks are seconds apart, and a rate costs no more than seconds.
+        begins = were_too_many or not is_quiet or facts.dying is not None
         return _first(live, 0 if are_out else _held(facts), now) if begins else None
     if is_quiet and live and rate.borne is None and used <= -CLEARED:
         return None
@@ -133,14 +163,16 @@ def felt(
     if elapsed < timedelta(seconds=1):
         return rate
     rate = _told(rate, live, now)
-    is_used = used >= TELLING
+    is_used = used >= min(TELLING, TELLING_SHARE * elapsed)
     arrives = rate.live + (rate.per_second if is_used else 0.0)
     is_cleared = used <= -CLEARED
+    # A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
+    was_used = is_used or (rate.marked_at is not None and not is_cleared)
     if _is_crowded(rate, facts, arrives):
-        # A rate shows a while after letters went at it. By then the window may be full, and nothing goes.
-        was_used = is_used or (rate.marked_at is not None and not is_cleared)
         return _congested(rate, now, held=_held(facts), is_ours=was_used and is_closed)
     if rate.is_congested or not is_closed:
+        if not is_closed and was_used and rate.before and facts.dying is not None:
+            rate = _with_borne(rate, now)  # it may have been too much for one that is down since
         return _gone_on(rate)
     rate = _with_usual(rate, facts, arrives, is_cleared=is_cleared)
     return _grown(rate, elapsed, now) if is_used else rate
@@ -167,7 +199,7 @@ def _begins(live: float) -> float:
 
 
 def _held(facts: QueueFacts) -> int:
-    return facts.visible + facts.in_flight
+    return facts.visible + facts.in_flight + (facts.dying or 0)
 
 
 def _told(rate: Rate, live: Sequence[int], now: datetime) -> Rate:
@@ -182,7 +214,8 @@ def _is_crowded(rate: Rate, facts: QueueFacts, arrives: float) -> bool:
     chance = SURPLUS_MESSAGES + 2 * rate.without_ours
     waits = chance + arrives * (2 * rate.usual_wait + SURPLUS_WAIT)
     in_flight = chance + arrives * (2 * rate.usual_in_flight + SURPLUS_IN_FLIGHT)
-    return facts.visible > waits or facts.in_flight > in_flight
+    dies = SURPLUS_DEATHS + 2 * rate.without_ours
+    return facts.visible > waits or facts.in_flight > in_flight or (facts.dying or 0) > dies
 
 
 def _with_usual(rate: Rate, facts: QueueFacts, arrives: float, *, is_cleared: bool) -> Rate:
@@ -225,12 +258,16 @@ def _grown(rate: Rate, elapsed: timedelta, now: datetime) -> Rate:
     return replace(rate, per_second=most)
 
 
+def _with_borne(rate: Rate, now: datetime) -> Rate:
+    """The rate with what was borne: less than what was too much, and than what went where it did not grow since then."""
+    borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
+    return replace(rate, borne=borne, borne_at=now)
+
+
 def _congested(rate: Rate, now: datetime, *, held: int, is_ours: bool) -> Rate:
     if rate.congested_since is None:
         if is_ours:
-            # Between what was borne and what was too much; less than what went where it did not grow since the last time.
-            borne = sqrt(rate.before * rate.per_second) or SHARE_OF_BORNE * rate.per_second
-            rate = replace(rate, borne=borne, borne_at=now)
+            rate = _with_borne(rate, now)
         return replace(rate, congested_since=now)
     if now < rate.congested_since + PATIENCE:
         return rate

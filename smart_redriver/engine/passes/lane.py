@@ -37,6 +37,7 @@ from smart_redriver.engine.model.rate import (
     CLEARED,
     LIVE_MINUTES,
     Rate,
+    ahead_at_once,
     felt,
 )
 from smart_redriver.engine.passes.circuit_keeper import CircuitKeeper
@@ -165,11 +166,10 @@ class Lane:
     def felt(self, now: datetime) -> Rate | None:
         """What the consumer bears, after a look at its queue.
 
-        None where hardly a producer's message is there to suffer, where there is no queue to look at, or where it keeps
-        an order and nothing can be delayed in it.
+        None where hardly a producer's message is there to suffer, or where there is no queue to look at.
         """
         facts, circuit = self.facts, self.circuit
-        if facts is None or facts.is_fifo or self.source.settles_at_once:
+        if facts is None or self.source.settles_at_once:
             return circuit.rate
         used = timedelta()
         if circuit.rate is not None and circuit.paced_until is not None:
@@ -185,6 +185,11 @@ class Lane:
             are_out=bool(circuit.pending) or now < circuit.last_tried_at + CLEARED,
         )
 
+    @property
+    def waits_for_rate(self) -> bool:
+        """Whether a rate holds for letters that can't be delayed: they wait where they are, for the next look."""
+        return self.circuit.rate is not None and not self.source.longest_delay
+
     def feels_anew(self, now: datetime) -> bool:
         """Whether its consumer has begun to have more than it bears."""
         known, felt_now = self.circuit.rate, self.felt(now)
@@ -198,8 +203,8 @@ class Lane:
         sent: list[Batch | Judged] = [*self.circuit.pending, *self.circuit.judged]
         for one in sent:
             ours[minute_of(one.sent_at)] += one.size
-        minutes = self.books.minutes[-LIVE_MINUTES:]
-        return tuple(max(0, one.sent - ours[one.at]) for one in minutes)
+        counted = [*self.books.sent_before, *((one.at, one.sent) for one in self.books.minutes)]
+        return tuple(max(0, sent - ours[at]) for at, sent in counted[-LIVE_MINUTES:])
 
     def judged(self, now: datetime) -> tuple[Circuit, tuple[Ruling, ...]]:
         """The circuit after every verdict that can fall now, and the verdicts."""
@@ -285,9 +290,18 @@ class Lane:
 
     def open_gate(self, now: datetime) -> None:
         """Let through what the circuit allows from now on."""
-        self.keeper.change(replace(self.circuit, rate=self.felt(now)))
+        before, rate = self.circuit.rate, self.felt(now)
+        self.keeper.change(replace(self.circuit, rate=rate))
         self.permit = self.allow(now)
-        if self.circuit.rate is not None:
+        if rate is not None and self.waits_for_rate:
+            self.ahead = ahead_at_once(
+                before,
+                rate,
+                now,
+                paced_until=self.circuit.paced_until,
+                handful=self.settings.initial_window,
+            )
+        elif rate is not None:
             # What has been sent can't be called back: letters are dealt out until the next look, and no further.
             self.ahead = AHEAD_OF_REPORTS if expects_reports(self.circuit, now) else AHEAD
         self._gate = CauseGate(self.circuit, self.settings, self.roll)
@@ -298,6 +312,7 @@ class Lane:
             now,
             self._gate,
             awaits_suspects=self._awaits_suspects(now),
+            can_delay=bool(self.source.longest_delay),
         )
 
     def _awaits_suspects(self, now: datetime) -> bool:

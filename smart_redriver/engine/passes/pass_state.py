@@ -162,9 +162,7 @@ def terms_of(
         is_fifo=is_fifo,
         is_source_empty=lane.known_facts.depth == 0,
         longest_delay=longest_delay,
-        ahead=lane.ahead
-        if lane.ahead and longest_delay
-        else longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
+        ahead=lane.ahead or longest_delay or (FIFO_AHEAD if is_fifo else DELIVERED_AHEAD),
     )
 
 

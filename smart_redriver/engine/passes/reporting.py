@@ -12,7 +12,7 @@ from smart_redriver.engine.headline import headline, seen_of, worst
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.judging import Ruling
 from smart_redriver.engine.model.permit import LISTENING, is_worth_listening
-from smart_redriver.engine.model.rate import Rate
+from smart_redriver.engine.model.rate import AHEAD_AT_ONCE, Rate
 from smart_redriver.engine.passes import guard
 from smart_redriver.engine.passes.lane import Lane
 from smart_redriver.engine.passes.pass_state import PassState
@@ -110,6 +110,9 @@ def _look_again(state: PassState, report: Report, now: datetime) -> int:
     circuits = [lane.circuit for lane in state.lanes]
     if report.failed or report.outcome not in _FINISHED:
         return min(idle, BUSY_SECONDS)
+    waits_for_permit = report.held[HoldReason.NO_PERMIT.value] > 0
+    if state.dlq.depth and _awaits_rate(state, is_held=waits_for_permit):
+        return int(AHEAD_AT_ONCE.total_seconds())
     if any(is_worth_listening(one, now) for one in circuits):
         return LISTENING_SECONDS_FIFO if state.dlq.is_fifo else LISTENING_SECONDS
     if _is_more_to_come(state, report, now):
@@ -130,6 +133,12 @@ def _is_more_to_come(state: PassState, report: Report, now: datetime) -> bool:
 def _next_canary_of_a_cause(circuits: Iterable[Circuit]) -> datetime | None:
     held = (one for circuit in circuits for one in circuit.causes if one.is_held)
     return min((at for one in held if (at := one.cools_until) is not None), default=None)
+
+
+def _awaits_rate(state: PassState, *, is_held: bool) -> bool:
+    """Whether letters that can't be delayed may go within seconds, at the rate of a source."""
+    rates = [lane.circuit.rate for lane in state.lanes if lane.waits_for_rate]
+    return bool(rates) and (is_held or any(one is not None and one.is_congested for one in rates))
 
 
 def _idle(state: PassState, now: datetime) -> int:

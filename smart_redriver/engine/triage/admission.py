@@ -64,6 +64,7 @@ class Admission:
         gate: CauseGate | None = None,
         *,
         awaits_suspects: bool,
+        can_delay: bool = True,
     ) -> None:
         self.room = permit.limit
         self._gate = gate or CauseGate(circuit, settings, 0.0)
@@ -76,7 +77,8 @@ class Admission:
         #: Until when suspects are hidden that nobody can delay, as far as was seen.
         self.suspects_until = circuit.suspects_until
         self._sight = Sight(circuit, now)
-        self._pacer = Pacer(_rate(circuit, settings.max_rate, now), _paced_from(circuit, now))
+        rate = _rate(circuit, settings.max_rate, now)
+        self._pacer = Pacer(rate, _paced_from(circuit, now) if can_delay else circuit.paced_until)
         for one in circuit.pending:
             if one.is_complete:
                 self._pacer.book(one.size, one.first_try_at, one.tried_by, now)

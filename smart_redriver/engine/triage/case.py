@@ -60,8 +60,15 @@ class Case:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether an accepted send has replaced this copy already, so that it may only be deleted."""
-        return self.entry is not None and self.entry.has_replaced(self.message_id)
+        """Whether an accepted send has replaced this copy already, so that it may only be deleted.
+
+        So it has where the copy is another group's, of a message that this one's ledger answers for.
+        """
+        entry = self.entry
+        if entry is None:
+            return False
+        is_own = self.message_id in (entry.current_id, entry.kept_id)
+        return entry.has_replaced(self.message_id) or (self.letter.is_anothers and not is_own)
 
     @property
     def is_kept(self) -> bool:
@@ -76,7 +83,7 @@ class Case:
         the answer to a send was lost, the letter was sent again, as often redriven and in another batch.
         """
         trail, entry = self.letter.trail, self.entry
-        if trail is None or entry is None or entry.has_replaced(self.message_id):
+        if trail is None or entry is None or self.is_replaced:
             return False
         if trail.redrive_count == entry.redrive_count and trail.batch != entry.batch:
             return False

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from confluent_kafka import (
+    OFFSET_END,
     OFFSET_INVALID,
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
@@ -132,6 +133,23 @@ class KafkaLog:
                 )
             known[Partition(topic, number)] = (max(0, first), max(0, end))
         return known
+
+    def written_by(self, topic: str, at: datetime) -> int:
+        """See `Log`."""
+        asked = [
+            TopicPartition(topic, number, int(at.timestamp() * 1000))
+            for number in range(self.partitions(topic))
+        ]
+        with _naming("ListOffsets"):
+            told = self._reader.offsets_for_times(asked, timeout=PATIENCE)
+        ends = self.bounds(topic) if any(one.offset == OFFSET_END for one in told) else {}
+        for one in told:
+            if one.error is not None:
+                raise failed_call("ListOffsets", one.error)
+        return sum(
+            ends[Partition(topic, one.partition)][1] if one.offset == OFFSET_END else one.offset
+            for one in told
+        )
 
     def committed(self, group: str, topic: str) -> dict[Partition, int]:
         """See `Log`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from smart_redriver.engine.config.deployment import Deployment
@@ -40,10 +41,12 @@ class TopicSource:
         topic: str,
         find: Callable[[str], Dead | None],
         tell_sent: Callable[[str, int], None] = lambda _topic, _count: None,
+        dying: Callable[[str], int] = lambda _topic: 0,
     ) -> None:
         self._log = log
         self._find = find
         self._tell_sent = tell_sent
+        self._dying = dying
         self._place = place
         self.name = topic
 
@@ -54,7 +57,9 @@ class TopicSource:
             max(0, end - max(first, read.get(one, first)))
             for one, (first, end) in self._log.bounds(self.name).items()
         )
-        return facts_of(self._place, self.name, visible=lag, retention=timedelta())
+        return facts_of(
+            self._place, self.name, visible=lag, retention=timedelta(), dying=self._dying(self.name)
+        )
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
         """Write each message again, with its own key, value and headers, and its trail as one header more.
@@ -93,7 +98,8 @@ class TopicSource:
         was_in = message.death.partition
         headers = message.headers
         if one.carries_trail:
-            headers = with_header(headers, TRAIL_ATTRIBUTE, one.trail.encode().encode())
+            trail = replace(one.trail, sent_for=self._place.consumer_group)
+            headers = with_header(headers, TRAIL_ATTRIBUTE, trail.encode().encode())
         return NewRecord(
             topic=self.name,
             key=message.key,
@@ -146,7 +152,8 @@ class DeadLetterTopic:
             "dead_letters": DeadLetters(shelf, place, clock),
             "parking_lot": ParkingLot(log, shelf, place),
             "sources": tuple(
-                TopicSource(log, place, one, shelf.find, self._witness.sent) for one in place.topics
+                TopicSource(log, place, one, shelf.find, self._witness.sent, self._witness.dying)
+                for one in place.topics
             ),
             "memory": watched,
             "witness": self._witness,

@@ -37,7 +37,13 @@ class TopicFacts(QueueFacts):
 
 
 def facts_of(
-    place: KafkaTopics, topic: str, *, visible: int, hidden: int = 0, retention: timedelta = NEVER
+    place: KafkaTopics,
+    topic: str,
+    *,
+    visible: int,
+    hidden: int = 0,
+    retention: timedelta = NEVER,
+    dying: int | None = None,
 ) -> TopicFacts:
     """What there is to say of a topic with so many messages."""
     return TopicFacts(
@@ -49,6 +55,7 @@ def facts_of(
         retention=retention,
         max_message_size=place.max_message_bytes,
         max_receive_count=1,
+        dying=dying,
         keeps_order=place.order is Order.KEY,
     )
 

@@ -35,16 +35,22 @@ _POSITION = re.compile(r".*-([0-9]+)-([0-9]+)-[0-9a-f]{16}")
 _UNFIT_FOR_IDS = re.compile(r"[^A-Za-z0-9_-]")
 #: So much of a topic's name is in an id, which has a hundred characters at most.
 _NAME_IN_ID = 40
+#: Hexadecimal digits of a message's digest at the end of its id.
+_DIGEST = 16
 
 
 def id_at(position: Position, key: bytes | None, value: bytes | None) -> str:
     """The id of a message with this content at this place."""
     topic, number = position.partition
+    name = _UNFIT_FOR_IDS.sub("_", topic)[:_NAME_IN_ID]
+    return f"{name}-{number}-{position.offset}-{_digest(topic, key, value)}"
+
+
+def _digest(topic: str, key: bytes | None, value: bytes | None) -> str:
     digest = sha256()
     for part in (topic.encode(), key, value):
         digest.update(b"-" if part is None else b"%d:%b" % (len(part), part))
-    name = _UNFIT_FOR_IDS.sub("_", topic)[:_NAME_IN_ID]
-    return f"{name}-{number}-{position.offset}-{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:_DIGEST]
 
 
 def place_in(message_id: str) -> tuple[int, int] | None:
@@ -105,19 +111,23 @@ class Held:
         return held
 
 
-def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool) -> Dead:
+def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, group: str) -> Dead:
     """The letter that a record is. Whatever the record holds, nothing is raised.
 
     Args:
         topics: those that letters may go back to; `home` is the one of letters that do not say where they came from,
             empty where that can't be told.
         keeps_order: letters of one key are a group.
+        group: the consumers whose dead letters these are.
 
     """
     note, record = _taken_off(record, HELD_HEADER)
     text, bare = _taken_off(record, TRAIL_ATTRIBUTE)
     message = message_of(bare)
     trail, trail_fault = _trail(text, topics)
+    is_anothers = trail is not None and trail.sent_for not in ("", group)
+    if trail is not None and is_anothers:
+        trail = _anothers(trail, message)
     death = message.death
     topic = death.topic or home
     failed_there, lies = _failed_at(death), record.position
@@ -138,6 +148,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool) -
         trail=trail,
         trail_fault=trail_fault,
         unfit=_unfit(message, topic, topics),
+        is_anothers=is_anothers and trail is not None,
     )
     return Dead(
         letter=letter,
@@ -195,6 +206,16 @@ def _trail(text: bytes | None, topics: Set[str]) -> tuple[Trail | None, str | No
         return None, None
     value: Attribute = {"DataType": "String", "StringValue": text.decode("utf-8", "replace")}
     return read_trail({TRAIL_ATTRIBUTE: value}, topics)
+
+
+def _anothers(trail: Trail, message: Message) -> Trail | None:
+    """What another group's trail tells this one: the message that it is a copy of, and nothing of what was tried.
+
+    None where it has other content than that, as when a consumer copied its headers on to a message of its own.
+    """
+    if _digest(trail.queue, message.key, message.value) != trail.original_id[-_DIGEST:]:
+        return None
+    return replace(trail, redrive_count=0, batch=0, generation=0)
 
 
 def _unfit(message: Message, topic: str, topics: Set[str]) -> Unfit | None:

@@ -84,6 +84,10 @@ class Log(Protocol):
         """The first offset of each partition, and that of the next record to be written."""
         ...
 
+    def written_by(self, topic: str, at: datetime) -> int:
+        """How many records the partitions had been given by then, since their beginning."""
+        ...
+
     def committed(self, group: str, topic: str) -> dict[Partition, int]:
         """Where a group reads on; a partition without a committed offset is left out."""
         ...

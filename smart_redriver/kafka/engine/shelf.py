@@ -123,6 +123,10 @@ class Shelf:
         self.untraceable = 0
         #: Letters so far that came to the DLQ topic, by the topic that they are of.
         self.arrived: Counter[str] = Counter()
+        #: Those of them that no re-driver has sent.
+        self.arrived_live: Counter[str] = Counter()
+        #: Whether the last look came to the end of both topics.
+        self.has_read_all = False
 
     @property
     def keeps_order(self) -> bool:
@@ -139,12 +143,12 @@ class Shelf:
         for topic in (place.held, place.dead_letters):
             self._meet(topic)
         # What follows the retry topic may be of a key that has letters before it.
-        has_read_all = self._read_on(place.held) and self._read_on(place.dead_letters)
+        self.has_read_all = self._read_on(place.held) and self._read_on(place.dead_letters)
         self._turns = {one: turn for one, turn in self._turns.items() if one in self._groups}
         places = {name: min(_places(some)) for name, some in self._groups.items()}
         order = sorted(self._groups, key=lambda one: (self._turns.get(one, 0), places[one]))
         self._ready = dict.fromkeys(order)
-        return has_read_all
+        return self.has_read_all
 
     def unread(self) -> int:
         """Records that are still to be read, at most. Raises CallFailed."""
@@ -276,7 +280,13 @@ class Shelf:
     def _dead(self, record: Record) -> Dead:
         place = self._place
         topics = frozenset(place.topics)
-        return dead_of(record, topics, place.home, keeps_order=self.keeps_order)
+        return dead_of(
+            record,
+            topics,
+            place.home,
+            keeps_order=self.keeps_order,
+            group=place.consumer_group,
+        )
 
     def _put(self, dead: Dead) -> None:
         partition, offset = position = dead.record.position
@@ -289,9 +299,10 @@ class Shelf:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
             self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
             self._bytes += slot.size
-            self.arrived[dead.letter.source_arn or ""] += (
-                partition.topic == self._place.dead_letters
-            )
+            if partition.topic == self._place.dead_letters:
+                topic = dead.letter.source_arn or ""
+                self.arrived[topic] += 1
+                self.arrived_live[topic] += dead.letter.trail is None
         slot.positions.add(position)
         self.untraceable += not dead.is_traceable
 

@@ -12,6 +12,7 @@ than the commit, nothing is told.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,13 +20,20 @@ from itertools import pairwise
 from operator import attrgetter
 
 from smart_redriver.engine.errors import CallFailed
-from smart_redriver.engine.model.books import PERIOD, Books, Minute
+from smart_redriver.engine.model.books import PERIOD, Books, Minute, minute_of
+from smart_redriver.engine.model.rate import LIVE_MINUTES
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.engine.records import Log
 from smart_redriver.kafka.engine.shelf import Shelf
 
 #: Looks that are kept, one a minute: more than a verdict ever waits.
 KEPT = timedelta(hours=4)
+
+#: What dies shows for so long that the consumers have too much.
+LATELY = timedelta(seconds=10)
+
+#: How many messages come is taken from the minutes before the first look, until they are so long ago.
+LIVE_BEFORE = (LIVE_MINUTES + 2) * PERIOD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,22 @@ class LiveWitness:
         self._clock = clock
         self._ours = dict.fromkeys(place.topics, 0)
         self._looks: dict[str, list[Look]] = {one: [] for one in place.topics}
+        self._sent_before: dict[str, tuple[tuple[datetime, int], ...]] = {}
+        self._deaths: dict[str, deque[tuple[datetime, int]]] = {
+            one: deque() for one in place.topics
+        }
         self._failure: CallFailed | None = None
+
+    def dying(self, topic: str) -> int:
+        """Others' messages of a topic that have come to the DLQ topic within the last seconds."""
+        deaths, now = self._deaths[topic], self._clock()
+        if not self._shelf.has_read_all:
+            deaths.clear()  # what is read on is not new
+            return 0
+        deaths.append((now, self._shelf.arrived_live[topic]))
+        while deaths[0][0] < now - LATELY:
+            deaths.popleft()
+        return deaths[-1][1] - deaths[0][1]
 
     def sent(self, topic: str, count: int) -> None:
         """Note what was redriven to a topic."""
@@ -85,15 +108,21 @@ class LiveWitness:
         except CallFailed as failed:
             self._failure = failed
 
-    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:  # noqa: ARG002
-        """The minutes that are over; none where nothing but redriven messages was met. Raises CallFailed."""
+    def since(self, start: datetime, now: datetime, queue_name: str) -> Books:
+        """The minutes that are over; none where nothing but redriven messages was met. Raises CallFailed.
+
+        Before the first look only what was sent is known, and nothing of what became of it.
+        """
         if self._failure is not None:
             raise self._failure
         known = self._looks.get(queue_name, [])
         first = start.astimezone(UTC).replace(second=0, microsecond=0)
         looks = known[bisect_left(known, first, key=attrgetter("at")) :]
         has_live = bool(looks) and (looks[-1].live > looks[0].live or looks[0].behind > 0)
-        return Books(tuple(_minutes(looks))) if has_live else Books()
+        before = tuple(
+            one for one in self._sent_before.get(queue_name, ()) if one[0] >= now - LIVE_BEFORE
+        )
+        return Books(tuple(_minutes(looks)) if has_live else (), sent_before=before)
 
     def _look(self) -> None:
         passed = {
@@ -106,8 +135,23 @@ class LiveWitness:
             if not has_read_all:
                 self._looks[topic].clear()  # what failed is not known any more
                 continue
+            if topic not in self._sent_before:
+                self._sent_before[topic] = self._sent_lately(topic, now)
             written = sum(end for _, end in self._log.bounds(topic).values())
             self._add(topic, now, written=written, passed=count)
+
+    def _sent_lately(self, topic: str, now: datetime) -> tuple[tuple[datetime, int], ...]:
+        """What was written in each of the minutes before; none where the log can't tell."""
+        first = minute_of(now)
+        minutes = [first - n * PERIOD for n in range(LIVE_MINUTES, -1, -1)]
+        try:
+            written = [self._log.written_by(topic, one) for one in minutes]
+        except CallFailed:
+            return ()
+        return tuple(
+            (at, max(0, after - before))
+            for at, (before, after) in zip(minutes[:-1], pairwise(written), strict=True)
+        )
 
     def _add(self, topic: str, now: datetime, *, written: int, passed: int) -> None:
         looks = self._looks[topic]

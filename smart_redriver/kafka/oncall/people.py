@@ -125,7 +125,13 @@ class Topics:
         """A parked letter goes by where it lies; its trail says which it is."""
         place = self.place
         keeps_order = place.order is Order.KEY
-        dead = dead_of(record, frozenset(place.topics), place.home, keeps_order=keeps_order)
+        dead = dead_of(
+            record,
+            frozenset(place.topics),
+            place.home,
+            keeps_order=keeps_order,
+            group=place.consumer_group,
+        )
         own_id = id_at(at, record.key, record.value)
         letter = replace(dead.letter, message_id=own_id, receipt_handle=own_id)
         return replace(dead, letter=letter, place=(at.partition.number, at.offset))
@@ -252,7 +258,13 @@ class PeoplesSource(TopicSource):
         place = self._topics.place
         dead = self._topics.find(letter.message_id)
         if dead is None and (record := _record_in(letter)):
-            dead = dead_of(record, frozenset(place.topics), place.home, keeps_order=False)
+            dead = dead_of(
+                record,
+                frozenset(place.topics),
+                place.home,
+                keeps_order=False,
+                group=place.consumer_group,
+            )
         return _changed(dead, letter) if dead else None
 
 
