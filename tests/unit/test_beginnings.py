@@ -34,6 +34,8 @@ OTHERWISE = {
     "batch.Batch.is_complete": True,
     "books.Books.has_gauges": True,
     "evidence.gather_evidence.believes_successes": True,
+    # A source of SQS delays letters.
+    "admission.Admission.can_delay": True,
     # A verdict that does not say so lets no window grow.
     "verdict.Judgement.growth": 1,
 }
