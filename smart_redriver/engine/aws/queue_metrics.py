@@ -1,4 +1,4 @@
-"""What CloudWatch has measured of a source queue, minute by minute.
+"""CloudWatch's measurements of a source queue, minute by minute.
 
 One GetMetricData call of six or seven metrics a queue, made only when a verdict can depend on it. Each metric is paid for.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html

@@ -64,7 +64,7 @@ class DynamoDbClient(BatchClient, Protocol):
 
 @dataclass(slots=True)
 class Known:
-    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+    """Items of the ledger: entries by original id, and trails kept for copies by the copy's MessageId."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     trails: dict[str, Trail] = field(default_factory=dict)
@@ -242,7 +242,7 @@ class StateStore:
             raise CallFailed("GetItem", "UnreadablePass", str(fault)) from fault
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
-        """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""
+        """Read the ledger's items under these ids, original ids and copies' ids alike. Raises CallFailed."""
         known = Known()
         keys = (items.message_key(one, self._within) for one in dict.fromkeys(message_ids))
         for item in self._batches.get(keys):

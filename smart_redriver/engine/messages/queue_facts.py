@@ -18,7 +18,7 @@ MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
-    """What GetQueueAttributes says of one queue. Counts are about a minute old.
+    """The answer of GetQueueAttributes for one queue. Counts are about a minute old.
 
     `dying`: producers' messages that have come to the DLQ within seconds; None where counts are older than that.
     """

@@ -183,7 +183,7 @@ class PeoplesLetters:
         return []
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
-        """Nobody else moves them."""
+        """Return that no task is moving letters: Kafka has none."""
         return MoveCheck()
 
     def keep(self, letters: Iterable[Letter]) -> list[Letter]:

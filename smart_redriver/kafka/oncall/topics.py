@@ -159,7 +159,7 @@ class TopicStore:
         return self._of(dlq=dlq).still_there(letters)
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:  # noqa: ARG002
-        """What is not met may be behind those that there is room for."""
+        """Return no letter: one that was not read may be behind the letters that memory has room for."""
         return set()
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:

@@ -138,7 +138,7 @@ def _reported(report: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _share(counted: Sequence[tuple[datetime, float, float]], now: datetime) -> _Broken:
-    """Of (moment, good, all): the share of the good in all of the last minutes; None from when on there was nothing."""
+    """Return the share of good in all over the last minutes, from (moment, good, all); None from a gap on."""
     course: _Broken = []
     seen = [(at, good, everything) for at, good, everything in counted if everything]
     first, good, everything = 0, 0.0, 0.0
@@ -193,7 +193,7 @@ def _told(session: Session, change: Change) -> dict[str, Any]:
 
 
 def _events(session: Session, ended: EndedPass) -> Iterator[dict[str, Any]]:
-    """What a pass has to tell beside its figures."""
+    """Yield the events of a pass: verdicts, changes of circuits, operations."""
     report = ended.report
     for text, kind, tone in (*_verdicts(report), *_circuits(report), *_operations(report)):
         yield {

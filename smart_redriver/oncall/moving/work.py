@@ -137,7 +137,7 @@ _MOST_FOLLOWED = 1_000
 
 @dataclass(slots=True)
 class Tally:
-    """What a command has done with letters so far. `skipped` and `failed` count by reason.
+    """The letters that a command has dealt with so far. `skipped` and `failed` count by reason.
 
     `first_done` are the original ids of the first letters that were done: enough of them to see what becomes of them.
     """
@@ -153,7 +153,7 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Acted:
-    """What an act made of a few letters: those done, and those skipped or refused, with why.
+    """The result of an act on a few letters: those done, and those skipped or refused, with the reason.
 
     Those `postponed` were not looked at in time, and are met again under the next lease.
     """
@@ -357,7 +357,7 @@ def _apart(fresh: Sequence[Case]) -> tuple[list[Case], list[Case]]:
 
 
 def _left_of(here: Sequence[Case], done: Sequence[Case]) -> dict[str, Letter]:
-    """What is needed to release the letters that stay, by id."""
+    """Return the handles that release the letters that stay, by id."""
     gone = {case.message_id for case in done}
     return {
         case.message_id: handle_only(case.letter) for case in here if case.message_id not in gone

@@ -1,5 +1,5 @@
-"""What the re-driver will do next with one source queue, when it looks again, how the circuits of its causes stand, and
-what is expected of letters that a person sends back now.
+"""The outlook of one source queue: the re-driver's next step and next look, the circuits of its causes, and the likely
+fate of letters that a person sends back now.
 
 Pure: as the rules of a pass have it, from what is seen of a queue and its circuit's item.
 """

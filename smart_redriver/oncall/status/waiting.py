@@ -1,4 +1,4 @@
-"""What one letter waits for, and until when at the latest: as the headline of its queue has it, and its ledger entry.
+"""The reason why one letter waits, and its latest end, from the headline of its queue and from its ledger entry.
 
 The ledger says what keeps one letter, the headline what keeps all of them. What keeps it longest is told first.
 """

@@ -78,7 +78,7 @@ def _reason(unfit: OSError) -> str:
 
 
 def _why_refused(place: JobsDatabase, context: ssl.SSLContext, timeout: float) -> str | None:
-    """What OpenSSL holds against the certificate; None where it can't be asked, or nothing is."""
+    """Return OpenSSL's objection to the certificate; None if it has none or can't be asked."""
     where = os.environ.get(_ADDRESS) or place.host, place.port
     try:
         with socket.create_connection(where, timeout) as plain:

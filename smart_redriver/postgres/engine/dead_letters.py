@@ -362,7 +362,7 @@ class DeadLetters:
         return []
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
-        """Nobody else moves them."""
+        """Return that no task is moving letters: Postgres has none."""
         return MoveCheck()
 
     def _number(self) -> None:
