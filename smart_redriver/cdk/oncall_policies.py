@@ -144,7 +144,7 @@ class OnCallPolicies(Construct):
 
 
 def _shares(redrivers: Sequence[T], makers: Sequence[Statements[T]]) -> Iterator[list[T]]:
-    """As many as fit into each of the policies that are made of these statements."""
+    """Yield as many re-drivers as fit into each policy that is made of these statements."""
     share: list[T] = []
     for one in redrivers:
         most = max(_characters(make([*share, one])) for make in makers)

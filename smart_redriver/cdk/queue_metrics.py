@@ -89,7 +89,7 @@ class QueueMetrics:
         return self.watched.name
 
     def of(self, watched: Watched) -> QueueMetrics:
-        """Those of another one that shares the DLQ."""
+        """Return the metrics of another source queue that shares the DLQ."""
         return QueueMetrics(
             watched=watched,
             dead_letter_queue=self._dead_letter_queue,

@@ -265,7 +265,7 @@ class SmartRedriver(Construct):
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Its places for the command, people and consumers, by the outputs' names."""
+        """The re-driver's places for the command, people and consumers, by the outputs' names."""
         sources = [queue.queue_url for queue in self.source_queues]
         topics = self.topics
         return {

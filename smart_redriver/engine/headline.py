@@ -196,7 +196,7 @@ class Headline:
         return f"{self.text} {self.waits_for}{_latest(self.until, now)}."
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """As `--json`, the log and the page's API have it."""
+        """Return the headline for `--json`, the log and the page's API."""
         return {
             "topic": self.topic.value,
             "colour": self.colour.value,

@@ -299,7 +299,7 @@ def _of_library(
 
 
 def _index_name(database: JobsDatabase) -> str:
-    """As Postgres itself would call it, so that one that was made without a name is found."""
+    """Return the name that Postgres itself would give, so that an index that was made without a name is found."""
     if database.library:
         return f"{database.jobs.rpartition('.')[2]}_dead_idx"
     table = database.dead_letters.rpartition(".")[2]

@@ -196,7 +196,7 @@ class PeoplesLetters:
         ]
 
     def still_there(self, letters: Iterable[Letter]) -> set[str]:
-        """Those that are there. Raises CallFailed."""
+        """Return the letters that are there. Raises CallFailed."""
         there = {one.letter.message_id for one in self._all()}
         return {one.message_id for one in letters} & there
 

@@ -239,7 +239,7 @@ class Task(Terminal):
             return self._changed.wait_for(lambda: self.state is State.ENDED, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """As the page reads it."""
+        """Return the order as the page reads it."""
         with self._changed:
             return {
                 "id": self.id,

@@ -164,7 +164,7 @@ def _found(
 
 
 def _named(found: list[Entry], part: str) -> list[Entry]:
-    """Those in whose first or current id the text is."""
+    """Return entries with the text in their original or current id."""
     return [one for one in found if part in one.original_id or part in one.current_id]
 
 

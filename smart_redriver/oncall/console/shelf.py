@@ -39,11 +39,11 @@ class Read:
     entries: tuple[Entry, ...]
 
     def parked(self) -> list[Entry]:
-        """Those in the parking lot."""
+        """Return entries of letters in the parking lot."""
         return [one for one in self.entries if one.status is Status.PARKED]
 
     def dead(self) -> list[Entry]:
-        """Those in the DLQ, or on their way there."""
+        """Return entries of letters in the DLQ, or on their way there."""
         return [one for one in self.entries if one.status is not Status.PARKED]
 
 

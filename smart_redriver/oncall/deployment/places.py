@@ -199,7 +199,7 @@ def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
 
 
 def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
-    """Those that `queue` names: by the name in the list of queues or by a source queue's; all for None.
+    """Return the places that `queue` names, by the name in the list of queues or a source queue's; all for None.
 
     Raises Refused when it names none.
     """

@@ -144,7 +144,7 @@ def look_through(
 
 
 def handle_only(letter: Letter) -> Letter:
-    """As much of the letter as releasing or naming it takes."""
+    """Return the part of a letter that is needed to release or name it."""
     return Letter(
         message_id=letter.message_id,
         receipt_handle=letter.receipt_handle,

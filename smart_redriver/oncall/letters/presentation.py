@@ -94,7 +94,7 @@ def _printable_line(line: str) -> str:
 
 
 def not_among_them(message_id: str) -> str:
-    """That a letter that was named is not met where it was looked for, or is left out by a filter."""
+    """Say that a named letter was not found, or is left out by a filter."""
     return f"Not among them: {message_id}. `redrive show {message_id}` looks for it."
 
 

@@ -106,7 +106,7 @@ def forward_for(
 
 
 def left_behind(cases: Sequence[Case], forwarded: Forwarded) -> list[tuple[Case, str]]:
-    """Those that stay as an earlier one of their group was refused, and why."""
+    """Return letters that stay because an earlier one of their group was refused, with the reason."""
     dealt_with = forwarded.sent | {fault.key for fault in forwarded.not_sent}
     return [(case, BEHIND) for case in cases if case.message_id not in dealt_with]
 

@@ -261,8 +261,8 @@ class Work:
             raise
 
     def _fresh(self, cases: Sequence[Case]) -> list[Case]:
-        """Those not met before. What was left is visible again after `HIDDEN_FOR`,
-        and hidden anew by being received.
+        """Return letters not met before. Letters that were left are visible again after `HIDDEN_FOR`,
+        and each receive hides them anew.
         """
         with self._lock:
             fresh = [case for case in cases if case.message_id not in self._left]

@@ -123,7 +123,7 @@ class Standing:
         return f"Paused until {until} by {short_name(self.orders.by)}: {why}"
 
     def lines(self) -> Iterator[str]:
-        """As lines of a plan."""
+        """Yield the lines of a plan."""
         yield self.headline.sentence(self.at)
         for one in self.circuits:
             since = f", since {ago(one.changed_at, self.at)}: {one.reason}"

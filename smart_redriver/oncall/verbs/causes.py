@@ -141,5 +141,5 @@ def _is_unreported(group: CauseGroup) -> bool:
 
 
 def act(session: Session, _given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `causes`."""
     return causes(session)

@@ -204,7 +204,7 @@ def _progress(elapsed: timedelta, first: int, left: int, gone: int) -> str:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `drain`."""
     request = DrainRequest(
         lasts=parse_lasting(given["for"]),
         window=given.get("window"),

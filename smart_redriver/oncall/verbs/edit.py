@@ -258,7 +258,7 @@ class Trial:
         return len(self.changed) + self.staying.total()
 
     def lines(self) -> Iterator[str]:
-        """As lines of a plan."""
+        """Yield the lines of a plan."""
         for before, after in self.samples:
             yield printable_line(f"  such as {before.original_id}:")
             for line in difference(before, after):
@@ -389,7 +389,7 @@ def _send_rewritten(
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared: one letter by an editor or as the page has it, or many by a command."""
+    """Carry out `edit`: one letter by an editor or the page, or many by a command."""
     file = given.get("export") or session.new_file("edited")
     more = {
         "file": file,

@@ -197,7 +197,7 @@ def _tell_plan(session: Session, request: ReplayRequest, selection: Selection, r
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `replay`."""
     request = ReplayRequest(
         choice=choice_of(given, session.clock()),
         from_dlq=given["from_dlq"],

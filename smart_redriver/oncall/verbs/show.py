@@ -320,7 +320,7 @@ def _tell(
 
 
 def _beginning_of(lines: list[str], rows: int | None) -> list[str]:
-    """As many as a screen has, and how many more there are."""
+    """Return as many lines as fit on a screen, and how many more there are."""
     if rows is None or len(lines) <= rows:
         return lines
     return [*lines[:rows], f"... {len(lines) - rows:,} more lines: --whole"]
@@ -424,7 +424,7 @@ def _tell_log(session: Session, log: ConsumerLog | None, rows: int | None) -> No
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `show`."""
     log_group = given.get("log_group")
     logs = given["logs"] or log_group is not None
     whole = given["whole"]

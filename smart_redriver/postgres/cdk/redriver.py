@@ -49,7 +49,7 @@ RUNBOOK = "postgres.md"
 
 
 class JobsAlarms(PassAlarms):
-    """Those of every queue outside of SQS, and before them one on growth."""
+    """The alarms of every queue outside of SQS, after one on growth."""
 
     def __init__(
         self,

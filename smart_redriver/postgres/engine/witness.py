@@ -39,7 +39,7 @@ class LiveMinute(NamedTuple):
 
     @property
     def minute(self) -> Minute:
-        """As it stands in the books."""
+        """The minute in the form of queue metrics."""
         return Minute(
             at=datetime.fromtimestamp(60 * self.at, UTC),
             sent=self.sent,
@@ -84,7 +84,7 @@ class Gauges(NamedTuple):
 
 
 def minute_of(moment: datetime) -> int:
-    """Its minute, since the epoch."""
+    """Return the minute of a moment, counted from the epoch."""
     return int(moment.timestamp()) // 60
 
 

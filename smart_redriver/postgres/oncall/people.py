@@ -205,7 +205,7 @@ def _is_written(column: Column, row_has: Set[str]) -> bool:
 
 
 def _spelt(column: Column) -> str:
-    """As it stands in a statement with parameters."""
+    """Return a column's name for a statement with parameters."""
     return column.name.replace("%", "%%")
 
 
@@ -226,7 +226,7 @@ class PeoplesSource(JobsSource):
     """The table of jobs. Of a letter that a person has edited, what they made of its payload becomes the job."""
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """As a pass does; edited letters by statements of their own. Nothing is raised."""
+        """Send letters as a pass does, edited ones by statements of their own. Raises nothing."""
         sent = Sent()
         for is_edited in (False, True):
             sent.add(super().deliver([one for one in outgoing if bool(one.before) is is_edited]))
