@@ -193,7 +193,7 @@ def _without_long_parts(text: str, body: str) -> str:
 
 
 def _grown(text: str, body: str, at: int, found: int) -> tuple[int, int]:
-    """Where the part that `text` at `at` and `body` at `found` have in common begins and ends in `text`."""
+    """Return the beginning and end, in `text`, of the part that `text` at `at` and `body` at `found` have in common."""
     before = after = 0
     while before < min(at, found) and text[at - before - 1] == body[found - before - 1]:
         before += 1

@@ -37,7 +37,7 @@ _MOST_NAMED = 2
 
 
 class Colour(str, Enum):
-    """How a headline is meant: letters flow or none waits, they wait, or it wants a person."""
+    """The tone of a headline: letters flow or none waits, letters wait, or a person is needed."""
 
     GREEN = "green"
     NONE = "none"
@@ -271,14 +271,14 @@ def _out_since(circuit: Circuit) -> datetime | None:
 
 
 def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | None:
-    """When an OPEN circuit may try a canary. Of one that a person opened only the settings tell."""
+    """Return the time when an OPEN circuit may try a canary. After a person opened it, only the settings tell."""
     if circuit.state is not State.OPEN:
         return None
     return cools_until(circuit, settings) if settings else circuit.cools_until
 
 
 def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime | None:
-    """When an OPEN circuit tries a canary although live messages fail."""
+    """Return the time when an OPEN circuit tries a canary although live messages fail."""
     if circuit.state is not State.OPEN or settings is None:
         return None
     return max(cools_until(circuit, settings), spares_until(circuit, settings))
@@ -391,7 +391,7 @@ def worst(headlines: Mapping[str, Headline]) -> Headline:
 
 
 def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
-    """How the queues are that share a DLQ with this one."""
+    """The state of the queues that share a DLQ with this one."""
     others = {other: told for other, told in headlines.items() if other != name}
     flowing = sum(one.lets_flow for one in others.values())
     if len(others) == 1:
@@ -492,7 +492,7 @@ def _down(seen: Seen) -> Headline | None:
 
 
 def _next_canary(seen: Seen) -> str:
-    """When the next one goes. After the cool-down live messages that fail keep it back, for a while."""
+    """Return the time of the next canary. After the cool-down, failing live messages delay it for a while."""
     if seen.next_canary_at and seen.next_canary_at > seen.at:
         return f"Next canary at {_clock(seen.next_canary_at, seen.at)}, or at once when a live message succeeds"
     if seen.canary_at_latest and seen.canary_at_latest <= seen.at:

@@ -103,7 +103,7 @@ def minute_of(instant: datetime) -> int:
 # Passes a minute apart look at the same quarter of an hour.
 @lru_cache(maxsize=64)
 def instant_of(minute: int) -> datetime:
-    """When a minute starts, UTC."""
+    """Return the start of a minute, UTC."""
     return datetime.fromtimestamp(minute * _MINUTE_SECONDS, UTC)
 
 

@@ -226,7 +226,7 @@ class StateStore:
             )
 
     def load_pass(self) -> tuple[datetime, Mapping[str, Any]] | None:
-        """When a process's last pass ended, and its report; None where there was none. Raises CallFailed."""
+        """Return the end and report of a process's last pass; None if there was none. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
                 TableName=self._table, Key=items.pass_key(self._called), ConsistentRead=True
@@ -276,7 +276,7 @@ class StateStore:
         self._batches.put([items.failure_to_item(one, until, self._within) for one in failures])
 
     def load_failure(self, original_id: str) -> Told | None:
-        """How a letter failed the last time, where its consumer reported it. Raises CallFailed."""
+        """Return a letter's last failure, if its consumer reported it. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
                 TableName=self._table, Key=items.failure_key(original_id, self._within)

@@ -1,4 +1,4 @@
-"""How a value in a table of settings is read: kind, range, and what is wrong with it. How a misspelt name is found.
+"""Readers for values of settings: kind, range, and faults. Finds misspelt names, too.
 
 A table is a dataclass whose fields are made by ``setting``. Standard library only: synth and the function import this.
 """
@@ -20,7 +20,7 @@ N = TypeVar("N", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a value is read. ``parse`` raises ValueError for anything but what is ``accepted``."""
+    """A reader of values. ``parse`` raises ValueError for anything that is not ``accepted``."""
 
     parse: Callable[[Value], T]
     accepted: str

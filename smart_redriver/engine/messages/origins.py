@@ -308,7 +308,7 @@ def _covers(target: Target, arn: str) -> bool:
 
 
 def _spellings(target: Target, schedule_arn: str) -> set[str]:
-    """How a call of this schedule may name this target: a function by less than its ARN where it is at home."""
+    """Return the names that a call of this schedule may give this target: a local function needs no full ARN."""
     arn = target.place
     if target.kind is TargetKind.FUNCTION:
         _, _, _, region, account, _, name = arn.split(":", 6)

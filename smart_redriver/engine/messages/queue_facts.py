@@ -46,7 +46,7 @@ class QueueFacts:
 
     @property
     def room_to_hide(self) -> int:
-        """How many more letters may be hidden for later."""
+        """The number of letters that may still be hidden for later."""
         return max(0, MOST_HIDDEN - self.in_flight)
 
     @property

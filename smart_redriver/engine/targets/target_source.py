@@ -199,7 +199,7 @@ def clients_on_first_use() -> Clients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How targets are reached: by which clients, by whose way into the web, and at which pace."""
+    """Access to targets: clients, way into the web, and pace."""
 
     clients: Clients = field(default_factory=clients_on_first_use)
     web: Callable[[Target, Collection[str]], Delivery] = WebTarget

@@ -38,7 +38,7 @@ Sleep = Callable[[float], None]
 
 
 class State(str, Enum):
-    """Where an order is."""
+    """The stage of an order."""
 
     PLANNING = "planning"
     ASKING = "asking"

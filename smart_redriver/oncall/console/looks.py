@@ -94,7 +94,7 @@ def _tone(tone: Any) -> str | None:
 
 
 def causes(session: Session, shelf: Shelf) -> dict[str, Any]:
-    """Why letters are stuck, each cause with how many letters came by it in the last hours."""
+    """Return the causes of stuck letters, each with its number of letters in the last hours."""
     read = shelf.of(session)
     told = page_of(session, read.entries).to_json()
     trends = _trends(read)

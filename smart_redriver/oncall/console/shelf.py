@@ -106,7 +106,7 @@ def _read(session: Session) -> Read:
 
 
 def moment_of(entry: Entry) -> datetime:
-    """When the letter came to where it is, as far as the ledger tells."""
+    """Return the time when the letter came to its place, as far as the ledger tells."""
     return entry.parked_at or entry.first_seen
 
 

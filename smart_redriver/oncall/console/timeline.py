@@ -91,7 +91,7 @@ def _all_events(
 
 
 def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
-    """How the depth of DLQ and parking lot went, for a sparkline. Raises CallFailed."""
+    """Read the course of the depths of DLQ and parking lot, for a sparkline. Raises CallFailed."""
     now = session.clock()
     start, deployment = now - timedelta(hours=hours), session.place.deployment
     found = courses(session.aws, deployment, start, now, timedelta(minutes=5))

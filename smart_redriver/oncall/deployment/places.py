@@ -63,7 +63,7 @@ def _of_queues(
 
 
 def _told_location(stack: str, prefix: str, outputs: Mapping[str, str]) -> Location | None:
-    """Where a queue outside of SQS is; None of a DLQ in SQS. Raises Refused for what this version does not know."""
+    """Read the place of a queue outside of SQS; None for a DLQ in SQS. Raises Refused for an unknown kind."""
     for output, backend in LOCATIONS.items():
         if (told := outputs.get(prefix + output)) is not None:
             reader: LocationReader = backend.load("location")

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Level(str, Enum):
-    """How a check came out."""
+    """The result of a check."""
 
     GOOD = "good"
     WRONG = "wrong"

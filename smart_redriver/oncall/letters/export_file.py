@@ -346,7 +346,7 @@ class ExportFile:
         return len(lines)
 
     def told(self) -> list[str]:
-        """Where letters are kept now, in words; nothing where none was written."""
+        """Say where letters are kept now; nothing if none was written."""
         return [f"kept in {self._path}"] if self._written else []
 
 

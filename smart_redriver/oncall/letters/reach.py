@@ -22,7 +22,7 @@ COPY = "it is a returned copy of a letter that is still in its place"
 
 
 def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, str]:
-    """Why letters that were received together can't be taken, by message id.
+    """Return the reasons why letters that were received together can't be taken, by message id.
 
     `is_sent`: whether they are to go to their source queue, where none may overtake one whose copy is out.
     """

@@ -253,7 +253,7 @@ def _as_they_are(
 
 
 def _unfit(case: Case, *, is_sent: bool) -> str | None:
-    """Why no target takes the letter, where it is to be sent."""
+    """Return the reason why no target takes a letter that is to be sent."""
     return UNFIT[case.letter.unfit] if is_sent and case.letter.unfit else None
 
 

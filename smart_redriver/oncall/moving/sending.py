@@ -48,7 +48,7 @@ class Destinations:
         }
 
     def of(self, case: Case) -> Destination | None:
-        """Where a letter belongs; None for one of a queue that is not served,
+        """Return the place where a letter belongs; None for one of a queue that is not served,
         and for one that can go back to no target.
 
         A letter of SQS that says nothing of where it came from is the first queue's; no target is ever guessed.
@@ -66,7 +66,7 @@ class Destinations:
 
 
 def why_not_served(case: Case) -> str:
-    """Why a letter without a destination goes nowhere."""
+    """Return the reason why a letter has no destination."""
     if case.letter.unfit or case.source_arn is None:
         return UNFIT[case.letter.unfit or Unfit.UNKNOWN_ORIGIN]
     return f"it belongs to another queue, {(case.source_arn or '').rpartition(':')[2]}"

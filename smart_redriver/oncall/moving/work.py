@@ -112,7 +112,7 @@ class Throttle:
         return most if self._rate == 0 else max(1, min(most, int(self._rate / self.at_once(10))))
 
     def wait_seconds(self) -> float:
-        """How long until the next letter may be sent; 0 for now."""
+        """Return the time until the next letter may be sent; 0 for now."""
         with self._lock:
             return max(0.0, (self._free_at - self._clock()).total_seconds())
 

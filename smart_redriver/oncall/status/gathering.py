@@ -59,7 +59,7 @@ def console_links(place: Place) -> dict[str, str]:
 
 
 def log_link(place: Place, group: str, stream: str) -> str | None:
-    """Where the AWS console shows a log stream; None for what is not on AWS."""
+    """Return the AWS console's address of a log stream; None for a deployment that is not on AWS."""
     found = _QUEUE_URL.match(place.deployment.dlq_url)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""How things stand when somebody changes them: pauses, circuits, and what others did within the hour.
+"""The state that a person is about to change: pauses, circuits, and others' changes within the hour.
 
 Every plan shows it. A change to a circuit is written under the circuit's version and recorded in the audit trail.
 """

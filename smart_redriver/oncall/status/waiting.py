@@ -151,6 +151,6 @@ def _with_all(seen: Seen) -> Wait | None:
 
 
 def _canary_at(seen: Seen) -> datetime | None:
-    """When the next canary goes at the latest: after the cool-down live messages that fail keep it back."""
+    """Return the latest time of the next canary: after the cool-down, failing live messages delay it."""
     at = seen.next_canary_at
     return at if at and at > seen.at else seen.canary_at_latest or at

@@ -189,7 +189,7 @@ class Transformation:
         self._made: dict[str, Letter] = {}
 
     def fault_of(self, letter: Letter) -> str | None:
-        """Why the letter stays what and where it is, if it does; else `take` has what it became."""
+        """Return the reason why the letter stays unchanged, if it does; else `take` has the edited one."""
         finished = self._command.run(letter.body)
         if finished.fault is not None:
             return f"refused by the command: {finished.fault}"

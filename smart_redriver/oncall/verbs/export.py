@@ -69,7 +69,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
 
 
 def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
-    """Why the file is not complete; nothing where it is."""
+    """Return the reason why the file is incomplete; nothing if it is complete."""
     if unread:
         yield f"{letters(unread.total())} could not be read: the file is not complete."
     if look.is_cut_short:

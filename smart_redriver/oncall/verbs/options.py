@@ -29,7 +29,7 @@ class Kind(str, Enum):
 
 
 class Side(Flag):
-    """Where something can be typed or clicked."""
+    """The side that offers an option: the command or the page."""
 
     COMMAND = auto()
     PAGE = auto()

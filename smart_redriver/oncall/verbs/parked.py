@@ -115,7 +115,7 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
 
 
 def _warn_of_strangers(session: Session) -> None:
-    """Where the ledger has no match, letters that it does not know, or of which it told nothing, may be hidden."""
+    """Warn of hidden letters that the ledger may not know."""
     if hidden := session.parking_lot.facts().in_flight:
         _warn_of_hidden(session, f"{letters(hidden)} of the parking lot can't be looked at now")
 

@@ -135,7 +135,7 @@ def _send(
 
 
 def causes_of(selection: Selection) -> dict[str, int]:
-    """How many letters there are of each cause, where they are told apart. A group of parked letters is named by its
+    """Count letters by cause, where causes are known. A group of parked letters is named by its
     reason, too.
     """
     found: Counter[str] = Counter()

@@ -62,7 +62,7 @@ class _Originals:
     away: dict[str, Kept] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many letters: a file may have one in several lines."""
+        """The number of letters: a file may have one in several lines."""
         return sum(map(len, (self.unknown, self.gone, self.parked, self.returned, self.away)))
 
 

@@ -1,4 +1,4 @@
-"""How the function proves to the database who it is, over TLS: a secret's password, or a token that IAM signs."""
+"""The function's credentials for the database, over TLS: a secret's password, or a token that IAM signs."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ class DeadLetters:
         self._is_numbered = known.number is None
 
     def facts(self, *, counted: int = COUNTED) -> QueueFacts:
-        """How many letters there are: exact up to so many, an estimate beyond. Raises CallFailed."""
+        """Return the number of letters: exact up to a limit, an estimate beyond. Raises CallFailed."""
         self._number()
         parameters = {"now": self._clock(), "most": counted}
         ((free, held),) = self._database.run("CountLetters", self._count, parameters)

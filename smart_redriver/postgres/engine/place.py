@@ -1,4 +1,4 @@
-"""Where a worker queue in Postgres is, and what its tables and columns are called. Standard library only.
+"""The place of a worker queue in Postgres, and the names of its tables and columns. Standard library only.
 
 One text of JSON in the environment says it all, checked at synth and at cold start.
 """
@@ -317,7 +317,7 @@ class JobsDatabase:
 
     @property
     def services(self) -> tuple[str, ...]:
-        """Where the password is, if it has one."""
+        """The place of the password, if there is one."""
         return ("secretsmanager",) if self.secret else ()
 
     def url(self, table: str) -> str:

@@ -46,7 +46,7 @@ class JobsSource:
         self.name = name
 
     def facts(self) -> QueueFacts:
-        """How many jobs there are. Raises CallFailed."""
+        """Return the number of jobs. Raises CallFailed."""
         place, known = self._database.place, self._database.statements
         ((jobs,),) = self._database.run("CountJobs", known.count_jobs, {"most": COUNTED})
         return QueueFacts(

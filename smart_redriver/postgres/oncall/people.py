@@ -277,7 +277,7 @@ class PeoplesLetters(DeadLetters):
         super().__init__(database, clock)
 
     def exact_facts(self) -> QueueFacts:
-        """How many letters there are, all of them counted: seconds, for ten millions. Raises CallFailed."""
+        """Count all letters, which takes seconds for ten millions. Raises CallFailed."""
         return self.facts(counted=_COUNTED)
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:

@@ -64,7 +64,7 @@ def count_by_cause(database: Database, *, is_parked: bool) -> list[Counted]:
 
 
 def oldest_death(database: Database) -> datetime | None:
-    """When the letter died that is first in line; None where there is none. Raises CallFailed."""
+    """Return the death of the letter that is first in line; None if there is none. Raises CallFailed."""
     rows = database.run("ReadOldest", database.statements.oldest, {})
     return next((moment_of(at) for (at,) in rows), None)
 
