@@ -307,7 +307,7 @@ def _switch(stack: cdk.Stack) -> cdk.CfnCondition:
 
 
 def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
-    """For the roles of consumers that are deployed elsewhere; nobody has it yet."""
+    """Make the policy for the roles of consumers that are deployed elsewhere."""
     policy = iam.ManagedPolicy(
         redriver,
         "ReportPolicy",

@@ -100,7 +100,7 @@ def misplaced(
 
 
 def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator[Fault]:
-    """Only SNS reaches into another Region, and it fails only to a DLQ in the subscription's own."""
+    """Yield faults of targets elsewhere: only SNS reaches another Region, from a DLQ in the subscription's own."""
     _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
     bound = [target.place] if (origin, target.kind) not in _ACROSS_REGIONS else []
     for arn in filter(None, (*bound, target.subscription)):

@@ -169,7 +169,7 @@ def _of_lambda(attribute: Mapping[str, Any]) -> Attribute:
 
 
 def _sendable(attribute: Mapping[str, Any]) -> Attribute:
-    """Without the empty lists that an answer of SQS has and a request must not have."""
+    """Drop the empty lists that SQS's answers have and requests must not have."""
     known = ("DataType", "StringValue", "BinaryValue")
     return {name: attribute[name] for name in known if name in attribute}
 

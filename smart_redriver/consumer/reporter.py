@@ -334,7 +334,7 @@ class Batch:
         return None
 
     def _failure_of(self, error: BaseException, body: str) -> Failure:
-        """With its traceback, if it is the first of its cause: that of the others is the same."""
+        """Describe a failure, with its traceback only if it is the first of its cause: others have the same."""
         has_texts = not self._reporter.class_names_only
         failure = failure_of(error, body, is_traced=False, has_texts=has_texts)
         is_known = failure.cause in self._traced or len(self._traced) >= _MAX_TRACEBACKS

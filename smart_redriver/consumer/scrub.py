@@ -176,7 +176,7 @@ def _replaced_as_word(text: str, value: str) -> str:
 
 
 def _without_long_parts(text: str, body: str) -> str:
-    """Without parts of the body that are long enough to be no accident, wherever they begin in it."""
+    """Remove parts of the body that are too long to be an accident, wherever they begin in it."""
     at = 0
     while at + _WINDOW <= len(text):
         found = body.find(text[at : at + _WINDOW])

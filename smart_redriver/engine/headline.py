@@ -263,7 +263,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
 
 
 def _out_since(circuit: Circuit) -> datetime | None:
-    """Since when the oldest batch is out of which nothing is known."""
+    """Return the time when the oldest batch with unknown outcomes was sent."""
     # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
     is_held = any(one.is_held for one in circuit.causes)
     unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
@@ -635,7 +635,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
 
 
 def _mixture(seen: Seen) -> Headline | None:
-    """Some letters go back for good, and as many come back: it is not green, and no consumer is down."""
+    """Return the headline for some letters that succeed beside as many that come back: no consumer is down."""
     if not seen.came_back or not seen.is_fresh or not seen.backlog:
         return None
     return Headline(
@@ -752,7 +752,7 @@ def _canary(moment: datetime | None, now: datetime) -> str:
 
 
 def _latest(moment: datetime | None, now: datetime) -> str:
-    """Until when at the latest; nothing of a moment that is past."""
+    """Say the latest time; nothing for a moment that is past."""
     return f", until {_clock(moment, now)} at the latest" if moment and moment > now else ""
 
 

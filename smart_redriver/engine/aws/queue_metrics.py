@@ -59,7 +59,7 @@ def metric_query(
 def read_points(
     cloudwatch: CloudWatchClient, queries: Sequence[dict[str, Any]], first: int, end: int
 ) -> dict[str, Points]:
-    """All points of every figure, from one minute up to another. Raises CallFailed, also for a part of them."""
+    """Read all points of every figure, from one minute up to another. Raises CallFailed, even for some of them."""
     request: dict[str, Any] = {
         "StartTime": instant_of(first),
         "EndTime": instant_of(end),

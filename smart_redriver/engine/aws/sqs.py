@@ -121,7 +121,7 @@ class SqsQueue:
     def receive(
         self, limit: int, *, hidden_for: timedelta, asks_all_servers: bool = True
     ) -> list[Message]:
-        """At most `limit` messages, and at most ten, hidden from others for `hidden_for`. Raises CallFailed.
+        """Receive at most `limit` messages, and at most ten; hide them for `hidden_for`. Raises CallFailed.
 
         An answer without messages takes a second where all of SQS's servers are asked.
         A sample of them answers at once, and may miss some.

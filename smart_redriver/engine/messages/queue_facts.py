@@ -41,7 +41,7 @@ class QueueFacts:
 
     @property
     def depth(self) -> int:
-        """Every message in the queue."""
+        """The number of all messages in the queue."""
         return self.visible + self.in_flight + self.delayed
 
     @property

@@ -47,7 +47,7 @@ class FunctionFacts:
         return 1 + self._retries
 
     def time_to_fail(self) -> timedelta:
-        """From the invocation to the end of the last try, where none waits for capacity."""
+        """Return the time from the invocation to the end of the last try, if none waits for capacity."""
         return self.timeout() * self.tries() + sum(WAITS[: self._retries], timedelta())
 
     @cached_property

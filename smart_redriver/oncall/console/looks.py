@@ -195,7 +195,7 @@ def _read_cursor(text: str) -> tuple[datetime, str]:
 
 
 def peeked(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Some letters of the DLQ, received and released."""
+    """Return some letters of the DLQ, received and released."""
     filters = {name: value for name, value in given.items() if name != "limit"}
     wanted = read_filter(session.clock(), **filters)
     told = _told(

@@ -51,7 +51,7 @@ def _to_json(
 
 
 def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
-    """All of it, and why, where something could not be read. Raises CallFailed and Refused where the stack can't."""
+    """Return the timeline, and faults of parts that could not be read. Raises CallFailed and Refused."""
     now = session.clock()
     start, deployment = now - timedelta(hours=hours), session.place.deployment
     for service in ("logs", "cloudwatch", "dynamodb", "lambda"):

@@ -132,7 +132,7 @@ class MessageStore(Protocol):
         ...
 
     def stuck(self) -> list[Stuck] | None:
-        """All letters by their cause; None where only the ledger knows of causes."""
+        """Return all letters by cause; None if only the ledger knows causes."""
         ...
 
     def stack_trace(self, letter: Letter) -> str | None:

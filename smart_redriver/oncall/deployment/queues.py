@@ -118,7 +118,7 @@ class Queues:
         return age_of_oldest(self._aws, self._deployment.dlq_url, now)
 
     def stuck(self) -> list[Stuck] | None:
-        """Only receiving every message would tell."""
+        """Return None: only receiving every message would tell."""
         return None
 
     def stack_trace(self, letter: Letter) -> str | None:  # noqa: ARG002

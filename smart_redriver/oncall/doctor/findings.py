@@ -27,7 +27,7 @@ class Finding:
 
 
 def good(what: str) -> Finding:
-    """All is well here."""
+    """Return a finding that all is well."""
     return Finding(level=Level.GOOD, what=what)
 
 

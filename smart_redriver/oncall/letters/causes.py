@@ -61,7 +61,7 @@ class CauseGroup:
 
     @property
     def letters(self) -> int:
-        """All of them."""
+        """The number of letters in the group."""
         return self.in_dlq + self.parked
 
     @property

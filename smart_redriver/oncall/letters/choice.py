@@ -1,4 +1,4 @@
-"""Which letters a command selects: by id, by what they contain, by time, by cause, and by `--where`.
+"""The letters that a command selects: by id, by what they contain, by time, by cause, and by `--where`.
 
 A letter's cause is what its consumer reported, else an error attribute, else the shape of its body. `--where` is a
 JMESPath expression over a body. In JMESPath 'DE' is text and "DE" is the name of a field: `country == "DE"` compares

@@ -80,7 +80,7 @@ class Look:
         self._held = []
 
     def __iter__(self) -> Iterator[Case]:
-        """At most `limit` letters, each once. Raises CallFailed."""
+        """Yield at most `limit` letters, each once. Raises CallFailed."""
         ends_at = self.session.clock() + self.longest
         ledger = ledger_for(self.session, self.out_of)
         ids: set[str] = set()

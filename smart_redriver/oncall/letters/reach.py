@@ -1,4 +1,4 @@
-"""Which letters of a FIFO queue a person can take, and in what order they go. Pure.
+"""The letters of a FIFO queue that a person can take, and their order. Pure.
 
 What a pass has sent on stays at its place in the DLQ, see `smart_redriver.engine.triage.ordered`:
 taken from there while nobody knows what became of its copy, it would be there twice. On a standard queue nothing stays,

@@ -165,8 +165,8 @@ class SendBack:
         return acted
 
     def _faults_of(self, few: Sequence[Case], until: datetime) -> dict[str, str | None]:
-        """By message id, of the first ones that can be told by then, and of one at least: a slow check must get on,
-        too.
+        """Return faults by message id, for as many letters as can be checked by then. It checks at least one, so that
+        a slow check gets on, too.
         """
         faults: dict[str, str | None] = {}
         for case in few:

@@ -92,7 +92,7 @@ def tell_refused(terminal: Terminal, failed: Counter[str], faults: Iterable[Entr
 
 
 class Throttle:
-    """At most `rate` letters a second, however many workers send. A rate of 0 has no limit.
+    """A limit of `rate` letters a second, over all workers. A rate of 0 has no limit.
 
     Workers wait with nothing in hand: what is hidden for so long would be others' again, and the lease, too.
     """

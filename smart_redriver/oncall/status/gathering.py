@@ -201,7 +201,7 @@ def _queue_of(name: str) -> str:
 def _draining_until(
     circuit: Circuit | None, orders: Orders, dlq: QueueFacts | None, now: datetime
 ) -> datetime | None:
-    """None as well while it is paused, or once the DLQ is empty: then a drain has nothing to do."""
+    """Return the end of a drain; None also during a pause or over an empty DLQ, when it has nothing to do."""
     if circuit is None or orders.pauses(now) or (dlq is not None and not dlq.depth > 0):
         return None
     return circuit.orders.drain_until if circuit.orders.drains(now) else None

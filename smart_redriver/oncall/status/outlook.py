@@ -72,7 +72,7 @@ def held_in_words(one: CauseCircuit, now: datetime, *, is_idle: bool = False) ->
 
 
 def since_when(moment: datetime, now: datetime) -> str:
-    """Since when, in UTC: "since 03:12" of the same day, else with the date."""
+    """Say since when, in UTC: "since 03:12" on the same day, else with the date."""
     is_today = moment.date() == now.date()
     return f"since {moment:%H:%M}" if is_today else f"since {moment:%Y-%m-%d %H:%M}"
 

@@ -40,7 +40,7 @@ class Wait:
     until: datetime | None = None
 
     def in_words(self, now: datetime) -> str:
-        """In one line."""
+        """Say it in one line."""
         if self.until is None:
             return self.what
         if self.until <= now:
@@ -48,7 +48,7 @@ class Wait:
         return f"{self.what}, until {stamp(self.until)} at the latest ({ago(self.until, now)})"
 
     def until_in_words(self, now: datetime) -> str:
-        """In a column."""
+        """Say the end for a column."""
         is_past = self.until is not None and self.until <= now
         return "the next pass" if is_past else stamp(self.until) or "-"
 

@@ -55,7 +55,7 @@ Hand = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRequest:
-    """Which letter to edit, and the file that keeps it as it was."""
+    """A letter to edit, and the file that keeps its original."""
 
     message_id: str
     file: Path
@@ -225,7 +225,7 @@ def _body_of(out: bytes, before: Letter) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteRequest:
-    """Which letters, what makes them right, and the file that keeps them as they were."""
+    """Letters to edit, the command that does it, and the file that keeps the originals."""
 
     choice: Choice
     command: str

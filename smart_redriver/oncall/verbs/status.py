@@ -85,7 +85,7 @@ def watch(
 
 @contextmanager
 def _show(terminal: Terminal) -> Iterator[Callable[[str, Any], None]]:
-    """On a terminal each screen takes the last one's place; elsewhere one follows the other."""
+    """Show screens: on a terminal each replaces the last one, elsewhere it follows."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

@@ -338,7 +338,7 @@ class JobsDatabase:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """All five."""
+        """The five tables."""
         return (self.jobs, self.dead_letters, self.parked, self.held, self.redriven)
 
     @property
@@ -353,7 +353,7 @@ class JobsDatabase:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """All six, with where they are; alike for two queues that share one, however it is spelt."""
+        """The six tables with their server; equal for two queues that share one, however it is spelt."""
         server = f"{self.host.lower().rstrip('.')}:{self.port}/{self.dbname}"
         return tuple(f"{server}/{same_table(one)}" for one in (*self.tables, self.looks))
 

@@ -243,7 +243,7 @@ class PeoplesSource(JobsSource):
         return super()._moved(some, statement, parameters)
 
     def _edited(self, *, is_parked: bool) -> sql.Composed:
-        """With the type of the payload, which no text becomes by itself. Raises CallFailed."""
+        """Compose the statement with the payload's type, because no text is cast to it by itself. Raises CallFailed."""
         place = self._database.place
         payload = place.column("jobs.payload")
         kinds = {one.name: one.declared for one in columns_of(self._database, place.jobs)}
@@ -309,7 +309,7 @@ class PeoplesLetters(DeadLetters):
         return list(letters)
 
     def _changed(self, letters: Sequence[Letter]) -> dict[str, EntryFault]:
-        """By id, those that are there and not as they were kept."""
+        """Return faults by id for letters that are there but differ from the kept ones."""
         kept = {one.message_id: content_of(one) for one in letters}
         as_it_is, _ = self.keep(letters) if letters else ([], [])
         return {

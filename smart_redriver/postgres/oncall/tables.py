@@ -245,14 +245,14 @@ class Tables:
         return PeoplesLedger(ledger, out_of, self._queue, self.database.place.permanent)
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
-        """All of them counted, or an estimate where there are many."""
+        """Return an exact count of the letters, or an estimate if there are many."""
         table = self._table(dlq=dlq)
         return table.exact_facts() if exactly else table.facts()
 
     def keep(
         self, letters: Sequence[Letter], *, dlq: bool
     ) -> tuple[list[Letter], list[EntryFault]]:
-        """With their whole rows."""
+        """Return letters with their whole rows."""
         return self._table(dlq=dlq).keep(letters)
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
@@ -274,7 +274,7 @@ class Tables:
         return {held[one].original_id for one in held.keys() - about(database, held)}
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
-        """Since the letter died that is first in line."""
+        """Return the time since the death of the letter that is first in line."""
         database = self.database
         from smart_redriver.postgres.oncall.tables import oldest_death
 
