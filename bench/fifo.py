@@ -43,9 +43,10 @@ HEADINGS = (
 )
 
 NOTE = f"""\
-Letters are in {GROUPS} groups. Figures are sums over the runs, except the drain's mean, of as many seeds as {BUDGET_SECONDS / 60:.0f} minutes allow. Overtaken: an earlier letter of the group succeeded
-after it. Before their turn: tried before it. Rows of more than {MOST_LETTERS:,} letters are left out. Some rows end before they are drained: 2, 8, 10, 11, 12 and
-24:1000, because each pill keeps its group for six hours; 9, because most groups have no good phase. Some good letters are parked: in 21 near expiry, in 20:slow after three days."""
+Letters are in {GROUPS} groups. Figures are sums over the runs (the drain is their mean), of as many seeds as {BUDGET_SECONDS / 60:.0f} minutes allow. Overtaken: an earlier letter
+of the group succeeded later. Before their turn: tried before an earlier letter. Rows of more than {MOST_LETTERS:,} letters are left out. Some rows end before they are
+drained: 2, 8, 10, 11, 12 and 24:1000, because each pill blocks its group for six hours; 9, because most groups have no good phase. Some good letters are
+parked: in 21 near expiry, in 20:slow after three days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

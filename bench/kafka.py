@@ -24,11 +24,11 @@ SIZE = KIB
 NONE = 0
 
 NOTE = f"""\
-Three brokers of librdkafka's mock cluster in another process on the same processors, {PARTITIONS} partitions, each message with a key of its own, the state
-in a file. The mock writes no disk, and copies nothing to a second broker: with real ones each write waits for both. "Back": every
-letter is in its topic again, by passes one after the other, of which each has room for all. "Settled": our group's position is
-behind all of them, which with order by key takes a pass that has heard of each; a receive has nine letters at most then. Other work took its share of the
-processors meanwhile: seconds of the processor tell more than those of the clock."""
+Three brokers of librdkafka's mock cluster run in another process on the same processors, with {PARTITIONS} partitions; each message has a key of its own, and
+the state is in a file. The mock neither writes to a disk nor copies to a second broker: with real brokers, each write waits for both. "Back": every
+letter is in its topic again, after passes that each have room for all. "Settled": our group has committed past all letters. With order by key, that
+needs a pass that knows the outcome of each, and a receive returns at most nine letters then. Other work shared the processors, so processor time says
+more than the clock."""
 
 
 def bench(request: Request) -> None:

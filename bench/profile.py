@@ -45,7 +45,7 @@ def bench(request: Request) -> None:
         request,
         Table(
             title=f"{LETTERS:,} letters, one round after the other, at 0 ms a call",
-            headings=("whose code", "share"),
+            headings=("code of", "share"),
             rows=[
                 [whose, f"{100 * seconds / spent.total():.0f} %"]
                 for whose, seconds in spent.most_common()

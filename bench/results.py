@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from bench.request import COMMAND, Request, machine
 
 #: Rows of a table that people read on a page; a longer one is for a spreadsheet.
-MOST_ROWS = 30
+MOST_ROWS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

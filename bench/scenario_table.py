@@ -38,8 +38,8 @@ HEADINGS = {
 FRACTIONS_BELOW = 100
 
 HOW_TO_READ = """\
-A cell begins with the hours and minutes, in the slowest of the seeds, from when the consumer was well for good, and no new poison came, until every
-good letter was done and every pill parked; "2/5 never": with 2 seeds of 5. Then means over the seeds
+A cell begins with the time of the slowest seed, in hours and minutes: from when the consumer is well for good and no new poison comes, until every
+good letter is done and every pill parked; "2/5 never": with 2 seeds of 5. Then means over the seeds
 (5 a scenario; 3 in scenario 3, 8 in scenario 9), without zeros: deliveries *wasted* on a consumer that was down or *stripped* of attributes;
 messages *lost*, *repeated*, wrongly *parked*, or *at large* at the end. [scenarios.json](scenarios.json) has every run, `simulator/rivals/` the other
 policies and their sources. All have their default settings.
@@ -56,8 +56,8 @@ TOLD = {
 }
 
 WHAT_IT_SHOWS = """\
-What ours costs: it waits for verdicts, so a healthy consumer gets its letters back in nine minutes instead of one. Poison takes six hours, as it could be
-an outage of what it needs.
+The price of the smart re-driver is time. It waits for verdicts, so a healthy consumer gets its letters back in nine minutes instead of one. Poison takes
+six hours, as its failures could be an outage of what it needs.
 """
 
 

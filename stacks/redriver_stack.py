@@ -307,7 +307,7 @@ def _switch(stack: cdk.Stack) -> cdk.CfnCondition:
 
 
 def _report_policy(redriver: SmartRedriver) -> iam.ManagedPolicy:
-    """For the roles of consumers that are deployed elsewhere; nobody has it yet."""
+    """Make the policy for the roles of consumers that are deployed elsewhere."""
     policy = iam.ManagedPolicy(
         redriver,
         "ReportPolicy",
@@ -352,7 +352,7 @@ def make_stack(
 
 
 def _home(queues: tuple[Adopted, ...], safeguards: Safeguards | None) -> cdk.Environment | None:
-    """Where the queues are, or else the key, so that a deployment anywhere else is refused; None for anywhere."""
+    """Return the environment of the queues, or else of the key, which refuses deployment elsewhere; None for any."""
     if queues:
         return cdk.Environment(account=queues[0].account, region=queues[0].region)
     if safeguards and (key := safeguards.encryption_key_arn):

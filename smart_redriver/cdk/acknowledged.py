@@ -1,4 +1,4 @@
-"""Which findings of checkers stand, and why: cdk-nag's, which fail a synth, and those of a reviewer's checkov.
+"""Accepted findings of checkers, with reasons: cdk-nag's, which fail a synth, and those of a reviewer's checkov.
 
 Each construct accepts its own, so that the reasons go with it into anybody's app.
 Those for checkov are in the metadata of the resources.

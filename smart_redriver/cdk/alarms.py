@@ -55,7 +55,7 @@ def longer_than(seconds: int, *, period: int) -> Evaluation:
 
 
 def outage_before_paging(settings: Settings, cool_downs: int) -> int:
-    """From the first opening to the end of so many cool-downs, each but the last with its canary.
+    """Return the time from the first opening to the end of so many cool-downs, each but the last with its canary.
 
     A pass comes only with a tick, so every wait is rounded up to one.
     """

@@ -185,7 +185,7 @@ class KnownQueue:
 
 
 def known(queue: sqs.IQueue) -> KnownQueue | None:
-    """None for a queue that the app does not make."""
+    """Return the facts of a queue; None if the app does not make it."""
     if not cdk.Resource.is_owned_resource(queue):
         return None
     resource = cast("sqs.CfnQueue", queue.node.default_child)

@@ -43,7 +43,7 @@ _RUNBOOK = "runbook.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeoplesRights:
-    """How people reach the letters of several re-drivers of one kind; all else is alike, see `OnCallPolicies`.
+    """Rights of people to letters of several re-drivers of one kind; other rights are alike, see `OnCallPolicies`.
 
     Attributes:
         suffix: what the names of the policies end with.
@@ -188,5 +188,5 @@ def tell_places(
 
 
 def runbook_of(monitoring: MonitoringSettings, page: str) -> str:
-    """Where a person reads what to do: ``page`` beside the runbook for queues."""
+    """Return the address of instructions: ``page`` beside the runbook for queues."""
     return monitoring.runbook_url.replace(_RUNBOOK, page)

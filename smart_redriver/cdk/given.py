@@ -75,7 +75,7 @@ class Resources:
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """How people and the command find a re-driver.
+    """Names by which people and the command find a re-driver.
 
     Attributes:
         known_as: begins the names of its alarms, instead of the first source queue's name.

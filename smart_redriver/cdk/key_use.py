@@ -40,7 +40,7 @@ class KeyUse:
     region: str | None = None
 
     def statement(self, scope: Construct) -> iam.PolicyStatement:
-        """For the policy of whoever uses the key."""
+        """Return the statement for the policy of a user of the key."""
         via = {"kms:ViaService": self.via(scope)}
         return iam.PolicyStatement(
             actions=list(self.actions),

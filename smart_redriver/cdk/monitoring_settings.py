@@ -27,7 +27,7 @@ _TOPIC_ARN = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+")
 
 
 class Alarms(str, Enum):
-    """How much is watched: everything, or only what pages."""
+    """The extent of monitoring: everything, or only the alarms that page."""
 
     ALL = "all"
     PAGING = "paging"

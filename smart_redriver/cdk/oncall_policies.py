@@ -144,7 +144,7 @@ class OnCallPolicies(Construct):
 
 
 def _shares(redrivers: Sequence[T], makers: Sequence[Statements[T]]) -> Iterator[list[T]]:
-    """As many as fit into each of the policies that are made of these statements."""
+    """Yield as many re-drivers as fit into each policy that is made of these statements."""
     share: list[T] = []
     for one in redrivers:
         most = max(_characters(make([*share, one])) for make in makers)
@@ -258,7 +258,7 @@ def _operating(
 
 
 def _elsewhere(rights: PeoplesRights) -> tuple[Rights[OtherRedriver], Rights[OtherRedriver]]:
-    """To look, and to change, where letters are outside of SQS."""
+    """Return the rights to look at and to change letters outside of SQS."""
 
     def viewing(
         scope: Construct, redrivers: Sequence[OtherRedriver]
@@ -296,7 +296,7 @@ def _both(scope: Construct, redrivers: Sequence[OtherRedriver]) -> Iterator[iam.
 
 
 def _telling(redrivers: Sequence[OtherRedriver]) -> Iterator[iam.PolicyStatement]:
-    """To look at what functions log, what they may do, and whom alarms reach."""
+    """Allow people to read functions' logs and rights, and the recipients of alarms."""
     functions = [one.function for one in redrivers]
     yield allow(["logs:FilterLogEvents"], [one.log_group.log_group_arn for one in functions])
     roles = [one.role.role_arn for one in functions if one.role]

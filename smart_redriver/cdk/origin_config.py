@@ -1,5 +1,5 @@
-"""What fills a DLQ that SQS does not fill, and what its letters go back to: as a list of queues says it in texts, or an
-app in constructs and texts.
+"""The origin of a DLQ that SQS does not fill, and the targets of its letters: from the texts of a list of queues, or
+from the constructs and texts of an app.
 
 Every fault is told at synth. What is let through here, the function reads again by the same
 `smart_redriver.engine.config.targets`.
@@ -56,7 +56,7 @@ _ACROSS_REGIONS = ((Origin.SNS, TargetKind.QUEUE), (Origin.SNS, TargetKind.FUNCT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginConfig:
-    """What fills a DLQ. With origin SQS there are no targets: letters go back to the source queues."""
+    """The origin of a DLQ, and its targets. With origin SQS there are none: letters go back to the source queues."""
 
     origin: Origin = Origin.SQS
     targets: tuple[Target, ...] = ()
@@ -100,7 +100,7 @@ def misplaced(
 
 
 def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator[Fault]:
-    """Only SNS reaches into another Region, and it fails only to a DLQ in the subscription's own."""
+    """Yield faults of targets elsewhere: only SNS reaches another Region, from a DLQ in the subscription's own."""
     _, _, _, region, account, _ = dead_letter_arn.split(":", 5)
     bound = [target.place] if (origin, target.kind) not in _ACROSS_REGIONS else []
     for arn in filter(None, (*bound, target.subscription)):
@@ -114,7 +114,7 @@ def _elsewhere(origin: Origin, target: Target, dead_letter_arn: str) -> Iterator
 
 
 def _is_in(region: str, arn: str) -> bool:
-    """What only a deployment knows is let through."""
+    """Return whether an ARN is in the Region. An ARN that only a deployment knows is let through."""
     parts = arn.split(":")
     return len(parts) < 4 or parts[3] == region or cdk.Token.is_unresolved(parts[3])
 
@@ -192,7 +192,7 @@ def _address(host: str) -> Address | None:
 
 
 def _is_private(host: str) -> bool:
-    """What the name alone says; what it resolves to, the function asks before each call."""
+    """Return whether the name alone shows a private address. The function resolves the name before each call."""
     if address := _address(host):
         return not is_public(address)
     return host.removesuffix(".").rpartition(".")[2] == "localhost"
@@ -221,8 +221,8 @@ _Keys = tuple[kms.IKey | None, ...]
 def origin_config_of(
     given: Targets | None, sources: Mapping[str, sqs.IQueue], others: Mapping[str, sqs.IQueue]
 ) -> tuple[OriginConfig, _Keys, list[Fault]]:
-    """What fills the DLQ, the keys of its targets, and all that is wrong; queues are given by their roles,
-    the DLQ the first of the `others`.
+    """Return the origin of the DLQ, the keys of its targets, and all faults. Queues are given by their roles;
+    the DLQ is the first of the `others`.
     """
     if given is None:
         return OriginConfig(), (), list(_without_targets(sources))

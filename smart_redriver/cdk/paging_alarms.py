@@ -92,7 +92,7 @@ class PileUpAlarms:
         )
 
     def _old(self) -> cloudwatch.Alarm:
-        """By our own figure: SQS's leaves out letters that were received three times.
+        """Make the alarm on old letters, on our own metric: SQS's omits letters that were received three times.
 
         Nor does SQS know which of them wait for a moment that is known.
         """
@@ -267,7 +267,7 @@ def _is_ringing(name: str) -> str:
 
 
 def _length(name: str) -> int:
-    """At most, where the name of a queue is known only at the deployment."""
+    """Return the length of a name, or the longest possible if only the deployment knows a queue's name."""
     return (
         len(_is_ringing("")) + len(" OR ") + (255 if cdk.Token.is_unresolved(name) else len(name))
     )
@@ -329,7 +329,7 @@ class UnwellAlarms:
         self.alarms = [self._errors(), self._throttles(), self._failed_passes(), self._silent()]
 
     def _errors(self) -> cloudwatch.Alarm:
-        """Not for one crash: the next tick looks again, and there is nothing for a person to do."""
+        """Make the alarm on crashes, but not on one: the next invocation looks again, and no person is needed."""
         return self._function_fault(
             "RedriverErrors",
             "Errors",
@@ -342,7 +342,7 @@ class UnwellAlarms:
         )
 
     def _throttles(self) -> cloudwatch.Alarm:
-        """Not for one: the next tick is a minute away."""
+        """Make the alarm on throttles, but not on one: the next invocation is a minute away."""
         return self._function_fault(
             "RedriverThrottled",
             "Throttles",

@@ -1,4 +1,4 @@
-"""How this app makes each Lambda function: small role, JSON logs, arm64, and its place in a VPC."""
+"""The form of each Lambda function of this app: small role, JSON logs, arm64, and its place in a VPC."""
 
 from collections.abc import Mapping
 from pathlib import Path

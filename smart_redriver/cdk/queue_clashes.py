@@ -159,7 +159,7 @@ def _one_circuit_twice(list_name: str, entries: Sequence[Mapping[str, Any]]) -> 
 def _targets(
     list_name: str, entries: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[_Named, Target]]:
-    """Those that can be read; what can't is told elsewhere, as is a target that its own entry has twice."""
+    """Yield the targets that can be read. Others are faults of their entry, as is a target that an entry has twice."""
     for index, entry in enumerate(entries):
         seen: set[str] = set()
         for one in _values_of(f"{list_name}[{index}]", entry, "targets"):
@@ -175,7 +175,7 @@ def _targets(
 def _into_a_dlq(
     targets: Iterable[tuple[_Named, Target]], queues: Sequence[_Named]
 ) -> Iterator[Fault]:
-    """Its letters would go round: out of one DLQ, into another; that of its own entry is told elsewhere."""
+    """Yield a fault for each target that is a DLQ of another entry: letters would go round."""
     dlqs = {one.value: one.place for one in queues if one.place.endswith(".dead_letter_arn")}
     for named, target in targets:
         dlq = dlqs.get(target.place, "")

@@ -90,7 +90,7 @@ class AdoptedQueue:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What may be there once in an account and Region, as circuits, metrics and alarms go by it."""
+        """ARNs and names that must be unique in an account and Region: circuits, metrics and alarms use them."""
         targets = (one.name for one in self.origin_config.targets)
         return (self.dead_letter_arn, *self.source_arns, *targets)
 
@@ -179,7 +179,7 @@ class QueueEntry:
         return ()
 
     def _origin(self) -> Origin | None:
-        """What fills the DLQ; None for what nobody knows, which is told, and leaves open what else has to be said."""
+        """Read the origin of the DLQ. None if it is unknown: that is a fault, and other keys stay unchecked."""
         given = self._entry.get("origin", Origin.SQS.value)
         try:
             origin = Origin(given)

@@ -89,7 +89,7 @@ class QueueMetrics:
         return self.watched.name
 
     def of(self, watched: Watched) -> QueueMetrics:
-        """Those of another one that shares the DLQ."""
+        """Return the metrics of another source queue that shares the DLQ."""
         return QueueMetrics(
             watched=watched,
             dead_letter_queue=self._dead_letter_queue,
@@ -152,7 +152,7 @@ class QueueMetrics:
         return _of_sqs(self._outcome_queue.queue_name, name, statistic, period, None)
 
     def tried(self, period: cdk.Duration) -> cloudwatch.Metric | None:
-        """How often what fills the DLQ was tried: receives of a queue, invocations of a function;
+        """The number of tries before the DLQ: receives of a queue, invocations of a function;
         None where nobody counts.
         """
         if self.watched.is_queue:

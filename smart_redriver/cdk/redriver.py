@@ -265,7 +265,7 @@ class SmartRedriver(Construct):
 
     @property
     def places(self) -> Mapping[str, str]:
-        """Its places for the command, people and consumers, by the outputs' names."""
+        """The re-driver's places for the command, people and consumers, by the outputs' names."""
         sources = [queue.queue_url for queue in self.source_queues]
         topics = self.topics
         return {
@@ -319,15 +319,15 @@ class SmartRedriver(Construct):
         )
 
     def metric_dead_letters(self) -> cloudwatch.Metric:
-        """How many letters the DLQ held."""
+        """The number of letters in the DLQ."""
         return self.metric(DEAD_LETTERS.name)
 
     def metric_parked_letters(self) -> cloudwatch.Metric:
-        """How many letters the parking lot held."""
+        """The number of letters in the parking lot."""
         return self.metric(PARKED_LETTERS.name)
 
     def metric_letters_redriven(self) -> cloudwatch.Metric:
-        """How many letters went back."""
+        """The number of letters that went back."""
         return self.metric(LETTERS_REDRIVEN.name, statistic="Sum")
 
     def metric_circuit_state(self) -> cloudwatch.Metric:

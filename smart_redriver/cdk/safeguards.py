@@ -204,7 +204,7 @@ class Safeguards:
 
     @property
     def log_retention(self) -> logs.RetentionDays:
-        """How long logs are kept, in the CDK's words."""
+        """The retention of logs, in the CDK's words."""
         return _RETENTIONS[self.log_retention_days]
 
 

@@ -66,7 +66,7 @@ def take_name(
 
 
 def _called(queue: sqs.IQueue) -> str:
-    """Its ARN, or its place in the app."""
+    """Return a queue's ARN, or its place in the app."""
     arn = queue.queue_arn
     return queue.node.path if cdk.Token.is_unresolved(arn) else arn
 

@@ -1,4 +1,4 @@
-"""How the re-driver reaches people: one topic for what can wait, one for what must wake somebody."""
+"""The topics of alarms: one for warnings, one for pages."""
 
 import functools
 from collections.abc import Iterator

@@ -72,13 +72,13 @@ class Delivery:
 
     @property
     def receive_count(self) -> int | None:
-        """How often SQS has handed it out; None where the consumer did not ask."""
+        """The message's receive count; None if the consumer did not ask for it."""
         count = self.system.get("ApproximateReceiveCount")
         return int(count) if count else None
 
     @property
     def sent_at(self) -> datetime | None:
-        """When it was sent; None where the consumer did not ask."""
+        """The time of sending; None if the consumer did not ask for it."""
         millis = self.system.get("SentTimestamp")
         return datetime.fromtimestamp(int(millis) / 1000, UTC) if millis else None
 
@@ -169,7 +169,7 @@ def _of_lambda(attribute: Mapping[str, Any]) -> Attribute:
 
 
 def _sendable(attribute: Mapping[str, Any]) -> Attribute:
-    """Without the empty lists that an answer of SQS has and a request must not have."""
+    """Drop the empty lists that SQS's answers have and requests must not have."""
     known = ("DataType", "StringValue", "BinaryValue")
     return {name: attribute[name] for name in known if name in attribute}
 

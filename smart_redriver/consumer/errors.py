@@ -1,4 +1,4 @@
-"""Which errors no retry can heal, and which say when to try again."""
+"""Errors that no retry can heal, and errors that say when to try again."""
 
 from __future__ import annotations
 

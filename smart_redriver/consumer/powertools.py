@@ -45,7 +45,7 @@ class _Deferred(Exception):  # noqa: N818 - it is no error
 
 
 class _Reporting(BasePartialBatchProcessor):
-    """To be put before a processor of Powertools', which stays as it is but for what is parked."""
+    """A base to put before a Powertools processor, which changes only in that permanent failures are parked."""
 
     reporter: Reporter
     _batch: Batch

@@ -56,7 +56,7 @@ class Wire:
             raise
 
     async def send_async(self, requests: Sequence[dict[str, Any]]) -> list[Any]:
-        """As `send`, while the event loop goes on."""
+        """Do as `send` does, without blocking the event loop."""
         future = self._begin(requests)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self.seconds)

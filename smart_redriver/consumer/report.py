@@ -1,4 +1,4 @@
-"""What the kit sends: outcomes as the bodies of as few messages as hold them, and messages for the parking lot."""
+"""The kit's messages: outcomes, in as few bodies as can hold them, and messages for the parking lot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PERMANENT = "permanent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """Who reports, and where it logged."""
+    """The consumer that reports, and the place of its log."""
 
     name: str | None = None
     version: str | None = None
@@ -45,7 +45,7 @@ def outcome_of(
     interrupted: bool = False,
     retry_after: int | None = None,
 ) -> Outcome:
-    """What became of one delivery: the fields that say something, in the order of the schema."""
+    """Return the outcome of one delivery: its fields that are not empty, in the order of the schema."""
     trail = delivery.trail
     return _telling(
         {

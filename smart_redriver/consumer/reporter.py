@@ -120,7 +120,7 @@ class Reporter:
         class_names_only: bool = False,
         env: Mapping[str, str] = os.environ,
     ) -> Self:
-        """As `OUTCOME_QUEUE_URL`, `PARKING_LOT_URL` and, in Lambda, its own variables say."""
+        """Make a reporter from `OUTCOME_QUEUE_URL`, `PARKING_LOT_URL` and Lambda's own variables."""
         return cls(
             outcome_queue_url=env.get(OUTCOME_QUEUE_URL, ""),
             parking_lot_url=env.get(PARKING_LOT_URL, ""),
@@ -196,7 +196,7 @@ class Reporter:
         return self._wire.send(requests) if self._wire and requests else []
 
     async def call_async(self, requests: list[dict[str, Any]]) -> list[Any]:
-        """As `call`, while the event loop goes on."""
+        """Do as `call` does, without blocking the event loop."""
         return await self._wire.send_async(requests) if self._wire and requests else []
 
     def was_told(self, outcomes: list[Outcome]) -> None:
@@ -273,7 +273,7 @@ class Batch:
     async def failed_async(
         self, message: Message, error: BaseException, queue: str | None = None
     ) -> bool:
-        """As `failed`, while the event loop goes on."""
+        """Do as `failed` does, without blocking the event loop."""
         failing = self._assessed(message, error, queue)
         if failing and failing.requests:
             with self._parking(failing):
@@ -301,7 +301,7 @@ class Batch:
             self._reporter.was_told(outcomes)
 
     async def send_async(self, request_id: str | None = None) -> None:
-        """As `send`, while the event loop goes on."""
+        """Do as `send` does, without blocking the event loop."""
         with _logged(NOT_REPORTED):
             outcomes, requests = self._taken(request_id)
             await self._reporter.call_async(requests)
@@ -334,7 +334,7 @@ class Batch:
         return None
 
     def _failure_of(self, error: BaseException, body: str) -> Failure:
-        """With its traceback, if it is the first of its cause: that of the others is the same."""
+        """Describe a failure, with its traceback only if it is the first of its cause: others have the same."""
         has_texts = not self._reporter.class_names_only
         failure = failure_of(error, body, is_traced=False, has_texts=has_texts)
         is_known = failure.cause in self._traced or len(self._traced) >= _MAX_TRACEBACKS

@@ -176,7 +176,7 @@ def _replaced_as_word(text: str, value: str) -> str:
 
 
 def _without_long_parts(text: str, body: str) -> str:
-    """Without parts of the body that are long enough to be no accident, wherever they begin in it."""
+    """Remove parts of the body that are too long to be an accident, wherever they begin in it."""
     at = 0
     while at + _WINDOW <= len(text):
         found = body.find(text[at : at + _WINDOW])
@@ -193,7 +193,7 @@ def _without_long_parts(text: str, body: str) -> str:
 
 
 def _grown(text: str, body: str, at: int, found: int) -> tuple[int, int]:
-    """Where the part that `text` at `at` and `body` at `found` have in common begins and ends in `text`."""
+    """Return the beginning and end, in `text`, of the part that `text` at `at` and `body` at `found` have in common."""
     before = after = 0
     while before < min(at, found) and text[at - before - 1] == body[found - before - 1]:
         before += 1

@@ -37,7 +37,7 @@ _MOST_NAMED = 2
 
 
 class Colour(str, Enum):
-    """How a headline is meant: letters flow or none waits, they wait, or it wants a person."""
+    """The tone of a headline: letters flow or none waits, letters wait, or a person is needed."""
 
     GREEN = "green"
     NONE = "none"
@@ -196,7 +196,7 @@ class Headline:
         return f"{self.text} {self.waits_for}{_latest(self.until, now)}."
 
     def to_json(self, now: datetime) -> dict[str, Any]:
-        """As `--json`, the log and the page's API have it."""
+        """Return the headline for `--json`, the log and the page's API."""
         return {
             "topic": self.topic.value,
             "colour": self.colour.value,
@@ -263,7 +263,7 @@ def _with_circuit(seen: Seen, circuit: Circuit, settings: Settings | None, now: 
 
 
 def _out_since(circuit: Circuit) -> datetime | None:
-    """Since when the oldest batch is out of which nothing is known."""
+    """Return the time when the oldest batch with unknown outcomes was sent."""
     # A canary of a cause that is held tells of its cause alone, which has a sentence of its own.
     is_held = any(one.is_held for one in circuit.causes)
     unknown = [one for one in circuit.pending if not one.known and (one.unblemished or not is_held)]
@@ -271,14 +271,14 @@ def _out_since(circuit: Circuit) -> datetime | None:
 
 
 def _next_canary_at(circuit: Circuit, settings: Settings | None) -> datetime | None:
-    """When an OPEN circuit may try a canary. Of one that a person opened only the settings tell."""
+    """Return the time when an OPEN circuit may try a canary. After a person opened it, only the settings tell."""
     if circuit.state is not State.OPEN:
         return None
     return cools_until(circuit, settings) if settings else circuit.cools_until
 
 
 def _canary_at_latest(circuit: Circuit, settings: Settings | None) -> datetime | None:
-    """When an OPEN circuit tries a canary although live messages fail."""
+    """Return the time when an OPEN circuit tries a canary although live messages fail."""
     if circuit.state is not State.OPEN or settings is None:
         return None
     return max(cools_until(circuit, settings), spares_until(circuit, settings))
@@ -391,7 +391,7 @@ def worst(headlines: Mapping[str, Headline]) -> Headline:
 
 
 def _neighbours(name: str, headlines: Mapping[str, Headline]) -> str:
-    """How the queues are that share a DLQ with this one."""
+    """The state of the queues that share a DLQ with this one."""
     others = {other: told for other, told in headlines.items() if other != name}
     flowing = sum(one.lets_flow for one in others.values())
     if len(others) == 1:
@@ -492,7 +492,7 @@ def _down(seen: Seen) -> Headline | None:
 
 
 def _next_canary(seen: Seen) -> str:
-    """When the next one goes. After the cool-down live messages that fail keep it back, for a while."""
+    """Return the time of the next canary. After the cool-down, failing live messages delay it for a while."""
     if seen.next_canary_at and seen.next_canary_at > seen.at:
         return f"Next canary at {_clock(seen.next_canary_at, seen.at)}, or at once when a live message succeeds"
     if seen.canary_at_latest and seen.canary_at_latest <= seen.at:
@@ -635,7 +635,7 @@ def _suspects_wait(seen: Seen) -> Headline | None:
 
 
 def _mixture(seen: Seen) -> Headline | None:
-    """Some letters go back for good, and as many come back: it is not green, and no consumer is down."""
+    """Return the headline for some letters that succeed beside as many that come back: no consumer is down."""
     if not seen.came_back or not seen.is_fresh or not seen.backlog:
         return None
     return Headline(
@@ -752,7 +752,7 @@ def _canary(moment: datetime | None, now: datetime) -> str:
 
 
 def _latest(moment: datetime | None, now: datetime) -> str:
-    """Until when at the latest; nothing of a moment that is past."""
+    """Say the latest time; nothing for a moment that is past."""
     return f", until {_clock(moment, now)} at the latest" if moment and moment > now else ""
 
 

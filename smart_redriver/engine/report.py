@@ -13,7 +13,7 @@ from smart_redriver.engine.model.circuit import State
 
 
 class Outcome(str, Enum):
-    """How a pass ended."""
+    """The end of a pass."""
 
     IDLE = "IDLE"  # nothing in the DLQ, no verdict awaited
     WAITING = "WAITING"  # the circuit lets nothing through, and no verdict is due

@@ -47,7 +47,7 @@ class Connection(Protocol):
     @property
     def workers(self) -> int: ...
     def parts(self, memory: Memory, clock: Callable[[], datetime]) -> Parts:
-        """For one pass; `memory` is the state table's."""
+        """Return the parts for one pass; `memory` is the state table's."""
         ...
 
     def after_pass(self, tools: Tools, kept: Container[str]) -> None:

@@ -36,7 +36,7 @@ _MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTI
 
 
 class Administration(Protocol):
-    """What a cluster tells of topics and rights. Each call may raise CallFailed."""
+    """A cluster's answers about topics and rights. Each call may raise CallFailed."""
 
     def settings(self, topic: str) -> Mapping[str, str]:
         """A topic's settings by name."""
@@ -174,7 +174,7 @@ def _no_topic(place: KafkaTopics, topic: str, failed: CallFailed) -> Finding:
 def _administered(
     place: KafkaTopics, cluster: Administration, topics: Sequence[str]
 ) -> Iterator[Finding]:
-    """What is told of settings and rights; nothing more of a cluster that leaves the first question unanswered."""
+    """Yield findings about settings and rights; stop at a cluster that leaves the first question unanswered."""
     for topic in topics:
         try:
             told, code = cluster.settings(topic), "NotTold"

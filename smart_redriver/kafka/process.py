@@ -1,4 +1,4 @@
-"""What `kafka.toml` says, and the process of `redrive run --forever`: passes beside the broker, until it is stopped."""
+"""`kafka.toml`, and the process of `redrive run --forever`: passes beside the broker, until it is stopped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TABLES = ("kafka", "state", "settings")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What a file of configuration says: either `file` or `table` holds the state."""
+    """The content of `kafka.toml`: either `file` or `table` holds the state."""
 
     topics: KafkaTopics
     settings: Settings

@@ -48,13 +48,13 @@ class Column(NamedTuple):
 
 
 def columns_of(database: Database, table: str) -> list[Column]:
-    """All of a table's, in their order; none of a table that is not there. Raises CallFailed."""
+    """Read a table's columns, in their order; none if the table is not there. Raises CallFailed."""
     rows = database.run("ReadColumns", sql.Composed([_COLUMNS]), {"table": quoted(table)})
     return [Column(*row) for row in rows]
 
 
 def casts_of(database: Database) -> Set[tuple[str, str]]:
-    """From which type to which an insert makes values by itself. Raises CallFailed."""
+    """Read the pairs of types between which an insert casts by itself. Raises CallFailed."""
     return {(one, other) for one, other in database.run("ReadCasts", sql.Composed([_CASTS]), {})}
 
 

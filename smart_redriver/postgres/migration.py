@@ -214,7 +214,7 @@ class Migration:
     index: str
 
     def __str__(self) -> str:
-        """All of it, to be read before it is run."""
+        """The whole migration, to be read before it is run."""
         return f"begin;\n{self.tables}\n{self.grants}commit;\n\n{self.index}"
 
 
@@ -276,7 +276,7 @@ def _of_library(
     names: dict[str, sql.Composable],
     by_iam: LiteralString,
 ) -> Migration:
-    """For a library's one table."""
+    """Write the migration for a library's one table."""
     names = names_by_state(database, library, names)
     names |= {
         "reads": sql.SQL(", ").join(map(sql.Identifier, library.reads)),
@@ -299,7 +299,7 @@ def _of_library(
 
 
 def _index_name(database: JobsDatabase) -> str:
-    """As Postgres itself would call it, so that one that was made without a name is found."""
+    """Return the name that Postgres itself would give, so that an index that was made without a name is found."""
     if database.library:
         return f"{database.jobs.rpartition('.')[2]}_dead_idx"
     table = database.dead_letters.rpartition(".")[2]

@@ -67,7 +67,7 @@ def _facts(session: Session, now: Snapshot) -> Iterator[Sequence[str]]:
 
 
 def _last_send(now: Snapshot) -> str:
-    """When letters were last sent back, as far as the circuits remember."""
+    """Return the time of the last redrive, as far as the circuits remember."""
     moments = [one.circuit.last_attempt_at for one in now.sources if one.circuit]
     known = [moment for moment in moments if moment]
     return ago(max(known), now.at) if known else ""

@@ -1,4 +1,4 @@
-"""How circuits and ledger entries are written in the state table. Readable by people: times are ISO 8601, UTC.
+"""The form of circuits and ledger entries in the state table. People can read it: times are ISO 8601, UTC.
 
 A dataclass says what its item holds, by the types of its fields:
 
@@ -37,14 +37,14 @@ Item = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of one type are written and read. `decode` raises KeyError or ValueError for what it is not."""
+    """Encoder and decoder of one type. `decode` raises KeyError or ValueError for other values."""
 
     encode: Callable[[Any], Value]
     decode: Callable[[Value], Any]
 
 
 class Record(Generic[R]):
-    """How the records of one dataclass are written.
+    """Encoder and decoder of one dataclass.
 
     Args:
         names: attributes whose names are not their fields' in CamelCase, by field.
@@ -270,7 +270,7 @@ def failure_to_item(failure: Told, until: datetime, within: str = "") -> Item:
 
 
 def failure_from_item(item: Item) -> Told:
-    """How a letter failed. Raises KeyError or ValueError for an item that no version wrote."""
+    """Read a letter's failure. Raises KeyError or ValueError for an item that no version wrote."""
     at = from_iso(item["ReportedTimestamp"]["S"])
     return Told(outcome=_FAILURE.decode(item, original_id=message_id_of(item)), at=at)
 

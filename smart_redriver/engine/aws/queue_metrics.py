@@ -1,4 +1,4 @@
-"""What CloudWatch has measured of a source queue, minute by minute.
+"""CloudWatch's measurements of a source queue, minute by minute.
 
 One GetMetricData call of six or seven metrics a queue, made only when a verdict can depend on it. Each metric is paid for.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
@@ -59,7 +59,7 @@ def metric_query(
 def read_points(
     cloudwatch: CloudWatchClient, queries: Sequence[dict[str, Any]], first: int, end: int
 ) -> dict[str, Points]:
-    """All points of every figure, from one minute up to another. Raises CallFailed, also for a part of them."""
+    """Read all points of every figure, from one minute up to another. Raises CallFailed, even for some of them."""
     request: dict[str, Any] = {
         "StartTime": instant_of(first),
         "EndTime": instant_of(end),
@@ -103,7 +103,7 @@ def minute_of(instant: datetime) -> int:
 # Passes a minute apart look at the same quarter of an hour.
 @lru_cache(maxsize=64)
 def instant_of(minute: int) -> datetime:
-    """When a minute starts, UTC."""
+    """Return the start of a minute, UTC."""
     return datetime.fromtimestamp(minute * _MINUTE_SECONDS, UTC)
 
 

@@ -43,7 +43,7 @@ class DeadLetters:
         return self._queue.facts()
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
-        """At most `limit` letters, and at most ten, hidden from others for `hidden_for`. Raises CallFailed."""
+        """Receive at most `limit` letters, and at most ten; hide them for `hidden_for`. Raises CallFailed."""
         received = self._queue.receive(limit, hidden_for=hidden_for)
         letters = [letter_of(message, self._sources) for message in received]
         return [self._recognise(one) for one in letters] if self._recognise else letters
@@ -121,7 +121,7 @@ class SqsSource:
         return self._queue.send(outgoing)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
-        """From a message's first receive to its move to the DLQ, at the longest, for a consumer that just fails.
+        """Return the longest time from a message's first receive to its move to the DLQ, for a consumer that just fails.
 
         `max_receive_count_otherwise` counts where the queue does not say after how many receives SQS moves it.
         """
@@ -168,7 +168,7 @@ class OutcomeQueue:
         self._queue = queue
 
     def receive(self, *, hidden_for: timedelta) -> list[OutcomeMessage]:
-        """Some reports, hidden from others for `hidden_for`; none where there are none. Raises CallFailed."""
+        """Receive some reports, and hide them for `hidden_for`. Raises CallFailed."""
         # What is missed now is there at the next look; a second in each pass of an idle queue would cost more.
         received = self._queue.receive(_AT_ONCE, hidden_for=hidden_for, asks_all_servers=False)
         return [_report(one) for one in received]

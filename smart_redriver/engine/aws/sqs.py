@@ -76,7 +76,7 @@ class SqsClient(Protocol):
 
 
 class Received(Protocol):
-    """What was received from a queue and can be deleted from it: a `Message`, or the `Letter` made of one."""
+    """A received message that can be deleted from its queue: a `Message`, or the `Letter` made of one."""
 
     @property
     def message_id(self) -> str: ...
@@ -113,7 +113,7 @@ class SqsQueue:
         self.is_fifo = is_fifo(url)
 
     def facts(self) -> QueueFacts:
-        """What GetQueueAttributes says; asking also keeps the queue's CloudWatch metrics awake. Raises CallFailed."""
+        """Call GetQueueAttributes, which also keeps the queue's CloudWatch metrics awake. Raises CallFailed."""
         with naming("GetQueueAttributes"):
             answer = self._sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
         return _facts(answer["Attributes"])
@@ -121,7 +121,7 @@ class SqsQueue:
     def receive(
         self, limit: int, *, hidden_for: timedelta, asks_all_servers: bool = True
     ) -> list[Message]:
-        """At most `limit` messages, and at most ten, hidden from others for `hidden_for`. Raises CallFailed.
+        """Receive at most `limit` messages, and at most ten; hide them for `hidden_for`. Raises CallFailed.
 
         An answer without messages takes a second where all of SQS's servers are asked.
         A sample of them answers at once, and may miss some.

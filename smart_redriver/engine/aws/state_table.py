@@ -64,7 +64,7 @@ class DynamoDbClient(BatchClient, Protocol):
 
 @dataclass(slots=True)
 class Known:
-    """What the ledger knows: entries by original id, and trails kept for copies by the copy's MessageId."""
+    """Items of the ledger: entries by original id, and trails kept for copies by the copy's MessageId."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     trails: dict[str, Trail] = field(default_factory=dict)
@@ -226,7 +226,7 @@ class StateStore:
             )
 
     def load_pass(self) -> tuple[datetime, Mapping[str, Any]] | None:
-        """When a process's last pass ended, and its report; None where there was none. Raises CallFailed."""
+        """Return the end and report of a process's last pass; None if there was none. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
                 TableName=self._table, Key=items.pass_key(self._called), ConsistentRead=True
@@ -242,7 +242,7 @@ class StateStore:
             raise CallFailed("GetItem", "UnreadablePass", str(fault)) from fault
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
-        """What the ledger knows under these ids, original ids and copies' ids alike. Raises CallFailed."""
+        """Read the ledger's items under these ids, original ids and copies' ids alike. Raises CallFailed."""
         known = Known()
         keys = (items.message_key(one, self._within) for one in dict.fromkeys(message_ids))
         for item in self._batches.get(keys):
@@ -276,7 +276,7 @@ class StateStore:
         self._batches.put([items.failure_to_item(one, until, self._within) for one in failures])
 
     def load_failure(self, original_id: str) -> Told | None:
-        """How a letter failed the last time, where its consumer reported it. Raises CallFailed."""
+        """Return a letter's last failure, if its consumer reported it. Raises CallFailed."""
         with naming("GetItem"):
             answer = self._dynamodb.get_item(
                 TableName=self._table, Key=items.failure_key(original_id, self._within)

@@ -20,7 +20,7 @@ class Stopped(Exception):  # noqa: N818 - it is what happened
 
 
 class Location(Protocol):
-    """Where a queue outside of SQS is.
+    """The place of a queue outside of SQS.
 
     Attributes:
         origin: its kind.

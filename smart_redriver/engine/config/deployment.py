@@ -17,7 +17,7 @@ from smart_redriver.engine.errors import Fault, SettingsError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where the function's queues and table are.
+    """The places of the function's queues and table.
 
     ``queue_name`` is the source queue's name. ``further_source_urls`` are other source queues that
     share its DLQ; in the environment they are one text, separated by spaces. ``outcome_queue_url``
@@ -43,7 +43,7 @@ class Deployment:
 
     @classmethod
     def at(cls, location: Location, *, queue_name: str, table_name: str) -> Self:
-        """Where a queue outside of SQS is, and its state table."""
+        """The place of a queue outside of SQS, and its state table."""
         dead_letters, source, parking_lot = location.urls
         return cls(
             queue_name=queue_name,

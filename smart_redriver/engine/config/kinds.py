@@ -1,4 +1,4 @@
-"""How a value in a table of settings is read: kind, range, and what is wrong with it. How a misspelt name is found.
+"""Readers for values of settings: kind, range, and faults. Finds misspelt names, too.
 
 A table is a dataclass whose fields are made by ``setting``. Standard library only: synth and the function import this.
 """
@@ -20,7 +20,7 @@ N = TypeVar("N", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a value is read. ``parse`` raises ValueError for anything but what is ``accepted``."""
+    """A reader of values. ``parse`` raises ValueError for anything that is not ``accepted``."""
 
     parse: Callable[[Value], T]
     accepted: str
@@ -116,7 +116,7 @@ _UNITS = ("_seconds", "_minutes", "_mib")
 
 
 def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
-    """Those of ``keys`` that are none of ``names`` but look like one, each with the nearest.
+    """Return ``keys`` that are none of ``names`` but look like one, each with the nearest.
 
     ``maxAttempts``, ``MAX_ATTEMPTS`` and ``max-attempts`` count as misspelt, too.
     """
@@ -131,7 +131,7 @@ def misspelt(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
 
 
 def slips(keys: Iterable[str], names: Iterable[str]) -> dict[str, str]:
-    """Those of the `misspelt` that are nearly sure to be: but for a letter, their order, case,
+    """Return the `misspelt` keys that are almost certainly slips: they differ by a letter, the order, the case,
     or the unit at the end.
     """
     return {key: name for key, name in misspelt(keys, names).items() if _is_slip(key, name)}

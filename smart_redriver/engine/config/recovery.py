@@ -1,4 +1,4 @@
-"""How anybody says that a consumer is well again: an event of the re-driver's own, or an alarm that goes back to OK.
+"""Hints that a consumer is well again: an event of the re-driver's own, or an alarm that returns to OK.
 
     source "smart-redriver", detail-type "Recovery", detail {"recovered": ["orders", "payments"]}
 

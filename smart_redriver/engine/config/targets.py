@@ -105,7 +105,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Its name for circuit, ledger and people: `lambda:orders`, `https://example.com/orders`."""
+        """The target's name for circuit, ledger and people: `lambda:orders`, `https://example.com/orders`."""
         if self.kind is TargetKind.WEB:
             parts = urlsplit(self.place)
             return f"{parts.scheme}://{parts.netloc}{parts.path}"

@@ -89,7 +89,7 @@ class Trail:
 
 
 class Unfit(str, Enum):
-    """Why a letter can't be given back to what failed it."""
+    """The reason why a letter can't go back to the consumer or target that failed it."""
 
     UNKNOWN_ORIGIN = "UNKNOWN_ORIGIN"
     INCOMPLETE = "INCOMPLETE"

@@ -1,4 +1,4 @@
-"""Which of the listed targets failed a letter, by what the letter says of itself. Pure, and never raises.
+"""Find the listed target that failed a letter, from the letter alone. Pure, and never raises.
 
 Nothing that is not listed is ever named here: what a letter says is compared with the list, and not followed.
 How letters of each origin look (docs/origins.md) stands first: Lambda's record, Scheduler's request. `read_envelope` reads the one that SNS puts around its messages.
@@ -308,7 +308,7 @@ def _covers(target: Target, arn: str) -> bool:
 
 
 def _spellings(target: Target, schedule_arn: str) -> set[str]:
-    """How a call of this schedule may name this target: a function by less than its ARN where it is at home."""
+    """Return the names that a call of this schedule may give this target: a local function needs no full ARN."""
     arn = target.place
     if target.kind is TargetKind.FUNCTION:
         _, _, _, region, account, _, name = arn.split(":", 6)

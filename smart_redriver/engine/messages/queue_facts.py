@@ -18,7 +18,7 @@ MANY_IN_FLIGHT = MOST_IN_FLIGHT * 5 // 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
-    """What GetQueueAttributes says of one queue. Counts are about a minute old.
+    """The answer of GetQueueAttributes for one queue. Counts are about a minute old.
 
     `dying`: producers' messages that have come to the DLQ within seconds; None where counts are older than that.
     """
@@ -41,12 +41,12 @@ class QueueFacts:
 
     @property
     def depth(self) -> int:
-        """Every message in the queue."""
+        """The number of all messages in the queue."""
         return self.visible + self.in_flight + self.delayed
 
     @property
     def room_to_hide(self) -> int:
-        """How many more letters may be hidden for later."""
+        """The number of letters that may still be hidden for later."""
         return max(0, MOST_HIDDEN - self.in_flight)
 
     @property

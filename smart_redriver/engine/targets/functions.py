@@ -32,7 +32,7 @@ WAITS = (timedelta(minutes=1), timedelta(minutes=2))
 
 
 class FunctionFacts:
-    """What Lambda says of one function, asked once. Who can't be asked is taken to be as slow as can be."""
+    """Lambda's description of one function, read once. A function that can't be described counts as the slowest possible."""
 
     def __init__(self, lambdas: Any, function_arn: str) -> None:
         self._lambdas = lambdas
@@ -47,7 +47,7 @@ class FunctionFacts:
         return 1 + self._retries
 
     def time_to_fail(self) -> timedelta:
-        """From the invocation to the end of the last try, where none waits for capacity."""
+        """Return the time from the invocation to the end of the last try, if none waits for capacity."""
         return self.timeout() * self.tries() + sum(WAITS[: self._retries], timedelta())
 
     @cached_property

@@ -49,7 +49,7 @@ class Bounced(Exception):  # noqa: N818 - reads as what happened
 
 
 class TooLarge(ValueError):  # noqa: N818
-    """What a letter holds is larger than its target takes."""
+    """The payload of a letter is larger than its target takes."""
 
 
 def check_size(payload: bytes, most: int) -> bytes:

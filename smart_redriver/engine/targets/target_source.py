@@ -32,7 +32,7 @@ from smart_redriver.engine.targets.web_target import WebTarget
 
 
 class Pace:
-    """At most `rate` deliveries a second, whichever thread makes them; 0 is without limit.
+    """A limit of `rate` deliveries a second, over all threads; 0 is without limit.
 
     A token bucket of one: the first goes at once, and each further one no sooner than its share of a second later.
     `clock` tells seconds, `pause` waits for some.
@@ -116,7 +116,7 @@ class TargetSource:
         return self._delivery.deliver(outgoing)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
-        """From an invocation to the letter that is left of it, at the longest, for a function that just fails."""
+        """Return the longest time from an invocation to the letter that it leaves, for a function that just fails."""
         return self._function.time_to_fail() if self._function else timedelta()
 
     def owns(self, source_arn: str | None, trail: Trail | None) -> bool:
@@ -157,7 +157,7 @@ class QueueSource(TargetSource):
         return replace(asked, max_message_size=BYTES_PER_CALL)
 
     def _asked(self) -> QueueFacts | None:
-        """None for a queue that can't be asked: whether it takes letters, its answer to one tells."""
+        """Return the queue's facts; None if it can't be asked: its answer to a letter tells whether it takes them."""
         try:
             return self._queue.facts()
         except CallFailed as failed:
@@ -166,7 +166,7 @@ class QueueSource(TargetSource):
             return None
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:
-        """From a message's first receive to its move to the DLQ, for a consumer that just fails."""
+        """Return the time from a message's first receive to its move to the DLQ, for a consumer that just fails."""
         return facts.visibility_timeout * (facts.max_receive_count or max_receive_count_otherwise)
 
 
@@ -199,7 +199,7 @@ def clients_on_first_use() -> Clients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How targets are reached: by which clients, by whose way into the web, and at which pace."""
+    """Access to targets: clients, way into the web, and pace."""
 
     clients: Clients = field(default_factory=clients_on_first_use)
     web: Callable[[Target, Collection[str]], Delivery] = WebTarget

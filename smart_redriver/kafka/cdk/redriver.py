@@ -224,7 +224,7 @@ class _Cluster:
 
 
 def _rights(kafka: KafkaTopics, cluster_arn: str) -> Iterator[iam.PolicyStatement]:
-    """What IAM has to let it do: with a password the cluster's own lists say what it may."""
+    """Yield the IAM statements that the function needs. With a password, the cluster's own lists grant access."""
     if kafka.secret:
         yield allow(["secretsmanager:GetSecretValue"], [kafka.secret])
         return

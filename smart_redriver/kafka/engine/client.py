@@ -65,7 +65,7 @@ _GONE = frozenset(
 
 
 def failed_call(call: str, error: KafkaError) -> CallFailed:
-    """What an error of Kafka's means for a call."""
+    """Return the failure of a call that an error of Kafka's means."""
     code = error.code()
     if name := _OF_CONTENT.get(code):
         return CallFailed(call, name, error.str())

@@ -1,4 +1,4 @@
-"""What a process works with: one DLQ topic for as long as it lives, and the topics that its letters go back to."""
+"""A process's connection to one DLQ topic, for as long as it lives, and to the topics that letters go back to."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class TopicSource:
         return trail is not None and trail.queue == self.name
 
     def message_of(self, letter: Letter) -> Message | None:
-        """What a letter is sent as; None where it is not there any more."""
+        """Return the message that a letter is sent as; None if the letter has gone."""
         dead = self._find(letter.message_id)
         return dead.message if dead else None
 

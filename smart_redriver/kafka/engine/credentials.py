@@ -20,7 +20,7 @@ _LASTS = 900
 
 
 def client_settings(place: KafkaTopics, make_client: MakeClient) -> dict[str, Any]:
-    """What librdkafka is told of credentials. `make_client` makes a boto3 client by its service. Raises CallFailed."""
+    """Return librdkafka's credentials. `make_client` makes a boto3 client by its service. Raises CallFailed."""
     if place.secret:
         user, password = _read_secret(place.secret, make_client)
         return {

@@ -26,7 +26,7 @@ _NOT_THERE = "LetterNotThere"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts(QueueFacts):
-    """What a pass asks of a topic. `keeps_order`: its messages of one key stay in order."""
+    """The facts of a topic that a pass needs. `keeps_order`: its messages of one key stay in order."""
 
     keeps_order: bool
 
@@ -45,7 +45,7 @@ def facts_of(
     retention: timedelta = NEVER,
     dying: int | None = None,
 ) -> TopicFacts:
-    """What there is to say of a topic with so many messages."""
+    """Return the facts of a topic with so many messages."""
     return TopicFacts(
         arn=topic,
         visible=visible,
@@ -62,7 +62,7 @@ def facts_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveCheck:
-    """Nobody but the re-driver moves these letters by a task of its own."""
+    """The answer that no other task moves these letters: Kafka has none."""
 
     is_running: bool = False
     fault: CallFailed | None = None
@@ -103,12 +103,12 @@ class DeadLetters:
         ]
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
-        """Nobody else moves them."""
+        """Return that no task is moving letters: Kafka has none."""
         return MoveCheck()
 
 
 class Parked:
-    """What is in the parking topic: its records, but those of which a later note says that they were taken out.
+    """The content of the parking topic: its records, except those that a later note says were taken out.
 
         offset   0  1  2  3  4                   4 says of 1 that it is taken: 0, 2 and 3 are there
         record   A  B  C  D  note: 1             our group's position: 0
@@ -213,7 +213,7 @@ class ParkingLot:
         return [_stays(one) for one, _ in letters]
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
-        """Nobody else moves them."""
+        """Return that no task is moving letters: Kafka has none."""
         return MoveCheck()
 
     def park(self, outgoing: Sequence[Outgoing]) -> Sent:
@@ -226,7 +226,7 @@ class ParkingLot:
 
 
 def parked_record(record: NewRecord, topic: str, one: Outgoing) -> NewRecord:
-    """What a letter is in the parking topic: its record, with its trail."""
+    """Return the record of a letter for the parking topic, with its trail."""
     trail = one.trail.encode().encode()
     return NewRecord(
         topic=topic,

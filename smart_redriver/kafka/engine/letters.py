@@ -78,7 +78,7 @@ class Dead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What the retry topic keeps beside a letter."""
+    """The facts that the retry topic keeps beside a letter."""
 
     message_id: str
     place: tuple[int, int]
@@ -209,7 +209,7 @@ def _trail(text: bytes | None, topics: Set[str]) -> tuple[Trail | None, str | No
 
 
 def _anothers(trail: Trail, message: Message) -> Trail | None:
-    """What another group's trail tells this one: the message that it is a copy of, and nothing of what was tried.
+    """Return another group's trail: it names the message that was copied, but none of that group's tries.
 
     None where it has other content than that, as when a consumer copied its headers on to a message of its own.
     """

@@ -1,4 +1,4 @@
-"""What became of redriven messages, told as a consumer's reports are: committed offsets and the DLQ topic know it.
+"""The outcomes of redriven messages, in the form of consumers' reports: committed offsets and the DLQ topic tell them.
 
 A consumer writes a message that failed to the DLQ topic before it commits past it. So what the group has committed past
 and has not come back by a look afterwards has succeeded. That needs letters that are known when they come back: once a
@@ -126,7 +126,7 @@ class Outcomes:
         return []
 
     def _ended(self, now: datetime) -> list[tuple[Entry, Dead | None]]:
-        """What has ended, each with the letter that it came back as. Committed offsets are read first, then the DLQ."""
+        """Return ended redrives, each with the letter that came back. Reads committed offsets first, then the DLQ."""
         if not self._out:
             return []
         topics = {one.partition.topic for one in self._out.values()}
@@ -193,7 +193,7 @@ class WatchedMemory:
         return WatchedMemory(self._memory.of(queue), self._outcomes)
 
     def read_ledger(self, message_ids: Iterable[str]) -> Known:
-        """What the ledger knows. Raises CallFailed."""
+        """Read the ledger's items, and note them for the outcomes. Raises CallFailed."""
         known = self._memory.read_ledger(message_ids)
         self._outcomes.note(known.entries.values())
         return known

@@ -74,17 +74,17 @@ class KafkaTopics:
 
     @property
     def home(self) -> str:
-        """What letters go back to that do not say where they came from; empty where that can't be told."""
+        """The topic for letters that don't say where they came from; empty if there are several."""
         return self.topics[0] if len(self.topics) == 1 else ""
 
     @property
     def origin(self) -> Origin:
-        """What fills the DLQ topic."""
+        """The origin of the DLQ topic's letters."""
         return Origin.KAFKA
 
     @property
     def urls(self) -> tuple[str, str, str]:
-        """What people are shown for the DLQ topic, the first source topic and the parking topic."""
+        """The names that people see for the DLQ topic, the first source topic and the parking topic."""
         first, *_ = self.servers.split(",")
         dead_letters, source, parked = (
             f"kafka://{first}/{one}" for one in (self.dead_letters, self.topics[0], self.parked)
@@ -122,7 +122,7 @@ class KafkaTopics:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `encode` wrote. Raises SettingsError listing every fault."""
+        """Read the text that `encode` wrote. Raises SettingsError listing every fault."""
         try:
             table = json.loads(text)
         except ValueError:
@@ -138,7 +138,7 @@ class KafkaTopics:
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
-        """What a table says. Raises SettingsError listing every fault."""
+        """Read a table of `kafka.toml` or `queues.toml`. Raises SettingsError listing every fault."""
         reader = _Reader(table)
         dead_letters = reader.topic("dead_letters")
         place = cls(

@@ -59,7 +59,7 @@ class Record(NewRecord):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one read gave.
+    """The result of one read.
 
     Attributes:
         records: by partition in the order of their offsets.

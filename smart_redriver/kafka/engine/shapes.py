@@ -1,4 +1,4 @@
-"""What a record of a DLQ topic says of its death, in each of the shapes that libraries write. Pure.
+"""The death that a record of a DLQ topic describes, in each of the shapes that libraries write. Pure.
 
     Spring Kafka            kafka_dlt-original-topic, ..., or kafka_original-topic, ... with retry topics
     Kafka Connect           __connect.errors.topic, ...
@@ -34,7 +34,7 @@ _LATEST = 253_402_300_799_999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Death:
-    """What is told of a message's last failure; None where nothing is.
+    """The last failure of a message; None where the record says nothing.
 
     `topic`, `partition` and `offset` are where the message was when it failed.
     """

@@ -1,4 +1,4 @@
-"""What becomes of all messages of a source topic, minute by minute: evidence for the consumers, and against poison.
+"""The fates of all messages of a source topic, minute by minute: evidence for the consumers, and against poison.
 
     end of the topic       moves with what is written, by anybody
     the group's position   moves with what is dealt with
@@ -141,7 +141,7 @@ class LiveWitness:
             self._add(topic, now, written=written, passed=count)
 
     def _sent_lately(self, topic: str, now: datetime) -> tuple[tuple[datetime, int], ...]:
-        """What was written in each of the minutes before; none where the log can't tell."""
+        """Return the number of messages written in each of the minutes before; none if the log can't tell."""
         first = minute_of(now)
         minutes = [first - n * PERIOD for n in range(LIVE_MINUTES, -1, -1)]
         try:

@@ -183,7 +183,7 @@ class PeoplesLetters:
         return []
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
-        """Nobody else moves them."""
+        """Return that no task is moving letters: Kafka has none."""
         return MoveCheck()
 
     def keep(self, letters: Iterable[Letter]) -> list[Letter]:
@@ -196,7 +196,7 @@ class PeoplesLetters:
         ]
 
     def still_there(self, letters: Iterable[Letter]) -> set[str]:
-        """Those that are there. Raises CallFailed."""
+        """Return the letters that are there. Raises CallFailed."""
         there = {one.letter.message_id for one in self._all()}
         return {one.message_id for one in letters} & there
 

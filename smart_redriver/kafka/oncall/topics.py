@@ -61,7 +61,7 @@ def _open(place: KafkaTopics) -> Any:
 
 
 def topics_of(session: Session) -> TopicStore:
-    """Those of a session."""
+    """Return the topics of a session."""
     place = session.place.deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
     clusters = session.connections.of(Clusters)
@@ -155,11 +155,11 @@ class TopicStore:
         return self._of(dlq=dlq).delete(letters)
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
-        """Those that would be handed out again."""
+        """Return the letters that would be handed out again."""
         return self._of(dlq=dlq).still_there(letters)
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:  # noqa: ARG002
-        """What is not met may be behind those that there is room for."""
+        """Return no letter: one that was not read may be behind the letters that memory has room for."""
         return set()
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
@@ -168,7 +168,7 @@ class TopicStore:
         return None if oldest is None else max(now - oldest, timedelta())
 
     def stuck(self) -> list[Stuck] | None:
-        """As their records tell."""
+        """Return the stuck letters as their records tell."""
         groups: dict[str | None, tuple[list[Dead], list[Dead]]] = defaultdict(lambda: ([], []))
         for number, some in enumerate((self.topics.dead(), self.topics.parked())):
             for one in some:
@@ -176,7 +176,7 @@ class TopicStore:
         return [_stuck(cause, *some) for cause, some in groups.items()]
 
     def stack_trace(self, letter: Letter) -> str | None:
-        """As its consumer wrote it into a header."""
+        """Return the stack trace that the consumer wrote into a header."""
         found = self.topics.find(letter.message_id)
         return found.message.death.stack_trace if found else None
 

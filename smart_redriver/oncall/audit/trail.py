@@ -39,7 +39,7 @@ class Line:
     why: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """As `redrive history --json` prints it."""
+        """Return the change as `redrive history --json` prints it."""
         return {
             "at": f"{self.at:%Y-%m-%dT%H:%M:%SZ}",
             "who": self.who,

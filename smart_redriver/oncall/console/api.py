@@ -38,7 +38,7 @@ class Address:
 
 
 def addresses(console: Console) -> tuple[Address, ...]:
-    """All of them."""
+    """Return all addresses."""
     return (
         *_of_stack(console),
         *_of_queue(console),

@@ -123,7 +123,7 @@ def _refusal(fault: Exception) -> Response:
 
 
 async def _no_address(request: Request, fault: Exception) -> Response:
-    """There is nothing, or nothing by this method: told as all other faults are."""
+    """Answer for an unknown address or method, in the form of all other faults."""
     assert isinstance(fault, HTTPException)  # noqa: S101 - what it is registered for
     sentence = f"There is no address {request.url.path}: /api/openapi.json lists all."
     if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:

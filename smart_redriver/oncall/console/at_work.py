@@ -38,7 +38,7 @@ Sleep = Callable[[float], None]
 
 
 class State(str, Enum):
-    """Where an order is."""
+    """The stage of an order."""
 
     PLANNING = "planning"
     ASKING = "asking"
@@ -55,7 +55,7 @@ class Line:
 
 
 class StopButton(Interrupts):
-    """In the place of Ctrl-C: work ends after the letters in hand."""
+    """A button in the place of Ctrl-C: work ends after the letters in hand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ class Task(Terminal):
             return self._changed.wait_for(lambda: self.state is State.ENDED, seconds)
 
     def to_json(self) -> dict[str, Any]:
-        """As the page reads it."""
+        """Return the order as the page reads it."""
         with self._changed:
             return {
                 "id": self.id,
@@ -295,7 +295,7 @@ class Tasks:
             return self._tasks[task_id]
 
     def all(self) -> list[Task]:
-        """All that are remembered, the latest first."""
+        """Return all remembered tasks, the latest first."""
         with self._lock:
             return list(reversed(self._tasks.values()))
 
@@ -329,7 +329,7 @@ class Console:
         return Notepad(spared_stack=self.sessions.stack)
 
     def session(self, asked: Asked) -> Session:
-        """For a look at the queue that the path names. Raises CallFailed and Refused."""
+        """Return a session for a look at the queue in the path. Raises CallFailed and Refused."""
         return self.sessions.of(asked.path["queue"], self.notepad())
 
     def get_ready(self) -> None:

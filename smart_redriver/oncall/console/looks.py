@@ -94,7 +94,7 @@ def _tone(tone: Any) -> str | None:
 
 
 def causes(session: Session, shelf: Shelf) -> dict[str, Any]:
-    """Why letters are stuck, each cause with how many letters came by it in the last hours."""
+    """Return the causes of stuck letters, each with its number of letters in the last hours."""
     read = shelf.of(session)
     told = page_of(session, read.entries).to_json()
     trends = _trends(read)
@@ -164,7 +164,7 @@ def _found(
 
 
 def _named(found: list[Entry], part: str) -> list[Entry]:
-    """Those in whose first or current id the text is."""
+    """Return entries with the text in their original or current id."""
     return [one for one in found if part in one.original_id or part in one.current_id]
 
 
@@ -195,7 +195,7 @@ def _read_cursor(text: str) -> tuple[datetime, str]:
 
 
 def peeked(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Some letters of the DLQ, received and released."""
+    """Return some letters of the DLQ, received and released."""
     filters = {name: value for name, value in given.items() if name != "limit"}
     wanted = read_filter(session.clock(), **filters)
     told = _told(

@@ -39,11 +39,11 @@ class Read:
     entries: tuple[Entry, ...]
 
     def parked(self) -> list[Entry]:
-        """Those in the parking lot."""
+        """Return entries of letters in the parking lot."""
         return [one for one in self.entries if one.status is Status.PARKED]
 
     def dead(self) -> list[Entry]:
-        """Those in the DLQ, or on their way there."""
+        """Return entries of letters in the DLQ, or on their way there."""
         return [one for one in self.entries if one.status is not Status.PARKED]
 
 
@@ -106,7 +106,7 @@ def _read(session: Session) -> Read:
 
 
 def moment_of(entry: Entry) -> datetime:
-    """When the letter came to where it is, as far as the ledger tells."""
+    """Return the time when the letter came to its place, as far as the ledger tells."""
     return entry.parked_at or entry.first_seen
 
 

@@ -51,7 +51,7 @@ def _to_json(
 
 
 def timeline(session: Session, hours: int = _HOURS) -> dict[str, Any]:
-    """All of it, and why, where something could not be read. Raises CallFailed and Refused where the stack can't."""
+    """Return the timeline, and faults of parts that could not be read. Raises CallFailed and Refused."""
     now = session.clock()
     start, deployment = now - timedelta(hours=hours), session.place.deployment
     for service in ("logs", "cloudwatch", "dynamodb", "lambda"):
@@ -91,7 +91,7 @@ def _all_events(
 
 
 def depth_courses(session: Session, hours: int = _HOURS) -> dict[str, Any]:
-    """How the depth of DLQ and parking lot went, for a sparkline. Raises CallFailed."""
+    """Read the course of the depths of DLQ and parking lot, for a sparkline. Raises CallFailed."""
     now = session.clock()
     start, deployment = now - timedelta(hours=hours), session.place.deployment
     found = courses(session.aws, deployment, start, now, timedelta(minutes=5))
@@ -138,7 +138,7 @@ def _reported(report: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _share(counted: Sequence[tuple[datetime, float, float]], now: datetime) -> _Broken:
-    """Of (moment, good, all): the share of the good in all of the last minutes; None from when on there was nothing."""
+    """Return the share of good in all over the last minutes, from (moment, good, all); None from a gap on."""
     course: _Broken = []
     seen = [(at, good, everything) for at, good, everything in counted if everything]
     first, good, everything = 0, 0.0, 0.0
@@ -193,7 +193,7 @@ def _told(session: Session, change: Change) -> dict[str, Any]:
 
 
 def _events(session: Session, ended: EndedPass) -> Iterator[dict[str, Any]]:
-    """What a pass has to tell beside its figures."""
+    """Yield the events of a pass: verdicts, changes of circuits, operations."""
     report = ended.report
     for text, kind, tone in (*_verdicts(report), *_circuits(report), *_operations(report)):
         yield {

@@ -1,4 +1,4 @@
-"""Where a deployment's letters are, as people reach them: `queues` of SQS, or what another backend brings.
+"""The store of a deployment's letters for people: `queues` of SQS, or that of another backend.
 
 What a pass needs of either is the same (`smart_redriver.engine.passes.ports`). This is what people ask for beyond that.
 """
@@ -62,7 +62,7 @@ class Stuck:
 
 
 class MessageStore(Protocol):
-    """Where letters are, and what is different there. All of it raises CallFailed, and Refused where nobody gets there.
+    """The store of letters, and its differences. Everything raises CallFailed, or Refused if the store is out of reach.
 
     Attributes:
         dead_letters, parking_lot: for looks, with bodies as far as people read them.
@@ -101,7 +101,7 @@ class MessageStore(Protocol):
         ...
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
-        """How many letters there are; exactly, where that can be known at some cost."""
+        """Return the facts of DLQ or parking lot; an exact number of letters may take longer."""
         ...
 
     def keep(
@@ -128,15 +128,15 @@ class MessageStore(Protocol):
         ...
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
-        """How long ago the oldest letter came to the DLQ; None where that is not known."""
+        """Return the age of the oldest letter in the DLQ; None if it is unknown."""
         ...
 
     def stuck(self) -> list[Stuck] | None:
-        """All letters by their cause; None where only the ledger knows of causes."""
+        """Return all letters by cause; None if only the ledger knows causes."""
         ...
 
     def stack_trace(self, letter: Letter) -> str | None:
-        """Where it failed, as its worker wrote it beside the letter."""
+        """Return the stack trace that the worker wrote beside the letter."""
         ...
 
     def cost(self, receives: int, seen: int) -> str:
@@ -148,7 +148,7 @@ class MessageStore(Protocol):
         ...
 
     def refusal(self, operation: Operation) -> str | None:
-        """Why that can't be done here, and what can; None where it can."""
+        """Say why that can't be done here, and what can; None if it can."""
         ...
 
 

@@ -47,7 +47,7 @@ Course = list[tuple[datetime, float]]
 def courses(
     aws: Aws, deployment: Deployment, start: datetime, end: datetime, each: timedelta
 ) -> Mapping[str, Course]:
-    """How depths and deliveries of a queue went, as CloudWatch has it, by name. Raises CallFailed.
+    """Read the course of a queue's depths and deliveries from CloudWatch, by name. Raises CallFailed.
 
     Neither a target nor a queue outside of SQS has deliveries that could be asked for.
     """

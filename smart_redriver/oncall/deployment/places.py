@@ -63,7 +63,7 @@ def _of_queues(
 
 
 def _told_location(stack: str, prefix: str, outputs: Mapping[str, str]) -> Location | None:
-    """Where a queue outside of SQS is; None of a DLQ in SQS. Raises Refused for what this version does not know."""
+    """Read the place of a queue outside of SQS; None for a DLQ in SQS. Raises Refused for an unknown kind."""
     for output, backend in LOCATIONS.items():
         if (told := outputs.get(prefix + output)) is not None:
             reader: LocationReader = backend.load("location")
@@ -199,7 +199,7 @@ def read_places(stack: str, outputs: Mapping[str, str]) -> tuple[Place, ...]:
 
 
 def choose_places(places: Sequence[Place], queue: str | None) -> tuple[Place, ...]:
-    """Those that `queue` names: by the name in the list of queues or by a source queue's; all for None.
+    """Return the places that `queue` names, by the name in the list of queues or a source queue's; all for None.
 
     Raises Refused when it names none.
     """

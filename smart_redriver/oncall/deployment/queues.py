@@ -89,7 +89,7 @@ class Queues:
         return ledger
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:  # noqa: ARG002
-        """As SQS counts, which may be a minute old."""
+        """Return SQS's counts, which may be a minute old."""
         return (self.dead_letters if dlq else self.parking_lot).facts()
 
     def keep(
@@ -114,15 +114,15 @@ class Queues:
         return set()
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
-        """As CloudWatch has it."""
+        """Return CloudWatch's age of the oldest message."""
         return age_of_oldest(self._aws, self._deployment.dlq_url, now)
 
     def stuck(self) -> list[Stuck] | None:
-        """Only receiving every message would tell."""
+        """Return None: only receiving every message would tell."""
         return None
 
     def stack_trace(self, letter: Letter) -> str | None:  # noqa: ARG002
-        """It is in the consumer's report, or its log."""
+        """Return none: the consumer's report or log has it."""
         return None
 
     def cost(self, receives: int, seen: int) -> str:
@@ -149,5 +149,5 @@ class Queues:
 
 
 def queues_of(session: Session) -> Queues:
-    """Those of a session."""
+    """Return the queues of a session."""
     return Queues(session.place.deployment, session.aws, lambda: session.reach)

@@ -121,7 +121,7 @@ class Session:
 
     @cached_property
     def letter_store(self) -> MessageStore:
-        """Where the letters are, of whatever kind. Raises as `place` does."""
+        """The store of the letters, of any kind. Raises as `place` does."""
         from smart_redriver.engine.config.backends import BACKENDS
 
         made: MessageStore = BACKENDS[self.place.origin].load("letter_store")(self)
@@ -155,7 +155,7 @@ class Session:
 
     @property
     def reach(self) -> Reach:
-        """How targets are reached: with the caller's own clients, in whichever Region a target is."""
+        """Access to targets, with the caller's own clients, in any Region."""
         from smart_redriver.engine.targets.target_source import Reach
 
         def client(service: str, region: str) -> Any:

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Level(str, Enum):
-    """How a check came out."""
+    """The result of a check."""
 
     GOOD = "good"
     WRONG = "wrong"
@@ -27,7 +27,7 @@ class Finding:
 
 
 def good(what: str) -> Finding:
-    """All is well here."""
+    """Return a finding that all is well."""
     return Finding(level=Level.GOOD, what=what)
 
 

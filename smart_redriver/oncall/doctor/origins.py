@@ -254,8 +254,8 @@ def _check_subscription(session: Session, target: Target, dlq_arn: str) -> Itera
 
 
 def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[Finding]:
-    """Its configuration, which people need not be allowed to read,
-    is asked for where its destination is not this DLQ.
+    """Check a function. Its configuration, which people need not be allowed to read,
+    is read only if its destination is not this DLQ.
     """
     client = session.aws.client("lambda")
     try:
@@ -271,7 +271,7 @@ def _check_function(session: Session, target: Target, dlq_arn: str) -> Iterator[
 
 
 def _on_failure(client: Any, target: Target) -> dict[str, str]:
-    """Its on-failure destination; none for a function that says nothing of asynchronous invocations.
+    """Return a function's on-failure destination; none if it has no settings of asynchronous invocations.
     Raises CallFailed.
     """
     try:

@@ -150,7 +150,7 @@ def check_reports(session: Session) -> Iterator[Finding]:
 
 
 def judge_unread(oldest: timedelta | None, schedule_minutes: int) -> Finding:
-    """How long the oldest report waits to be read; None where there is none."""
+    """Return the age of the oldest unread report; None if there is none."""
     waits = oldest or timedelta()
     return check(
         waits <= max(LONGEST_UNREAD, 2 * timedelta(minutes=schedule_minutes)),

@@ -61,7 +61,7 @@ class CauseGroup:
 
     @property
     def letters(self) -> int:
-        """All of them."""
+        """The number of letters in the group."""
         return self.in_dlq + self.parked
 
     @property
@@ -95,7 +95,7 @@ class CauseGroup:
         return "flowing" if self.waits_with_all is None else "waiting"
 
     def state_in_words(self, now: datetime) -> str:
-        """How the group stands."""
+        """The state of the group."""
         state = self.state()
         if state == "held" and self.circuit is not None:
             return held_in_words(self.circuit, now)

@@ -1,4 +1,4 @@
-"""Which letters a command selects: by id, by what they contain, by time, by cause, and by `--where`.
+"""The letters that a command selects: by id, by what they contain, by time, by cause, and by `--where`.
 
 A letter's cause is what its consumer reported, else an error attribute, else the shape of its body. `--where` is a
 JMESPath expression over a body. In JMESPath 'DE' is text and "DE" is the name of a field: `country == "DE"` compares
@@ -129,12 +129,12 @@ _TYPES = {
 
 
 def cause_in_hand(case: Case) -> str:
-    """Why a letter in hand failed: as its consumer reported, or said on the message, else the shape of its body."""
+    """Return the cause of a letter in hand: from the report, or the message, else the shape of its body."""
     return (reported_cause(case.entry) if case.entry else "") or cause_of(case.letter)
 
 
 def reported_cause(entry: Entry) -> str:
-    """Why a letter failed, as far as the ledger knows; empty where it does not."""
+    """Return the cause of a letter as the ledger has it; empty if it has none."""
     known = entry.cause or (entry.error if entry.status is Status.PARKED else None)
     return printable(known) if known else ""
 

@@ -193,7 +193,7 @@ class KeptFile:
         return count
 
     def __iter__(self) -> Iterator[Kept]:
-        """Its letters, those of other queues as this queue's. Raises Refused."""
+        """Yield the file's letters, those of other queues as this queue's. Raises Refused."""
         for kept in read_lines(self.path):
             yield self._adopted(kept) if self._is_strange(kept) else kept
 
@@ -346,7 +346,7 @@ class ExportFile:
         return len(lines)
 
     def told(self) -> list[str]:
-        """Where letters are kept now, in words; nothing where none was written."""
+        """Say where letters are kept now; nothing if none was written."""
         return [f"kept in {self._path}"] if self._written else []
 
 

@@ -1,4 +1,4 @@
-"""How a letter failed last, as its consumer reported it, and the lines of the consumer's log that hold one of its ids.
+"""A letter's last failure, as its consumer reported it, and the lines of the consumer's log with one of its ids.
 
 A report is text that somebody sent to the outcome queue: the command shows it and never obeys it. A command that a
 person is to paste names only what CloudWatch accepts for a log group and stream, quoted for a shell. Reading the log
@@ -118,7 +118,7 @@ class ConsumerLog:
 def query_of(
     ids: Iterable[str], failure: Told | None, *, group: str | None, since: datetime, now: datetime
 ) -> Query | None:
-    """Where to look for lines with one of these ids; None where nothing says which log.
+    """Return the log to search for lines with one of these ids; None if nothing names it.
 
     Args:
         ids: all that the letter had.

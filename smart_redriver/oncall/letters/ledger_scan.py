@@ -51,7 +51,7 @@ def stuck_entries(
 
 
 def all_entries(session: Session) -> Iterator[Entry]:
-    """Every letter of this DLQ's sources, in no order. Raises CallFailed."""
+    """Yield the entries of this DLQ's sources, in no order. Raises CallFailed."""
     queues = {f":queue{n}": {"S": name} for n, name in enumerate(session.place.sources)}
     known = {f":status{n}": {"S": one.value} for n, one in enumerate(Status)}
     yield from _scan(

@@ -80,7 +80,7 @@ class Look:
         self._held = []
 
     def __iter__(self) -> Iterator[Case]:
-        """At most `limit` letters, each once. Raises CallFailed."""
+        """Yield at most `limit` letters, each once. Raises CallFailed."""
         ends_at = self.session.clock() + self.longest
         ledger = ledger_for(self.session, self.out_of)
         ids: set[str] = set()
@@ -144,7 +144,7 @@ def look_through(
 
 
 def handle_only(letter: Letter) -> Letter:
-    """As much of the letter as releasing or naming it takes."""
+    """Return the part of a letter that is needed to release or name it."""
     return Letter(
         message_id=letter.message_id,
         receipt_handle=letter.receipt_handle,

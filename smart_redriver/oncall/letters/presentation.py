@@ -1,4 +1,4 @@
-"""How letters and their ledger entries are shown, in every command alike, and why a letter can't be taken now."""
+"""Presentation of letters and ledger entries in every command, and of reasons why a letter can't be taken now."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _printable_line(line: str) -> str:
 
 
 def not_among_them(message_id: str) -> str:
-    """That a letter that was named is not met where it was looked for, or is left out by a filter."""
+    """Say that a named letter was not found, or is left out by a filter."""
     return f"Not among them: {message_id}. `redrive show {message_id}` looks for it."
 
 
@@ -105,7 +105,7 @@ _IN_THE_DLQ = (Status.RETURNED, Status.FAILED)
 
 
 def hidden_in_words(until: datetime | None, facts: QueueFacts, now: datetime) -> str | None:
-    """How a letter is hidden that was not met in its queue, of these facts; None where nothing there is.
+    """Say why a letter that was not met in its queue is hidden, from these facts; None if nothing is hidden there.
 
     `until`: the moment that it waits for, where it is alone in that.
     """

@@ -1,4 +1,4 @@
-"""Which letters of a FIFO queue a person can take, and in what order they go. Pure.
+"""The letters of a FIFO queue that a person can take, and their order. Pure.
 
 What a pass has sent on stays at its place in the DLQ, see `smart_redriver.engine.triage.ordered`:
 taken from there while nobody knows what became of its copy, it would be there twice. On a standard queue nothing stays,
@@ -22,7 +22,7 @@ COPY = "it is a returned copy of a letter that is still in its place"
 
 
 def out_of_reach(cases: Sequence[Case], *, is_sent: bool = False) -> dict[str, str]:
-    """Why letters that were received together can't be taken, by message id.
+    """Return the reasons why letters that were received together can't be taken, by message id.
 
     `is_sent`: whether they are to go to their source queue, where none may overtake one whose copy is out.
     """

@@ -137,7 +137,7 @@ class Importing(ABC):
 
 
 class ToSource(Importing):
-    """To the source queues that they belong to, one redrive on."""
+    """An import to the source queues of the letters, which counts as one more redrive."""
 
     where = "source"
 
@@ -175,7 +175,7 @@ class ToSource(Importing):
 
 
 class ToParkingLot(Importing):
-    """To the parking lot, parked as they were."""
+    """An import to the parking lot, with the reasons that the letters had."""
 
     where = "parking-lot"
 

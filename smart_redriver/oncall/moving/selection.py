@@ -253,7 +253,7 @@ def _as_they_are(
 
 
 def _unfit(case: Case, *, is_sent: bool) -> str | None:
-    """Why no target takes the letter, where it is to be sent."""
+    """Return the reason why no target takes a letter that is to be sent."""
     return UNFIT[case.letter.unfit] if is_sent and case.letter.unfit else None
 
 
@@ -279,7 +279,7 @@ def _label(entry: Entry) -> str:
 
 
 def none_in_reach(left_out: Mapping[str, int]) -> Refused | None:
-    """That letters are meant and none of them can be taken; None where none was left out."""
+    """Refuse because no selected letter can be taken; None if none was left out."""
     if not left_out:
         return None
     why = "; ".join(f"{count:,}: {reason}" for reason, count in left_out.items())
@@ -289,7 +289,7 @@ def none_in_reach(left_out: Mapping[str, int]) -> Refused | None:
 def nothing_matches(
     session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
 ) -> Refused:
-    """That no letter is meant, and where to look."""
+    """Refuse because no letter is selected, and say where to look."""
     if choice.ids:
         hidden = list(_hidden(session, choice, facts, from_dlq=from_dlq))
         none = "None of these was found. `redrive show ID` shows where a letter is."
@@ -314,7 +314,7 @@ def nothing_matches(
 def _hidden(
     session: Session, choice: Choice, facts: QueueFacts, *, from_dlq: bool
 ) -> Iterator[str]:
-    """Those named letters that the ledger knows to be there, as `show` tells of them."""
+    """Yield a line for each named letter that the ledger knows to be there, as `show` does."""
     where = "in the DLQ" if from_dlq else "in the parking lot"
     waits = Waits.of(session)
     for message_id in sorted(choice.ids):

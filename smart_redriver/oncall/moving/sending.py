@@ -48,7 +48,7 @@ class Destinations:
         }
 
     def of(self, case: Case) -> Destination | None:
-        """Where a letter belongs; None for one of a queue that is not served,
+        """Return the place where a letter belongs; None for one of a queue that is not served,
         and for one that can go back to no target.
 
         A letter of SQS that says nothing of where it came from is the first queue's; no target is ever guessed.
@@ -66,7 +66,7 @@ class Destinations:
 
 
 def why_not_served(case: Case) -> str:
-    """Why a letter without a destination goes nowhere."""
+    """Return the reason why a letter has no destination."""
     if case.letter.unfit or case.source_arn is None:
         return UNFIT[case.letter.unfit or Unfit.UNKNOWN_ORIGIN]
     return f"it belongs to another queue, {(case.source_arn or '').rpartition(':')[2]}"
@@ -106,7 +106,7 @@ def forward_for(
 
 
 def left_behind(cases: Sequence[Case], forwarded: Forwarded) -> list[tuple[Case, str]]:
-    """Those that stay as an earlier one of their group was refused, and why."""
+    """Return letters that stay because an earlier one of their group was refused, with the reason."""
     dealt_with = forwarded.sent | {fault.key for fault in forwarded.not_sent}
     return [(case, BEHIND) for case in cases if case.message_id not in dealt_with]
 
@@ -165,8 +165,8 @@ class SendBack:
         return acted
 
     def _faults_of(self, few: Sequence[Case], until: datetime) -> dict[str, str | None]:
-        """By message id, of the first ones that can be told by then, and of one at least: a slow check must get on,
-        too.
+        """Return faults by message id, for as many letters as can be checked by then. It checks at least one, so that
+        a slow check gets on, too.
         """
         faults: dict[str, str | None] = {}
         for case in few:

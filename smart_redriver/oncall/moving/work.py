@@ -92,7 +92,7 @@ def tell_refused(terminal: Terminal, failed: Counter[str], faults: Iterable[Entr
 
 
 class Throttle:
-    """At most `rate` letters a second, however many workers send. A rate of 0 has no limit.
+    """A limit of `rate` letters a second, over all workers. A rate of 0 has no limit.
 
     Workers wait with nothing in hand: what is hidden for so long would be others' again, and the lease, too.
     """
@@ -112,7 +112,7 @@ class Throttle:
         return most if self._rate == 0 else max(1, min(most, int(self._rate / self.at_once(10))))
 
     def wait_seconds(self) -> float:
-        """How long until the next letter may be sent; 0 for now."""
+        """Return the time until the next letter may be sent; 0 for now."""
         with self._lock:
             return max(0.0, (self._free_at - self._clock()).total_seconds())
 
@@ -137,7 +137,7 @@ _MOST_FOLLOWED = 1_000
 
 @dataclass(slots=True)
 class Tally:
-    """What a command has done with letters so far. `skipped` and `failed` count by reason.
+    """The letters that a command has dealt with so far. `skipped` and `failed` count by reason.
 
     `first_done` are the original ids of the first letters that were done: enough of them to see what becomes of them.
     """
@@ -153,7 +153,7 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Acted:
-    """What an act made of a few letters: those done, and those skipped or refused, with why.
+    """The result of an act on a few letters: those done, and those skipped or refused, with the reason.
 
     Those `postponed` were not looked at in time, and are met again under the next lease.
     """
@@ -261,8 +261,8 @@ class Work:
             raise
 
     def _fresh(self, cases: Sequence[Case]) -> list[Case]:
-        """Those not met before. What was left is visible again after `HIDDEN_FOR`,
-        and hidden anew by being received.
+        """Return letters not met before. Letters that were left are visible again after `HIDDEN_FOR`,
+        and each receive hides them anew.
         """
         with self._lock:
             fresh = [case for case in cases if case.message_id not in self._left]
@@ -357,7 +357,7 @@ def _apart(fresh: Sequence[Case]) -> tuple[list[Case], list[Case]]:
 
 
 def _left_of(here: Sequence[Case], done: Sequence[Case]) -> dict[str, Letter]:
-    """What is needed to release the letters that stay, by id."""
+    """Return the handles that release the letters that stay, by id."""
     gone = {case.message_id for case in done}
     return {
         case.message_id: handle_only(case.letter) for case in here if case.message_id not in gone

@@ -1,1 +1,1 @@
-"""How things stand: read at once, told as facts in words."""
+"""The state of a queue: read at once, told as facts in words."""

@@ -59,7 +59,7 @@ def console_links(place: Place) -> dict[str, str]:
 
 
 def log_link(place: Place, group: str, stream: str) -> str | None:
-    """Where the AWS console shows a log stream; None for what is not on AWS."""
+    """Return the AWS console's address of a log stream; None for a deployment that is not on AWS."""
     found = _QUEUE_URL.match(place.deployment.dlq_url)
     if found is None:
         return None
@@ -201,7 +201,7 @@ def _queue_of(name: str) -> str:
 def _draining_until(
     circuit: Circuit | None, orders: Orders, dlq: QueueFacts | None, now: datetime
 ) -> datetime | None:
-    """None as well while it is paused, or once the DLQ is empty: then a drain has nothing to do."""
+    """Return the end of a drain; None also during a pause or over an empty DLQ, when it has nothing to do."""
     if circuit is None or orders.pauses(now) or (dlq is not None and not dlq.depth > 0):
         return None
     return circuit.orders.drain_until if circuit.orders.drains(now) else None

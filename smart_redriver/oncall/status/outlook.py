@@ -1,5 +1,5 @@
-"""What the re-driver will do next with one source queue, when it looks again, how the circuits of its causes stand, and
-what is expected of letters that a person sends back now.
+"""The outlook of one source queue: the re-driver's next step and next look, the circuits of its causes, and the likely
+fate of letters that a person sends back now.
 
 Pure: as the rules of a pass have it, from what is seen of a queue and its circuit's item.
 """
@@ -25,7 +25,7 @@ MOST_IN_A_LINE = 3
 
 
 def causes_now(circuit: Circuit, now: datetime) -> list[CauseCircuit]:
-    """Those that are held, and those that mostly fail while others succeed; the held first, then by their failures."""
+    """Return held causes, and those that mostly fail while others succeed: held ones first, then by failures."""
     known = [one for one in circuit.causes if one.is_held or _mostly_fails(one, now)]
     return sorted(known, key=lambda one: (not one.is_held, -one.failed, one.cause))
 
@@ -58,7 +58,7 @@ def causes_in_words(circuit: Circuit, now: datetime, *, is_idle: bool) -> str:
 
 
 def held_in_words(one: CauseCircuit, now: datetime, *, is_idle: bool = False) -> str:
-    """How a held cause stands: "held since 03:12, next canary in 4 min, 6 failed"."""
+    """Say how a held cause stands: "held since 03:12, next canary in 4 min, 6 failed"."""
     at = _next_canary_at(one)
     if is_idle and one.canary_sent_at is None:
         canary = "no letter of it is in the DLQ"
@@ -72,7 +72,7 @@ def held_in_words(one: CauseCircuit, now: datetime, *, is_idle: bool = False) ->
 
 
 def since_when(moment: datetime, now: datetime) -> str:
-    """Since when, in UTC: "since 03:12" of the same day, else with the date."""
+    """Say since when, in UTC: "since 03:12" on the same day, else with the date."""
     is_today = moment.date() == now.date()
     return f"since {moment:%H:%M}" if is_today else f"since {moment:%Y-%m-%d %H:%M}"
 
@@ -84,7 +84,7 @@ def _mostly_fails(one: CauseCircuit, now: datetime) -> bool:
 
 
 def _next_canary_at(one: CauseCircuit) -> datetime | None:
-    """When the next canary may go; None where that is not known, as while one is out."""
+    """Return the time when the next canary may go; None if that is unknown, as while one is out."""
     return one.cools_until if one.is_held and one.canary_sent_at is None else None
 
 
@@ -127,7 +127,7 @@ def next_step(
 def looks_every(
     settings: Settings, circuits: Sequence[Circuit], dlq: QueueFacts | None, now: datetime
 ) -> timedelta:
-    """How long the re-driver waits between two looks: about a minute while there is something to wait for."""
+    """Return the time between two looks: about a minute while there is something to wait for."""
     idle = timedelta(minutes=settings.schedule_minutes)
     if settings.mode is not Mode.AUTOMATIC or (circuits and circuits[0].orders.pauses(now)):
         return idle
@@ -207,7 +207,7 @@ def _expected(seen: Seen) -> str:
 
 
 def gone_since(circuits: Iterable[Circuit], since: datetime) -> int:
-    """How many of the letters that passes sent since then are not known to be back, as far as circuits remember."""
+    """Count letters sent since then that are not known to be back, as far as circuits remember."""
     return sum(
         sum(one.size - one.seen_again for one in circuit.judged if one.sent_at >= since)
         + sum(one.size - one.seen_again for one in circuit.pending if one.sent_at >= since)

@@ -23,7 +23,7 @@ _MOST_LINES = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedPass:
-    """When a pass ended, and its report."""
+    """The end of a pass, and its report."""
 
     at: datetime
     report: Mapping[str, Any]
@@ -40,7 +40,7 @@ class EndedPass:
 
     @property
     def age_of_oldest(self) -> timedelta | None:
-        """How old the oldest letter was that the pass saw."""
+        """The age of the oldest letter that the pass saw."""
         seconds = self.report.get("oldest_letter_seconds")
         return None if seconds is None else timedelta(seconds=int(seconds))
 

@@ -122,7 +122,7 @@ class Snapshot:
 
     @property
     def age_of_oldest(self) -> timedelta | None:
-        """How long the oldest letter has been there.
+        """The age of the oldest letter.
 
         In a dry run as its last pass saw it: SQS's metric leaves out what was received three times.
         """
@@ -176,7 +176,7 @@ class Snapshot:
 
 
 def _pace_to_json(seen: Seen) -> dict[str, Any]:
-    """How letters go back: how many are out, at which rate, and when the DLQ is empty at that."""
+    """The flow of letters back: how many are out, the rate, and when it empties the DLQ."""
     return {
         "out": seen.out,
         "letters_per_second": seen.rate_per_second,

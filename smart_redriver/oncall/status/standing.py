@@ -1,4 +1,4 @@
-"""How things stand when somebody changes them: pauses, circuits, and what others did within the hour.
+"""The state that a person is about to change: pauses, circuits, and others' changes within the hour.
 
 Every plan shows it. A change to a circuit is written under the circuit's version and recorded in the audit trail.
 """
@@ -123,7 +123,7 @@ class Standing:
         return f"Paused until {until} by {short_name(self.orders.by)}: {why}"
 
     def lines(self) -> Iterator[str]:
-        """As lines of a plan."""
+        """Yield the lines of a plan."""
         yield self.headline.sentence(self.at)
         for one in self.circuits:
             since = f", since {ago(one.changed_at, self.at)}: {one.reason}"

@@ -1,4 +1,4 @@
-"""What one letter waits for, and until when at the latest: as the headline of its queue has it, and its ledger entry.
+"""The reason why one letter waits, and its latest end, from the headline of its queue and from its ledger entry.
 
 The ledger says what keeps one letter, the headline what keeps all of them. What keeps it longest is told first.
 """
@@ -40,7 +40,7 @@ class Wait:
     until: datetime | None = None
 
     def in_words(self, now: datetime) -> str:
-        """In one line."""
+        """Say it in one line."""
         if self.until is None:
             return self.what
         if self.until <= now:
@@ -48,7 +48,7 @@ class Wait:
         return f"{self.what}, until {stamp(self.until)} at the latest ({ago(self.until, now)})"
 
     def until_in_words(self, now: datetime) -> str:
-        """In a column."""
+        """Say the end for a column."""
         is_past = self.until is not None and self.until <= now
         return "the next pass" if is_past else stamp(self.until) or "-"
 
@@ -151,6 +151,6 @@ def _with_all(seen: Seen) -> Wait | None:
 
 
 def _canary_at(seen: Seen) -> datetime | None:
-    """When the next canary goes at the latest: after the cool-down live messages that fail keep it back."""
+    """Return the latest time of the next canary: after the cool-down, failing live messages delay it."""
     at = seen.next_canary_at
     return at if at and at > seen.at else seen.canary_at_latest or at

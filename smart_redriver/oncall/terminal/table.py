@@ -97,7 +97,7 @@ def _cut(cell: str, most: int = _WIDEST) -> str:
 
 
 def printable(text: str) -> str:
-    """On one line, and with nothing in it that a terminal obeys: letters come from strangers."""
+    """Return a text on one line, without characters that a terminal obeys: letters come from strangers."""
     return "".join(one if one.isprintable() else "�" for one in " ".join(text.split()))
 
 

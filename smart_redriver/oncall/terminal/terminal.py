@@ -61,7 +61,7 @@ def _columns() -> int:
 
 
 class Tone(str, Enum):
-    """How a text is meant, by the colour that it has on a terminal."""
+    """The tone of a text, shown by its colour on a terminal."""
 
     GOOD = "green"
     CAREFUL = "yellow"
@@ -110,14 +110,14 @@ class Terminal:
 
     @property
     def columns(self) -> int | None:
-        """How wide the terminal is; None where the output goes somewhere else, and needs no fitting."""
+        """The width of the terminal; None if the output goes somewhere else, and needs no fitting."""
         if not self.out.isatty():
             return None
         return _columns()
 
     @property
     def rows(self) -> int | None:
-        """How many lines a screen has; None where the output goes somewhere else, and is read whole."""
+        """The number of lines on a screen; None if the output goes somewhere else."""
         return shutil.get_terminal_size().lines if self.out.isatty() else None
 
     def paint(self, text: str, tone: Tone | None) -> str:

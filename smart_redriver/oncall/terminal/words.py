@@ -31,7 +31,7 @@ def span(duration: timedelta) -> str:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """How long ago, or how far ahead."""
+    """Say how long ago a moment was, or how far ahead it is."""
     return f"{span(now - moment)} ago" if moment <= now else f"in {span(moment - now)}"
 
 
@@ -46,7 +46,7 @@ def letters(count: int) -> str:
 
 
 def await_a_verdict(count: int) -> str:
-    """How many letters are out of which nothing is known."""
+    """Say how many letters are out with an unknown outcome."""
     return f"{letters(count)} {'awaits' if count == 1 else 'await'} a verdict"
 
 
@@ -68,7 +68,7 @@ def parse_span(text: str) -> timedelta:
 
 
 def parse_lasting(text: str) -> timedelta:
-    """How long something is to last: a duration as `parse_span` reads it, but not none at all. Raises Misused."""
+    """Parse a duration as `parse_span` does, but refuse zero. Raises Misused."""
     lasting = parse_span(text)
     if not lasting:
         raise Misused(f"{text!r} is no time at all. Write for example 20m, or 2h.")

@@ -254,7 +254,7 @@ def _lines(session: Session, sums: Sums, since: datetime, unseen: int) -> Iterat
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `audit`."""
     return audit(session, parse_moment(given["since"], session.clock()))
 
 
@@ -287,5 +287,5 @@ def history(session: Session, *, days: int) -> Exit:
 
 
 def act_history(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `history`."""
     return history(session, days=given["days"])

@@ -37,7 +37,7 @@ _HINT = "docs/consumer.md says how consumers report why they fail."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is told of one DLQ."""
+    """The causes of one DLQ, as the command prints them."""
 
     queue: str
     at: datetime
@@ -141,5 +141,5 @@ def _is_unreported(group: CauseGroup) -> bool:
 
 
 def act(session: Session, _given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `causes`."""
     return causes(session)

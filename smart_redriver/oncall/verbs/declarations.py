@@ -45,7 +45,7 @@ class Verb:
     sides: Side = Side.COMMAND
 
     def options_on(self, side: Side) -> tuple[Option, ...]:
-        """Those that can be given there."""
+        """Return the options that this side offers."""
         return tuple(one for one in self.options if side in one.sides)
 
     def option(self, name: str) -> Option:

@@ -77,7 +77,7 @@ def delete(session: Session, request: DeleteRequest) -> Exit:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `delete`."""
     request = DeleteRequest(
         choice=choice_of(given, session.clock()),
         file=given.get("export") or session.new_file("deleted"),

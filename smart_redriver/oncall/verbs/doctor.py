@@ -97,7 +97,7 @@ def _tell(session: Session, queue: str, findings: Sequence[Finding], *, with_all
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `doctor`."""
     file, library = given.get("database"), given.get("library")
     if file is None and library is None:
         return doctor(session, with_all=given["all"])

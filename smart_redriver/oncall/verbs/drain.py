@@ -34,7 +34,7 @@ _RATE_FACTOR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainRequest:
-    """How long, how many letters at once, how many a second; None for a multiple of what holds now."""
+    """The limits of a drain: time, letters at once, letters a second; None for a multiple of the present limit."""
 
     lasts: timedelta
     window: int | None = None
@@ -204,7 +204,7 @@ def _progress(elapsed: timedelta, first: int, left: int, gone: int) -> str:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `drain`."""
     request = DrainRequest(
         lasts=parse_lasting(given["for"]),
         window=given.get("window"),

@@ -55,7 +55,7 @@ Hand = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRequest:
-    """Which letter to edit, and the file that keeps it as it was."""
+    """A letter to edit, and the file that keeps its original."""
 
     message_id: str
     file: Path
@@ -189,7 +189,7 @@ class Transformation:
         self._made: dict[str, Letter] = {}
 
     def fault_of(self, letter: Letter) -> str | None:
-        """Why the letter stays what and where it is, if it does; else `take` has what it became."""
+        """Return the reason why the letter stays unchanged, if it does; else `take` has the edited one."""
         finished = self._command.run(letter.body)
         if finished.fault is not None:
             return f"refused by the command: {finished.fault}"
@@ -225,7 +225,7 @@ def _body_of(out: bytes, before: Letter) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteRequest:
-    """Which letters, what makes them right, and the file that keeps them as they were."""
+    """Letters to edit, the command that does it, and the file that keeps the originals."""
 
     choice: Choice
     command: str
@@ -258,7 +258,7 @@ class Trial:
         return len(self.changed) + self.staying.total()
 
     def lines(self) -> Iterator[str]:
-        """As lines of a plan."""
+        """Yield the lines of a plan."""
         for before, after in self.samples:
             yield printable_line(f"  such as {before.original_id}:")
             for line in difference(before, after):
@@ -389,7 +389,7 @@ def _send_rewritten(
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared: one letter by an editor or as the page has it, or many by a command."""
+    """Carry out `edit`: one letter by an editor or the page, or many by a command."""
     file = given.get("export") or session.new_file("edited")
     more = {
         "file": file,

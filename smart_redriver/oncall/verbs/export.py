@@ -69,7 +69,7 @@ def export(session: Session, file: Path, choice: Choice, *, from_dlq: bool) -> E
 
 
 def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
-    """Why the file is not complete; nothing where it is."""
+    """Return the reason why the file is incomplete; nothing if it is complete."""
     if unread:
         yield f"{letters(unread.total())} could not be read: the file is not complete."
     if look.is_cut_short:
@@ -79,7 +79,7 @@ def _missing(look: Look, unread: Counter[str]) -> Iterator[str]:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared. The command has a file instead of ids: it takes all that its filters let through."""
+    """Carry out `export`. It has a file instead of ids: it takes all letters that its filters let through."""
     now = session.clock()
     is_typed = "file" in given
     choice = Choice(filter=filter_of(given, now)) if is_typed else choice_of(given, now)
@@ -135,7 +135,7 @@ def import_letters(session: Session, request: ImportRequest) -> Exit:
 
 
 def act_import(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `import`."""
     request = ImportRequest(
         file=given["file"],
         to_source=given.get("to_source", False) or given.get("to") == "source",

@@ -167,7 +167,7 @@ def _to_json(case: Case, waits: Waits, *, with_body: bool) -> dict[str, Any]:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `letters`."""
     wanted = filter_of(given, session.clock())
     if given["held"]:
         return held(session, wanted)

@@ -125,7 +125,7 @@ def _object(line: LogLine) -> Mapping[str, Any]:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `logs`."""
     return logs(
         session,
         since=given["since"],

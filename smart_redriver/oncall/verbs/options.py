@@ -29,7 +29,7 @@ class Kind(str, Enum):
 
 
 class Side(Flag):
-    """Where something can be typed or clicked."""
+    """The side that offers an option: the command or the page."""
 
     COMMAND = auto()
     PAGE = auto()
@@ -68,7 +68,7 @@ class Option:
     read: Callable[[str], str] | None = None
 
     def schema(self) -> dict[str, Any]:
-        """As JSON Schema has it."""
+        """Return the option as JSON Schema."""
         usual = self.default if self.kind is not Kind.FLAG else None
         limits = {"minimum": self.least, "maximum": self.most, "maxLength": self.longest}
         return {

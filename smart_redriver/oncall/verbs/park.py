@@ -55,7 +55,7 @@ def park(session: Session, request: ParkRequest) -> Exit:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `park`."""
     request = ParkRequest(
         choice=choice_of(given, session.clock()),
         reason=given.get("reason", ""),

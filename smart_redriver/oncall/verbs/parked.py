@@ -86,7 +86,7 @@ def parked(session: Session, wanted: Filter, *, as_list: bool, limit: int) -> Ex
 
 
 def matching(session: Session, entries: Iterable[Entry], wanted: Filter) -> list[Entry]:
-    """Those parked letters that pass; where the ledger can't tell, they are looked at. Raises CallFailed."""
+    """Return parked letters that pass the filter. If the ledger can't tell, receive them. Raises CallFailed."""
     choice = Choice(filter=wanted)
     found = [entry for entry in entries if choice.takes_entry(entry)]
     if any(wanted.needs_body_of(entry) for entry in found):
@@ -95,7 +95,7 @@ def matching(session: Session, entries: Iterable[Entry], wanted: Filter) -> list
 
 
 def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) -> list[Entry]:
-    """Those whose body passes, which only receiving them can tell."""
+    """Return the entries whose body passes, which needs a receive."""
     left = {entry.current_id: entry for entry in entries}
     found: list[Entry] = []
     met: set[str] = set()
@@ -115,7 +115,7 @@ def _with_matching_body(session: Session, choice: Choice, entries: list[Entry]) 
 
 
 def _warn_of_strangers(session: Session) -> None:
-    """Where the ledger has no match, letters that it does not know, or of which it told nothing, may be hidden."""
+    """Warn of hidden letters that the ledger may not know."""
     if hidden := session.parking_lot.facts().in_flight:
         _warn_of_hidden(session, f"{letters(hidden)} of the parking lot can't be looked at now")
 
@@ -160,6 +160,6 @@ def _tell(
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `parked`."""
     wanted = filter_of(given, session.clock())
     return parked(session, wanted, as_list=given["list"], limit=given["limit"])

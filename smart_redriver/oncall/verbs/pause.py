@@ -58,14 +58,14 @@ def resume(session: Session, reason: str) -> Exit:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `pause`."""
     lasts = parse_lasting(given["for"]) if "for" in given else None
     insists = given.get("even_though_paused", False)
     return pause(session, given["reason"], lasts, insists=insists)
 
 
 def act_resume(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `resume`."""
     return resume(session, given.get("reason", ""))
 
 
@@ -95,10 +95,10 @@ def force(session: Session, state: State, reason: str) -> Exit:
 
 
 def act_open(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `open`."""
     return force(session, State.OPEN, given["reason"])
 
 
 def act_close(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `close`."""
     return force(session, State.CLOSED, given["reason"])

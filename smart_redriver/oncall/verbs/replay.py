@@ -135,7 +135,7 @@ def _send(
 
 
 def causes_of(selection: Selection) -> dict[str, int]:
-    """How many letters there are of each cause, where they are told apart. A group of parked letters is named by its
+    """Count letters by cause, where causes are known. A group of parked letters is named by its
     reason, too.
     """
     found: Counter[str] = Counter()
@@ -197,7 +197,7 @@ def _tell_plan(session: Session, request: ReplayRequest, selection: Selection, r
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `replay`."""
     request = ReplayRequest(
         choice=choice_of(given, session.clock()),
         from_dlq=given["from_dlq"],

@@ -167,7 +167,7 @@ def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `run`."""
     if file := given.get("forever"):
         return run_forever(session, file)
     return run(session, is_dry_run=given["dry_run"], reason=given.get("reason", ""))

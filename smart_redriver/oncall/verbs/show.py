@@ -134,7 +134,7 @@ def _wait_lines(wait: Wait | None, now: datetime) -> Iterator[str]:
 
 
 def given_back(entry: Entry, target: Target, origin: Origin) -> str:
-    """Where a letter is that was given back to a target."""
+    """Say where a letter is that went back to a target."""
     by = " by a person" if entry.status is Status.REPLAYED else ""
     if origin is Origin.LAMBDA:
         return f"given back to {target.name}{by}: processed, waiting there to be tried, or on its way back"
@@ -170,7 +170,7 @@ _KEPT = "out, and at its place in the DLQ: a copy was sent to its source queue, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How much is to be told.
+    """The parts of the answer to show.
 
     Attributes:
         look: its body is looked for among so many letters at most.
@@ -320,7 +320,7 @@ def _tell(
 
 
 def _beginning_of(lines: list[str], rows: int | None) -> list[str]:
-    """As many as a screen has, and how many more there are."""
+    """Return as many lines as fit on a screen, and how many more there are."""
     if rows is None or len(lines) <= rows:
         return lines
     return [*lines[:rows], f"... {len(lines) - rows:,} more lines: --whole"]
@@ -424,7 +424,7 @@ def _tell_log(session: Session, log: ConsumerLog | None, rows: int | None) -> No
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `show`."""
     log_group = given.get("log_group")
     logs = given["logs"] or log_group is not None
     whole = given["whole"]

@@ -85,7 +85,7 @@ def watch(
 
 @contextmanager
 def _show(terminal: Terminal) -> Iterator[Callable[[str, Any], None]]:
-    """On a terminal each screen takes the last one's place; elsewhere one follows the other."""
+    """Show screens: on a terminal each replaces the last one, elsewhere it follows."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -138,7 +138,7 @@ def _wrapped(terminal: Terminal, text: str) -> list[str]:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `status`."""
     shown = Shown(
         links=given["links"],
         full_names=session.terminal.spared_stack is None,
@@ -149,6 +149,6 @@ def act(session: Session, given: Mapping[str, Any]) -> Exit:
 
 
 def act_live(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `watch`."""
     shown = Shown(links=given["links"], full_names=session.terminal.spared_stack is None)
     return watch(session, shown, every_seconds=given["every"], times=given.get("times"))

@@ -62,7 +62,7 @@ class _Originals:
     away: dict[str, Kept] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many letters: a file may have one in several lines."""
+        """The number of letters: a file may have one in several lines."""
         return sum(map(len, (self.unknown, self.gone, self.parked, self.returned, self.away)))
 
 
@@ -180,7 +180,7 @@ def _exchange(
 
 
 def _as_it_was(originals: Mapping[str, Kept], letter: Letter) -> Kept:
-    """Its original, whose id may be that of an earlier copy: since the plan it may have been sent and come back."""
+    """Return a letter's original. Its id may be an earlier copy's: the letter may have come back since the plan."""
     return next(
         originals[one] for one in (*letter.known_as, letter.original_id) if one in originals
     )
@@ -195,7 +195,7 @@ def _add(tally: Tally, more: Tally) -> None:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """As declared."""
+    """Carry out `undo`."""
     kept = given.get("export") or session.new_file("undone")
     request = UndoRequest(file=given["file"], kept=kept, reason=given.get("reason", ""))
     return undo(session, request)

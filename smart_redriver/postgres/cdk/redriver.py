@@ -49,7 +49,7 @@ RUNBOOK = "postgres.md"
 
 
 class JobsAlarms(PassAlarms):
-    """Those of every queue outside of SQS, and before them one on growth."""
+    """The alarms of every queue outside of SQS, after one on growth."""
 
     def __init__(
         self,
@@ -250,8 +250,8 @@ def _connecting(
     scope: Construct,  # noqa: ARG001 - of every backend
     redrivers: Sequence[PostgresRedriver],
 ) -> Iterator[iam.PolicyStatement]:
-    """To look at letters is to connect as the re-driver's role, which may also move them:
-    the database knows no less.
+    """Let people connect as the re-driver's role to look at letters. The role may also move them:
+    the database knows no lesser right.
     """
     for action in unique(one.credentials[0] for one in redrivers):
         places = (one.credentials[1] for one in redrivers if one.credentials[0] == action)

@@ -29,7 +29,7 @@ _HIDES_ROWS = sql.SQL(
 
 
 def check_library(database: Database, library: Profile) -> Iterator[Finding]:
-    """All there is to say; of a table or columns that are missing, only that. Raises CallFailed."""
+    """Yield all findings, or only that a table or columns are missing. Raises CallFailed."""
     place = database.place
     lacks = {*library.reads, *library.writes} - {
         one.name for one in columns_of(database, place.jobs)

@@ -72,12 +72,12 @@ class Table:
 
     @property
     def wanted(self) -> set[str]:
-        """All that statements name."""
+        """The columns that statements name."""
         return {*self.called.values(), *self.carried, *self.further}
 
     @property
     def written(self) -> set[str]:
-        """All that statements write."""
+        """The columns that statements write."""
         named = {name for one, name in self.called.items() if one not in _ONLY_READ}
         return {*named, *self.carried, *self.further}
 
@@ -104,7 +104,7 @@ class Table:
 def check_columns(
     jobs: Table, dead: Table, parked: Table, casts: Set[tuple[str, str]]
 ) -> Iterator[Finding]:
-    """All there is to say of columns; where some are missing, only that. `casts`: see `columns.casts_of`."""
+    """Yield all findings about columns, or only that some are missing. `casts`: see `columns.casts_of`."""
     tables = (jobs, dead, parked)
     yield from map(_missing, tables)
     if any(one.missing for one in tables):

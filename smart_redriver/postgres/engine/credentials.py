@@ -1,4 +1,4 @@
-"""How the function proves to the database who it is, over TLS: a secret's password, or a token that IAM signs."""
+"""The function's credentials for the database, over TLS: a secret's password, or a token that IAM signs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _reason(unfit: OSError) -> str:
 
 
 def _why_refused(place: JobsDatabase, context: ssl.SSLContext, timeout: float) -> str | None:
-    """What OpenSSL holds against the certificate; None where it can't be asked, or nothing is."""
+    """Return OpenSSL's objection to the certificate; None if it has none or can't be asked."""
     where = os.environ.get(_ADDRESS) or place.host, place.port
     try:
         with socket.create_connection(where, timeout) as plain:

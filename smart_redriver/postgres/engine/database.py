@@ -208,6 +208,6 @@ def _roll_back(connection: Connection) -> None:
 
 
 def _failed(call: str, error: psycopg.Error, connection: Connection) -> CallFailed:
-    """By Postgres's own name for what went wrong: "CheckViolation"."""
+    """Return the failure by Postgres's own name for the fault: "CheckViolation"."""
     refused = StatementRefused.of(call, error)
     return DatabaseLost(call, LOST, refused.detail) if connection.closed else refused

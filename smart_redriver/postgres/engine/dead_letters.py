@@ -128,7 +128,7 @@ _GOLDEN = 0.618033988749895
 
 
 def turn_of(now: datetime) -> float:
-    """From 0 to 1, and far from that of the minutes before: so passes do not try the same letters again and again."""
+    """Return a number from 0 to 1, far from those of the minutes before, so that passes try other letters each time."""
     return now.timestamp() / 60 * _GOLDEN % 1
 
 
@@ -291,7 +291,7 @@ class DeadLetters:
         self._is_numbered = known.number is None
 
     def facts(self, *, counted: int = COUNTED) -> QueueFacts:
-        """How many letters there are: exact up to so many, an estimate beyond. Raises CallFailed."""
+        """Return the number of letters: exact up to a limit, an estimate beyond. Raises CallFailed."""
         self._number()
         parameters = {"now": self._clock(), "most": counted}
         ((free, held),) = self._database.run("CountLetters", self._count, parameters)
@@ -306,7 +306,7 @@ class DeadLetters:
         )
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
-        """At most `limit` letters, none of which this object hands out again within `hidden_for`. Raises CallFailed."""
+        """Read at most `limit` letters; this object hands out none again within `hidden_for`. Raises CallFailed."""
         if not self._is_numbered:
             self._number()
         few = self._pages.take(limit, self._clock(), hidden_for)
@@ -362,7 +362,7 @@ class DeadLetters:
         return []
 
     def check_move(self, arn: str) -> MoveCheck:  # noqa: ARG002
-        """Nobody else moves them."""
+        """Return that no task is moving letters: Postgres has none."""
         return MoveCheck()
 
     def _number(self) -> None:
@@ -425,7 +425,7 @@ class ParkingLot(DeadLetters):
         return {row: letter_id(Handle(True, row, None, counts[row] * by_state)) for (row,) in rows}
 
     def _statement(self) -> sql.Composed:
-        """With the further columns as they are now: a table may get one, or lose one, between two passes.
+        """Compose the statement with the present further columns: a table may get or lose one between two passes.
         Raises CallFailed.
         """
         place, known = self._database.place, self._database.statements

@@ -54,7 +54,7 @@ STACK_TRACE = "StackTrace"
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """Which row a letter is: what its receipt handle says. `job`: of ours, that it is the return of.
+    """The row of a letter, from its receipt handle. `job`: the redriven job that it is the return of.
 
     `redrives`: how often it went, where its row stays the same: each copy has to have an id of its own.
     """

@@ -1,4 +1,4 @@
-"""Where a worker queue in Postgres is, and what its tables and columns are called. Standard library only.
+"""The place of a worker queue in Postgres, and the names of its tables and columns. Standard library only.
 
 One text of JSON in the environment says it all, checked at synth and at cold start.
 """
@@ -317,7 +317,7 @@ class JobsDatabase:
 
     @property
     def services(self) -> tuple[str, ...]:
-        """Where the password is, if it has one."""
+        """The place of the password, if there is one."""
         return ("secretsmanager",) if self.secret else ()
 
     def url(self, table: str) -> str:
@@ -338,7 +338,7 @@ class JobsDatabase:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """All five."""
+        """The five tables."""
         return (self.jobs, self.dead_letters, self.parked, self.held, self.redriven)
 
     @property
@@ -353,7 +353,7 @@ class JobsDatabase:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """All six, with where they are; alike for two queues that share one, however it is spelt."""
+        """The six tables with their server; equal for two queues that share one, however it is spelt."""
         server = f"{self.host.lower().rstrip('.')}:{self.port}/{self.dbname}"
         return tuple(f"{server}/{same_table(one)}" for one in (*self.tables, self.looks))
 

@@ -46,7 +46,7 @@ class JobsSource:
         self.name = name
 
     def facts(self) -> QueueFacts:
-        """How many jobs there are. Raises CallFailed."""
+        """Return the number of jobs. Raises CallFailed."""
         place, known = self._database.place, self._database.statements
         ((jobs,),) = self._database.run("CountJobs", known.count_jobs, {"most": COUNTED})
         return QueueFacts(
@@ -89,11 +89,11 @@ class JobsSource:
         return int(sent)
 
     def time_to_fail(self, facts: QueueFacts, max_receive_count_otherwise: int) -> timedelta:  # noqa: ARG002
-        """From a job's first try to its move to the DLQ, as the configuration has it."""
+        """Return the configured time from a job's first try to its move to the DLQ."""
         return facts.visibility_timeout
 
     def owns(self, source_arn: str | None, trail: Trail | None) -> bool:  # noqa: ARG002
-        """Every letter of the table is of this queue."""
+        """Return true: every letter of the table belongs to this queue."""
         return True
 
     def _judged(self, some: Sequence[Outgoing], batches: Batches) -> Sent:

@@ -39,7 +39,7 @@ class LiveMinute(NamedTuple):
 
     @property
     def minute(self) -> Minute:
-        """As it stands in the books."""
+        """The minute in the form of queue metrics."""
         return Minute(
             at=datetime.fromtimestamp(60 * self.at, UTC),
             sent=self.sent,
@@ -62,7 +62,7 @@ class Evidence:
     live: int = 0
 
     def __add__(self, other: Evidence) -> Evidence:
-        """Both together."""
+        """Add both."""
         return Evidence(
             met=self.met + other.met,
             succeeded=self.succeeded + other.succeeded,
@@ -84,7 +84,7 @@ class Gauges(NamedTuple):
 
 
 def minute_of(moment: datetime) -> int:
-    """Its minute, since the epoch."""
+    """Return the minute of a moment, counted from the epoch."""
     return int(moment.timestamp()) // 60
 
 
@@ -102,7 +102,7 @@ def opened(at: datetime, gauges: Gauges) -> tuple[LiveMinute, ...]:
 def added(
     minutes: tuple[LiveMinute, ...], since: datetime, evidence: Evidence
 ) -> tuple[LiveMinute, ...]:
-    """With what came to light since some moment: in its minute, so that nothing counts as later than it was."""
+    """Add evidence found since a moment to that moment's minute, so that nothing counts as later than it was."""
     at, last = minute_of(since), minutes[-1]
     if last.at < at:
         minutes = (*minutes, last._replace(at=at, sent=0, received=0, deleted=0, live=0))
@@ -121,7 +121,7 @@ def _with(one: LiveMinute, evidence: Evidence) -> LiveMinute:
 def told_until(
     minutes: tuple[LiveMinute, ...], now: datetime, gauges: Gauges
 ) -> tuple[LiveMinute, ...]:
-    """With the jobs that are there now, in the last minute and in all between that and now;
+    """Add the jobs that are there now to the last minute and to all between that and now;
     the oldest are forgotten.
     """
     last, end = minutes[-1], minute_of(now)

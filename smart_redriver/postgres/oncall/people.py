@@ -205,7 +205,7 @@ def _is_written(column: Column, row_has: Set[str]) -> bool:
 
 
 def _spelt(column: Column) -> str:
-    """As it stands in a statement with parameters."""
+    """Return a column's name for a statement with parameters."""
     return column.name.replace("%", "%%")
 
 
@@ -226,7 +226,7 @@ class PeoplesSource(JobsSource):
     """The table of jobs. Of a letter that a person has edited, what they made of its payload becomes the job."""
 
     def deliver(self, outgoing: Sequence[Outgoing]) -> Sent:
-        """As a pass does; edited letters by statements of their own. Nothing is raised."""
+        """Send letters as a pass does, edited ones by statements of their own. Raises nothing."""
         sent = Sent()
         for is_edited in (False, True):
             sent.add(super().deliver([one for one in outgoing if bool(one.before) is is_edited]))
@@ -243,7 +243,7 @@ class PeoplesSource(JobsSource):
         return super()._moved(some, statement, parameters)
 
     def _edited(self, *, is_parked: bool) -> sql.Composed:
-        """With the type of the payload, which no text becomes by itself. Raises CallFailed."""
+        """Compose the statement with the payload's type, because no text is cast to it by itself. Raises CallFailed."""
         place = self._database.place
         payload = place.column("jobs.payload")
         kinds = {one.name: one.declared for one in columns_of(self._database, place.jobs)}
@@ -277,7 +277,7 @@ class PeoplesLetters(DeadLetters):
         super().__init__(database, clock)
 
     def exact_facts(self) -> QueueFacts:
-        """How many letters there are, all of them counted: seconds, for ten millions. Raises CallFailed."""
+        """Count all letters, which takes seconds for ten millions. Raises CallFailed."""
         return self.facts(counted=_COUNTED)
 
     def receive(self, limit: int, *, hidden_for: timedelta) -> list[Letter]:
@@ -309,7 +309,7 @@ class PeoplesLetters(DeadLetters):
         return list(letters)
 
     def _changed(self, letters: Sequence[Letter]) -> dict[str, EntryFault]:
-        """By id, those that are there and not as they were kept."""
+        """Return faults by id for letters that are there but differ from the kept ones."""
         kept = {one.message_id: content_of(one) for one in letters}
         as_it_is, _ = self.keep(letters) if letters else ([], [])
         return {

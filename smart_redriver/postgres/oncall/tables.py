@@ -64,7 +64,7 @@ def count_by_cause(database: Database, *, is_parked: bool) -> list[Counted]:
 
 
 def oldest_death(database: Database) -> datetime | None:
-    """When the letter died that is first in line; None where there is none. Raises CallFailed."""
+    """Return the death of the letter that is first in line; None if there is none. Raises CallFailed."""
     rows = database.run("ReadOldest", database.statements.oldest, {})
     return next((moment_of(at) for (at,) in rows), None)
 
@@ -121,7 +121,7 @@ def rows_named(database: Database, ids: Iterable[str], *, is_parked: bool) -> li
 
 
 def about(database: Database, ids: Iterable[str]) -> set[str]:
-    """Those ids of which something is left: a row in the DLQ or the parking lot, a job, or a note that it was sent.
+    """Return the ids with something left: a row in the DLQ or the parking lot, a job, or a note that it was sent.
 
     Ids of another kind are about: nobody can know. Raises CallFailed.
     """
@@ -164,7 +164,7 @@ _REFUSALS = {
 
 
 def tables_of(session: Session) -> Tables:
-    """Those of a session, with the caller's own credentials."""
+    """Return the tables of a session, with the caller's own credentials."""
     deployment = session.place.deployment
     place = deployment.location
     assert isinstance(place, JobsDatabase), "read by this backend"  # noqa: S101 - a mistake of ours
@@ -245,14 +245,14 @@ class Tables:
         return PeoplesLedger(ledger, out_of, self._queue, self.database.place.permanent)
 
     def facts(self, *, dlq: bool, exactly: bool) -> QueueFacts:
-        """All of them counted, or an estimate where there are many."""
+        """Return an exact count of the letters, or an estimate if there are many."""
         table = self._table(dlq=dlq)
         return table.exact_facts() if exactly else table.facts()
 
     def keep(
         self, letters: Sequence[Letter], *, dlq: bool
     ) -> tuple[list[Letter], list[EntryFault]]:
-        """With their whole rows."""
+        """Return letters with their whole rows."""
         return self._table(dlq=dlq).keep(letters)
 
     def remove(self, letters: Sequence[Letter], *, dlq: bool) -> list[EntryFault]:
@@ -260,11 +260,11 @@ class Tables:
         return self._table(dlq=dlq).remove(letters)
 
     def still_there(self, letters: Sequence[Letter], *, dlq: bool) -> set[str]:
-        """Those whose rows are in the table."""
+        """Return the letters that still have a row in the table."""
         return self._table(dlq=dlq).still_there(letters)
 
     def nowhere(self, entries: Iterable[Entry]) -> set[str]:
-        """Those of which no table has a row: somebody has deleted it who tells the ledger nothing."""
+        """Return entries without a row in any table: it was deleted, and the ledger was not told."""
         held = {one.current_id: one for one in entries if one.status in _IN_A_TABLE}
         if not held:
             return set()
@@ -274,7 +274,7 @@ class Tables:
         return {held[one].original_id for one in held.keys() - about(database, held)}
 
     def age_of_oldest(self, now: datetime) -> timedelta | None:
-        """Since the letter died that is first in line."""
+        """Return the time since the death of the letter that is first in line."""
         database = self.database
         from smart_redriver.postgres.oncall.tables import oldest_death
 
@@ -282,7 +282,7 @@ class Tables:
         return None if died_at is None else max(now - died_at, timedelta())
 
     def stuck(self) -> list[Stuck] | None:
-        """As the database counts them."""
+        """Return the stuck letters as the database counts them."""
         database = self.database
         from smart_redriver.postgres.oncall.tables import count_by_cause
 
@@ -297,7 +297,7 @@ class Tables:
         ]
 
     def stack_trace(self, letter: Letter) -> str | None:
-        """As its worker wrote it into the row."""
+        """Return the stack trace that the worker wrote into the row."""
         value: str | None = letter.attributes.get(STACK_TRACE, {}).get("StringValue")
         return value
 
