@@ -23,6 +23,8 @@ MAX_MESSAGE_ATTRIBUTES = 10
 
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LARGEST_NUMBER = 10**12
+# Made once: `json.dumps` would make one for each trail.
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 #: A message attribute as boto3 gives and takes it: DataType with StringValue or BinaryValue.
 Attribute = Mapping[str, Any]
@@ -55,7 +57,7 @@ class Trail:
         }
         if self.sent_for:
             fields["for"] = self.sent_for
-        return json.dumps(fields, separators=(",", ":"))
+        return _to_json(fields)
 
     @classmethod
     def decode(cls, text: str) -> Trail:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from smart_redriver.engine.errors import CallFailed, EntryFault
@@ -228,17 +229,14 @@ def count_redrives(
 ) -> None:
     """Count letters that were redriven to the source of this name, and tell of each."""
     has_succeeded = True if settles_at_once else None
+
+    @cache  # most of a round are alike, and a pass keeps those of all its letters
+    def sending(delay: timedelta, is_suspect: bool, is_unseen: bool) -> Sending:
+        return Sending(name, delay, is_suspect, has_succeeded=has_succeeded, is_unseen=is_unseen)
+
+    effects.counts["redriven"] += len(redrives)
     for case, decision in redrives:
-        effects.counts["redriven"] += 1
-        effects.sendings.append(
-            Sending(
-                source=name,
-                delay=decision.delay,
-                is_suspect=decision.is_suspect,
-                has_succeeded=has_succeeded,
-                is_unseen=is_out_of_sight(case),
-            )
-        )
+        effects.sendings.append(sending(decision.delay, decision.is_suspect, is_out_of_sight(case)))
         effects.tell("letter.redriven", case, decision.reason, delay=decision.delay.seconds)
 
 

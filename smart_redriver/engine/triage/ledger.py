@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 #: Enough for every copy that can still be around; each is one id of 36 characters.
@@ -352,4 +353,9 @@ class Entry:
 
 
 def _noted(history: tuple[str, ...], now: datetime, note: str) -> tuple[str, ...]:
-    return (*history, f"{now:%Y-%m-%dT%H:%M:%SZ} {note}")[-HISTORY_KEPT:]
+    return (*history, f"{_stamp(now)} {note}")[-HISTORY_KEPT:]
+
+
+@lru_cache(maxsize=16)  # all letters of a round have one moment
+def _stamp(now: datetime) -> str:
+    return f"{now:%Y-%m-%dT%H:%M:%SZ}"
