@@ -140,6 +140,17 @@ def test_an_entrys_item_has_the_documented_attributes() -> None:
     assert {name: item[name] for name in documented} == documented
 
 
+def test_a_first_redrives_item_leaves_out_what_its_absence_says() -> None:
+    entry = an_entry()
+
+    item = entry_to_item(entry, NOW)
+
+    said_later = {"Salt", "IsPermanent", "IsSettled", "IsDoubtful", "FailedTries", "TriesCounted"}
+    assert not said_later & item.keys()
+    assert {"RedriveCount", "Strikes"} <= item.keys(), "documented"
+    assert entry_from_item(item) == entry
+
+
 def test_an_entry_outlives_every_copy_of_its_letter() -> None:
     longest_retention = timedelta(days=14)
 

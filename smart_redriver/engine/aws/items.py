@@ -50,6 +50,7 @@ class Record(Generic[R]):
         names: attributes whose names are not their fields' in CamelCase, by field.
         needed: fields that every version wrote, although they have a default.
         left_out: fields that stand elsewhere, as in the key.
+        unsaid: fields that are not written where they have their default.
         codecs: types that are not written as their kind usually is.
 
     """
@@ -61,6 +62,7 @@ class Record(Generic[R]):
         names: Mapping[str, str] | None = None,
         needed: Collection[str] = (),
         left_out: Collection[str] = (),
+        unsaid: Collection[str] = (),
         codecs: Mapping[Any, Codec] | None = None,
     ) -> None:
         hints, names = get_type_hints(kind), names or {}
@@ -71,10 +73,13 @@ class Record(Generic[R]):
         how = [codec_of(hints[one.name], known) for one in kept]
         is_needed = [one.name in needed or _has_no_default(one) for one in kept]
         # Plain tuples: an entry is written and read for every letter.
-        self._written = [
+        written = [
             (one.name, attribute, codec.encode)
             for one, attribute, codec in zip(kept, attributes, how, strict=True)
         ]
+        self._written = [one for one in written if one[0] not in unsaid]
+        defaults = {one.name: one.default for one in kept}
+        self._unsaid = [(*one, defaults[one[0]]) for one in written if one[0] in unsaid]
         self._read = [
             (one.name, attribute, codec.decode, needs)
             for one, attribute, codec, needs in zip(kept, attributes, how, is_needed, strict=True)
@@ -86,6 +91,10 @@ class Record(Generic[R]):
         for field, attribute, encode in self._written:
             value = getattr(record, field)
             if value is not None:
+                item[attribute] = encode(value)
+        for field, attribute, encode, default in self._unsaid:
+            value = getattr(record, field)
+            if value != default:
                 item[attribute] = encode(value)
         return item
 
@@ -373,4 +382,6 @@ _ENTRY = Record(
         "parked_at": "ParkedTimestamp",
     },
     left_out={"original_id"},
+    # A third of what is written for a letter that goes for the first time, and reads the same without.
+    unsaid={"salt", "is_permanent", "is_settled", "is_doubtful", "failed_tries", "tries_counted"},
 )
