@@ -181,6 +181,10 @@ def test_suspects_are_about_while_one_of_the_last_batches_had_a_return_beside_su
     failed = a_judged(returned=1, verdict=Verdict.FAILURE, is_strike=False)
     assert not a_circuit(judged=(failed,)).has_suspects
     assert not a_circuit().has_suspects
+    assert a_circuit(pending=(a_batch(suspects=1),)).has_suspects
+    assert not a_circuit(pending=(a_batch(),)).has_suspects
+    alone = a_judged(verdict=Verdict.NO_EVIDENCE, is_strike=False, was_alone=True)
+    assert a_circuit(judged=(alone,)).has_suspects
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,20 @@ def test_of_several_batches_before_the_span_of_the_last_one_tells() -> None:
     assert known(keeper, earlier, before).succeeded == 4
 
 
+def test_of_several_batches_before_the_span_of_an_earlier_one_tells_where_its_letters_were_met() -> (
+    None
+):
+    """Some of the last one's letters came back, and some of the earlier one's were there until then."""
+    earlier = a_batch(id=5, sent_at=ago(minutes=14), size=4, returned=4)
+    before = a_batch(id=6, sent_at=ago(minutes=12), size=2, returned=2)
+    keeper = BookKeeper(ago(minutes=15)).minute(sent=4).minute(in_flight=4)
+    keeper.minute(sent=2, in_flight=6).minute(in_flight=6)
+    keeper.minute(sent=4, in_flight=10).minute(deleted=4, moved=6)
+
+    assert known(keeper, before).succeeded == 0
+    assert known(keeper, earlier, before).succeeded == 4
+
+
 @pytest.mark.parametrize(("minutes_ago", "live"), [(8, 2), (7, 6), (6, 6)])
 def test_letters_that_are_sent_when_the_books_end_are_in_none_of_their_minutes(
     minutes_ago: int, live: int

@@ -14,7 +14,7 @@ from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.model import judging
 from smart_redriver.engine.model.batch import Heard, Judged
-from smart_redriver.engine.model.books import Books
+from smart_redriver.engine.model.books import PERIOD, Books, Minute
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence, Live
 from smart_redriver.engine.model.rate import AHEAD, AHEAD_AT_ONCE, Rate
@@ -109,6 +109,37 @@ def after_sending(lane: Lane, *sendings: Sending) -> Circuit:
 
 
 # What it asks for.
+
+
+SUSPECTS: dict[str, Any] = {"judged": (a_judged(returned=1),), "window": 50}
+
+
+@pytest.mark.parametrize(
+    ("circuit", "letters", "compares"),
+    [
+        (SUSPECTS, 100, True),
+        (SUSPECTS, 101, False),
+        ({"window": 50}, 10, False),
+        (SUSPECTS | {"state": State.OPEN, "cools_until": ahead(hours=1)}, 10, False),
+    ],
+    ids=[
+        "most of them may go, suspects among them",
+        "fewer than half of them may go",
+        "nobody is suspected",
+        "nothing may go",
+    ],
+)
+def test_it_compares_letters_where_it_matters_which_of_them_go(
+    circuit: dict[str, Any], letters: int, compares: bool
+) -> None:
+    assert a_lane(**circuit).compares(letters, NOW) is compares
+
+
+@pytest.mark.parametrize(("live", "compares"), [(0, True), (1, True), (2, False)])
+def test_beside_live_messages_letters_are_compared_with_these(live: int, compares: bool) -> None:
+    minute = Minute(at=NOW - 2 * PERIOD, sent=live, received=0, deleted=0)
+
+    assert a_lane(Books((minute,)), **SUSPECTS).compares(10, NOW) is compares
 
 
 @pytest.mark.parametrize(

@@ -198,9 +198,9 @@ class Circuit:
 
     @property
     def has_suspects(self) -> bool:
-        """Whether letters came back lately from batches in which others succeeded."""
-        return any(
-            one.returned and one.verdict is Verdict.SUCCESS
+        """Whether letters are out, or came back lately, that had come back from batches in which others succeeded."""
+        return any(one.suspects for one in self.pending) or any(
+            one.was_alone or (one.returned and one.verdict is Verdict.SUCCESS)
             for one in self.judged[-SUSPECTS_SHOW_IN:]
         )
 

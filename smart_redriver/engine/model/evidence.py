@@ -205,18 +205,17 @@ def _seen(
 def _surely_done(batch: Batch, others: Sequence[Batch | Judged], books: Books) -> int:
     """Letters of the batch that were deleted, even if all other messages were that have not come back.
 
-    Three spans may tell. From the batch on; from the one before it on, whose letters that came back were not deleted
-    since; and until the one after it, of which nothing was deleted yet.
+    Several spans may tell. From the batch on; from one before it on, as letters that came back were not deleted; and
+    until the one after it, of which nothing was deleted yet.
     """
     start = minute_of(batch.sent_at)
     sent = {minute_of(one.sent_at) for one in others if one.id != batch.id}
-    before = max((at for at in sent if start - LIVE_LOOKBACK <= at < start), default=start)
+    starts = {start, *(at for at in sent if start - LIVE_LOOKBACK <= at < start)}
     after = min((at for at in sent if at > start), default=None)
-    return max(
-        _done_within(batch, others, books.account(start)),
-        _done_within(batch, others, books.account(before)) if before < start else 0,
-        _done_within(batch, others, books.account(start, after)) if after else 0,
-    )
+    accounts = [books.account(at) for at in starts]
+    if after is not None:
+        accounts.append(books.account(start, after))
+    return max(_done_within(batch, others, account) for account in accounts)
 
 
 def _done_within(batch: Batch, others: Iterable[Batch | Judged], account: Account | None) -> int:

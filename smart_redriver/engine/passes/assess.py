@@ -87,7 +87,7 @@ def look(state: PassState, hands: Hands, now: datetime) -> Read:
 
 
 def _letters_to_look_at(state: PassState, now: datetime) -> int:
-    if any(lane.has_returns() for lane in state.lanes):
+    if any(lane.has_returns() or lane.compares(state.dlq.depth, now) for lane in state.lanes):
         return SEARCH_LIMIT
     if any(lane.may_have_returns(now) or lane.allow(now).is_trial for lane in state.lanes):
         return LOOK_LIMIT

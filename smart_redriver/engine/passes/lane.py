@@ -19,6 +19,7 @@ from smart_redriver.engine.model.books import PERIOD, Account, Books, minute_of
 from smart_redriver.engine.model.causes import with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import (
+    FEWEST_LIVE_SUCCESSES,
     VOUCHED_BEFORE_CANARY,
     gather_evidence,
     live_outcome,
@@ -142,6 +143,14 @@ class Lane:
             for one in self.circuit.pending
             if self.books and (account := self.books.account(one.sent_at))
         )
+
+    def compares(self, letters: int, now: datetime) -> bool:
+        """Whether most letters of a quiet DLQ may go, suspects among them: which go together is decided of all at once.
+
+        Beside live messages they are compared with these.
+        """
+        is_quiet = sum(self._live_minutes()) < FEWEST_LIVE_SUCCESSES
+        return is_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
 
     def allow(self, now: datetime) -> Permit:
         """What the circuit lets through now; asked again and again while nothing changes."""
