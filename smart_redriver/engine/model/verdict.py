@@ -213,7 +213,10 @@ def _shown_failure(
         )
     # Reports and returns that contradict each other are no excuse for anybody.
     are_few = 0 < weight <= suspects_failed // FEW_AMONG_SUSPECTS and came_back <= batch.size
-    if has_failed and are_few and came_back < batch.size and now < batch.due_at:
+    shows_by = batch.due_at + (
+        LONGEST_WAIT_FOR_LATE_BOOKS if evidence.are_books_late else timedelta()
+    )
+    if has_failed and are_few and came_back < batch.size and now < shows_by:
         return None  # one more that succeeded would make strikes of it
     if not is_canary and (not has_failed or are_few):
         return Judgement(
