@@ -73,13 +73,10 @@ class Record(Generic[R]):
         how = [codec_of(hints[one.name], known) for one in kept]
         is_needed = [one.name in needed or _has_no_default(one) for one in kept]
         # Plain tuples: an entry is written and read for every letter.
-        written = [
-            (one.name, attribute, codec.encode)
+        self._written = [
+            (one.name, attribute, codec.encode, one.default if one.name in unsaid else None)
             for one, attribute, codec in zip(kept, attributes, how, strict=True)
         ]
-        self._written = [one for one in written if one[0] not in unsaid]
-        defaults = {one.name: one.default for one in kept}
-        self._unsaid = [(*one, defaults[one[0]]) for one in written if one[0] in unsaid]
         self._read = [
             (one.name, attribute, codec.decode, needs)
             for one, attribute, codec, needs in zip(kept, attributes, how, is_needed, strict=True)
@@ -88,13 +85,9 @@ class Record(Generic[R]):
     def encode(self, record: R) -> Item:
         """The attributes of `record`; fields that are None have none."""
         item: Item = {}
-        for field, attribute, encode in self._written:
+        for field, attribute, encode, default in self._written:
             value = getattr(record, field)
-            if value is not None:
-                item[attribute] = encode(value)
-        for field, attribute, encode, default in self._unsaid:
-            value = getattr(record, field)
-            if value != default:
+            if value is not None and value != default:
                 item[attribute] = encode(value)
         return item
 

@@ -213,10 +213,7 @@ def _shown_failure(
         )
     # Reports and returns that contradict each other are no excuse for anybody.
     are_few = 0 < weight <= suspects_failed // FEW_AMONG_SUSPECTS and came_back <= batch.size
-    shows_by = batch.due_at + (
-        LONGEST_WAIT_FOR_LATE_BOOKS if evidence.are_books_late else timedelta()
-    )
-    if has_failed and are_few and came_back < batch.size and now < shows_by:
+    if has_failed and are_few and came_back < batch.size and now < _known_by(batch, evidence):
         return None  # one more that succeeded would make strikes of it
     if not is_canary and (not has_failed or are_few):
         return Judgement(
@@ -263,10 +260,16 @@ def _nothing_but_failed_tries(
 def _unknown(batch: Batch, evidence: Evidence, now: datetime) -> Judgement:
     if now < batch.due_at:
         return Judgement(verdict=None, reason="letters are out")
-    if evidence.are_books_late and now < batch.due_at + LONGEST_WAIT_FOR_LATE_BOOKS:
+    if now < _known_by(batch, evidence):
         return Judgement(verdict=None, reason="the source queue's books are late")
     if not evidence.has_books and now < batch.due_at + LONGEST_WAIT_WITHOUT_BOOKS:
         return Judgement(verdict=None, reason="the source queue's books can't be read")
     if evidence.is_still_there and now < batch.due_at + LONGEST_WAIT:
         return Judgement(verdict=None, reason="the source queue still holds letters")
     return Judgement(verdict=Verdict.NO_EVIDENCE, reason="what became of the letters is not known")
+
+
+def _known_by(batch: Batch, evidence: Evidence) -> datetime:
+    """When its letters had time to fail, and late books to tell of it."""
+    late = LONGEST_WAIT_FOR_LATE_BOOKS if evidence.are_books_late else timedelta()
+    return batch.due_at + late
