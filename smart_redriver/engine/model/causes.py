@@ -39,7 +39,7 @@ LOOK_AGAIN = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseCircuit:
-    """What is remembered of the letters of one cause.
+    """The memory of the letters of one cause.
 
     Attributes:
         failed, succeeded: letters that failed of it while others succeeded, and that succeeded after they had failed of
@@ -87,7 +87,7 @@ class CauseCircuit:
         return original_id == self.canary_id and batch == self.canary_batch
 
     def without_canary(self) -> CauseCircuit:
-        """When what became of its canary is known."""
+        """Return the circuit once the outcome of its canary is known."""
         return replace(self, canary_id=None, canary_batch=None, canary_sent_at=None)
 
     def after_failed_canary(
@@ -143,7 +143,7 @@ def with_failures(
 
 
 def _counted(known: Mapping[str, CauseCircuit], cause: str, now: datetime) -> CauseCircuit:
-    """What is remembered of a cause, its counts being none where they are old."""
+    """Return the memory of a cause, without counts that are old."""
     circuit = known.get(cause, CauseCircuit(cause=cause))
     if circuit.counted_at is not None and now > circuit.counted_at + COUNTED_FOR:
         return replace(circuit, failed=0, succeeded=0)

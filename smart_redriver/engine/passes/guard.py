@@ -49,7 +49,7 @@ def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
 
 
 def next_sweep_at(state: PassState) -> datetime | None:
-    """When one of the queues has to be looked through next; None where both are empty, or nothing is known of them."""
+    """Return when one of the queues has to be looked through next; None if both are empty or nothing is known about them."""
     circuit = state.lanes[0].circuit
     is_flowing = all(lane.is_flowing for lane in state.lanes)
     letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at

@@ -153,7 +153,7 @@ class Lane:
         return is_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
 
     def allow(self, now: datetime) -> Permit:
-        """What the circuit lets through now; asked again and again while nothing changes."""
+        """Return what the circuit lets through now, remembered while nothing changes."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
         circuit, books, at = self._allowed_by
@@ -173,7 +173,7 @@ class Lane:
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:
-        """What the consumer bears, after a look at its queue.
+        """Return what the consumer bears, after a look at its queue.
 
         None where hardly a producer's message is there to suffer, or where there is no queue to look at.
         """
@@ -344,14 +344,14 @@ class Lane:
         *,
         is_end: bool,
     ) -> list[tuple[Case, Decision]]:
-        """What becomes of letters of this lane; `is_end`: the DLQ shows no further ones."""
+        """Decide about letters of this lane; `is_end`: the DLQ shows no more of them."""
         assert self.admission is not None  # noqa: S101
         return self.admission.decide(cases, rolls, self.circuit, terms, now, is_end=is_end)
 
     def destination(
         self, now: datetime, latest: datetime, save: Callable[[Circuit], None]
     ) -> Destination:
-        """Where its letters go: the batch of this pass, announced in the circuit before its first letter is sent.
+        """Return where letters go: in the batch of this pass, announced in the circuit before its first letter is sent.
 
         Args:
             latest: when the pass has stopped by itself.

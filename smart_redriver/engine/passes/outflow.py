@@ -200,7 +200,7 @@ class Outflow:
         return sum(lane.room for lane in self._state.lanes)
 
     def _to_examine(self) -> int:
-        """How many letters are worth a look now: as many as may go."""
+        """Return the number of letters that are worth a look now: as many as may go."""
         if self._room <= 0:
             return 0
         if self._limit is not None and self._examined >= self._limit:

@@ -1,4 +1,4 @@
-"""What the steps of one pass share: the queues as they were measured, the lanes, and what was done so far."""
+"""The state that the steps of one pass share: the queues as measured, the lanes, and what was done so far."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PassState:
         return self.tools.clock() >= self.deadline
 
     def hidden_for(self) -> timedelta:
-        """How long a letter received now stays hidden: until this pass is surely over."""
+        """Return how long a letter received now stays hidden: until this pass is surely over."""
         return max(self.deadline - self.tools.clock(), timedelta()) + HIDDEN_MARGIN
 
     def lane_of(self, case: Case) -> Lane:
@@ -88,7 +88,7 @@ class PassState:
                 yield lane, some
 
     def terms(self, lane: Lane) -> Terms:
-        """What triage has to know of the queues, for letters of one lane."""
+        """Return what triage has to know about the queues, for letters of one lane."""
         by_arn = {one.known_facts.arn: one for one in self.lanes}
         return terms_of(lane, by_arn, self.dlq.retention, is_flowing=lane.is_flowing)
 
@@ -144,7 +144,7 @@ SHARE_SPENT_WAITING = 0.5
 def terms_of(
     lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
 ) -> Terms:
-    """What triage has to know about the queues, for letters of one lane.
+    """Return what triage has to know about the queues, for letters of one lane.
 
     Args:
         lanes: all of them, by their queues' ARNs.

@@ -142,7 +142,7 @@ def _awaits_rate(state: PassState, *, is_held: bool) -> bool:
 
 
 def _idle(state: PassState, now: datetime) -> int:
-    """When an idle queue is looked at again: by its schedule, or when what it holds may be near its expiry, if that is sooner."""
+    """Return the time of the next look at an idle queue: by its schedule, or sooner if its letters may be near expiry."""
     by_schedule = 60 * state.settings.schedule_minutes
     sweep_at = guard.next_sweep_at(state)
     if sweep_at is None:

@@ -22,7 +22,7 @@ HISTORY_KEPT = 12
 
 
 class Status(str, Enum):
-    """Where the letter was last put."""
+    """The place where the letter was last put."""
 
     REDRIVEN = "REDRIVEN"
     RETURNED = "RETURNED"
@@ -152,7 +152,7 @@ class Entry:
         )
 
     def returned(self, *, message_id: str, version: int, now: datetime) -> Entry:
-        """When the letter is first seen in the DLQ again.
+        """Return the entry of a letter that is seen in the DLQ again.
 
         One that was reported as succeeded was not deleted: what became of it is its consumer's doing, and no strike.
         """
@@ -180,7 +180,7 @@ class Entry:
     def deferred(
         self, *, not_before: datetime, strikes: int, batch: int | None, now: datetime
     ) -> Entry:
-        """When the next attempt has been put off beyond what SQS can delay.
+        """Return the entry with an attempt that is put off beyond what SQS can delay.
 
         `batch` is the one that the letter returns from, of which a lost write may have left no trace here.
         """
