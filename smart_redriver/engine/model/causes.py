@@ -93,7 +93,7 @@ class CauseCircuit:
     def after_failed_canary(
         self, cools_for: timedelta, now: datetime, *, convicts_after: timedelta, fewest: int
     ) -> CauseCircuit:
-        """After a canary failed of the same cause.
+        """Return the circuit after a canary failed for the same cause.
 
         Args:
             convicts_after: a canary that was sent so long after the letters were first held was their last chance.
@@ -157,6 +157,6 @@ def _is_forgotten(circuit: CauseCircuit, now: datetime) -> bool:
 
 
 def kept(circuits: Iterable[CauseCircuit], now: datetime) -> tuple[CauseCircuit, ...]:
-    """Those that still say something, and at most as many as are kept: first those that hold letters."""
+    """Return those that still matter, up to the number kept: first those that hold letters."""
     known = [one for one in circuits if not _is_forgotten(one, now)]
     return tuple(sorted(known, key=lambda one: not one.is_held)[:MOST_CAUSES])

@@ -127,7 +127,7 @@ def _with_successes(tally: Tally, others: Iterable[Batch | Judged], books: Books
 
 
 def latest(tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
-    """As many as are remembered: those that account for all of their letters are forgotten first."""
+    """Return as many as are remembered: those that account for all of their letters are forgotten first."""
     while len(tallies) > TALLIES_KEPT:
         over = next((one for one in tallies if one.is_accounted), tallies[0])
         tallies = tuple(one for one in tallies if one is not over)

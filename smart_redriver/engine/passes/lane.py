@@ -106,11 +106,11 @@ class Lane:
         return self.known_facts.max_receive_count or self.settings.max_receive_count
 
     def time_to_fail(self) -> timedelta:
-        """From a letter's first try to its move to the DLQ, for a consumer that just fails."""
+        """Return the time from a letter's first try to its move to the DLQ, for a consumer that just fails."""
         return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
 
     def tallied_since(self) -> datetime | None:
-        """From when on the books tell more of batches whose letters are kept."""
+        """Return when the books begin to tell more about batches whose letters are kept."""
         return min((one.sent_at for one in self.circuit.tallies if not one.is_over), default=None)
 
     def sent_lately(self) -> list[tuple[datetime, datetime, int]]:
@@ -409,5 +409,5 @@ class Lane:
         return replace(circuit.with_batch(complete), paced_until=paced_until)
 
     def _time_to_count(self) -> timedelta:
-        """From a letter's first try to the moment when, having failed, it has returned and can be counted."""
+        """Return the time from a letter's first try until it has failed, returned and can be counted."""
         return self.time_to_fail() + timedelta(seconds=self.settings.verdict_grace_seconds)

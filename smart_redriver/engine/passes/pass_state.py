@@ -167,7 +167,7 @@ def terms_of(
 
 
 def _longest_delay(lane: Lane) -> timedelta:
-    """For how long a letter that was sent may be kept from its consumer: SQS deletes what is older than its queue keeps it.
+    """Return how long a sent letter may be kept from its consumer: SQS deletes what is older than its queue keeps it.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
     """

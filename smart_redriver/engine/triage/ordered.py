@@ -275,7 +275,7 @@ class Sight:
         self._was_suspect = bool(unseen and unseen[-1].suspects)
 
     def let_through(self, due: Sequence[Due]) -> tuple[list[Due], list[Due]]:
-        """Those of the letters, in their order, that may go, and those that have to wait."""
+        """Return the letters that may go, in their order, and those that have to wait."""
         hidden = [one for one in due if is_out_of_sight(one[0])]
         if self._is_told or not hidden:
             return list(due), []
