@@ -325,7 +325,7 @@ class Lane:
         )
 
     def _awaits_suspects(self, now: datetime) -> bool:
-        """Whether suspects may come that letters without strikes are to be compared with.
+        """Whether suspects may come, which need letters without strikes to be compared with.
 
         The source queue holds letters that the verdicts on their batches did not wait for, or they are hidden.
         """

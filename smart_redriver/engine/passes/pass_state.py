@@ -66,7 +66,7 @@ class PassState:
         return max(self.deadline - self.tools.clock(), timedelta()) + HIDDEN_MARGIN
 
     def lane_of(self, case: Case) -> Lane:
-        """The lane of the queue that the letter belongs to; the first one's for a letter of nobody's."""
+        """Return the lane of the letter's queue; the first lane for a letter of no known queue."""
         trail = case.letter.trail
         for lane in self.lanes:
             if lane.source.owns(case.source_arn, trail):
@@ -93,7 +93,7 @@ class PassState:
         return terms_of(lane, by_arn, self.dlq.retention, is_flowing=lane.is_flowing)
 
     def version_to_mark(self, cases: Sequence[Case]) -> int:
-        """The version that returns among these letters are noted with: of their lane's circuit."""
+        """Return the version to note with returns among these letters: that of their lane's circuit."""
         lanes = [lane for lane, _ in self.by_lane(cases)] or [self.lanes[0]]
         return min(lane.keeper.version for lane in lanes)
 
