@@ -53,7 +53,7 @@ def bench(request: Request) -> None:
             rows=[
                 [what, f"{spent[0]:.2f}", f"{median(spent):.2f}"] for what, spent in seconds.items()
             ],
-            note=f"Each tab begins with an empty cache. The first to ask for letters or causes waits for the ledger's scan, bare {reading:.1f} s here.",
+            note=f"Each tab begins with an empty cache. The first request for letters or causes waits for the ledger's scan (alone {reading:.1f} s).",
         ),
     )
     results.leave(request)

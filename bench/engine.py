@@ -129,7 +129,7 @@ def _speed(request: Request, results: Results, letters: int) -> None:
                 "processor",
             ),
             rows=rows,
-            note="Bare calls: receive, send and delete of ten with 32 threads (0.3 calls a letter). The native move does 500 a second. Processor: of one, which is all that Python uses.",
+            note="Bare calls: receive, send and delete of ten with 32 threads (0.3 calls a letter). The native move does 500 a second. Processor: share of one, as Python uses only one.",
         ),
     )
 

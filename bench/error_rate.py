@@ -47,10 +47,10 @@ WALD = math.ceil(math.log(ALLOWED) / math.log(CHANCE))
 
 NOTE = f"""\
 A pill's tries and times come from real passes in worlds of {_GOOD} good letters, {_PILLS} pills and {_LIVE_PER_MINUTE} live messages a minute, without reports. Each of the {LETTERS:,}
-good letters gets as many tries as a pill drawn at random, and fails each with a chance of {CHANCE:g}. The bounds are Clopper and Pearson's, at {CONFIDENCE:.0%}.
-Wald's test, the quickest at {ALLOWED:g}, would park at a pill's failure {WALD}, but can't tell an outage.
+good letters gets as many tries as a random pill, and fails each with a chance of {CHANCE:g}. The bounds are Clopper and Pearson's, at {CONFIDENCE:.0%}.
+Wald's test, the quickest at {ALLOWED:g}, would park a pill at failure {WALD}, but can't recognize an outage.
 
-The plot's ring marks the defaults: {_USUAL.max_attempts} strikes, a last chance after {_USUAL.last_chance_seconds / 3_600:g} h. The dashed line is the required {ALLOWED:g}."""
+The ring marks the defaults: {_USUAL.max_attempts} strikes, a last chance after {_USUAL.last_chance_seconds / 3_600:g} h. The dashed line is the required {ALLOWED:g}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

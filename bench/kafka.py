@@ -24,11 +24,10 @@ SIZE = KIB
 NONE = 0
 
 NOTE = f"""\
-Three brokers of librdkafka's mock cluster run in another process on the same processors, with {PARTITIONS} partitions; each message has a key of its own, and
-the state is in a file. The mock neither writes to a disk nor copies to a second broker: with real brokers, each write waits for both. "Back": every
-letter is in its topic again, after passes that each have room for all. "Settled": our group has committed past all letters. With order by key, that
-needs a pass that knows the outcome of each, and a receive returns at most nine letters then. Other work shared the processors, so processor time says
-more than the clock."""
+Three brokers of librdkafka's mock cluster run on the same processors, with {PARTITIONS} partitions; each message has its own key, and the state is in a file.
+The mock neither writes to a disk nor copies to a second broker; real brokers wait for both. "Back": every letter is in its topic again. "Settled": our
+group has committed past all letters. With order by key, that needs a pass that knows each outcome, and a receive then returns at most nine letters.
+Other work shared the processors, so processor time says more than the clock."""
 
 
 def bench(request: Request) -> None:

@@ -44,7 +44,7 @@ def bench(request: Request) -> None:
             title=f"Peak memory of a pass in a function of {memory} MiB, {WORKERS} workers",
             headings=("a letter's body", "text", "letters", "peak"),
             rows=rows,
-            note="Resident memory of a process, with Python, boto3 and the stand-in for AWS, without TLS. An emoji makes Python take four bytes for each character of a text.",
+            note="Resident memory of a process with Python, boto3 and the stand-in for AWS, without TLS. With an emoji, Python stores a text with four bytes a character.",
         ),
     )
     results.leave(request)

@@ -46,6 +46,25 @@ Scenarios are named by their rows; variants have more after a colon, and `--list
 36:outage|fifo, 37:VISIBILITYxRECEIVES, 38:HOURSh, 39:held|foreign, 40:good, drawn:SEED, M:ROW:SCHEDULE:VISIBILITYxRECEIVES.
 Every setting of the re-driver is an option by its name: --schedule-minutes 1."""
 
+FIGURES = """\
+The figures:
+  deliveries                deliveries to the consumer, of letters and live messages
+  wasted                    deliveries to a consumer that was down, or lacked what the message needs
+  stripped                  deliveries without the producer's attributes
+  parked rightly, wrongly   poison pills, good letters in the parking lot at the end
+  parked early              good letters parked sooner than their last chance
+  at large                  letters neither done nor parked at the end
+  lost, repeated            messages in no queue and not done; done more than once
+  drained after minutes     from the recovery until each good letter is done and each pill parked
+  redriven in outage        letters sent back while the consumer, or what it needs, was down
+  falls                     collapses of the consumer under overload (--beyond fall)
+  live died                 live messages that died because of letters: beyond those in the same world without redrives
+  live wait p99 seconds     99th percentile of the live messages' extra time
+  breaches                  broken limits of the scenario; a changed world has none
+  overtakings, tried past   on FIFO queues: letters done, or tried, before an earlier one of their group
+  repeated within window    on FIFO queues: done twice within five minutes
+All pills should be parked rightly; of all else, less is better. The other figures describe the circuit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -177,7 +196,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m bench.play",
         description=DESCRIPTION,
-        epilog=EPILOG,
+        epilog=f"{EPILOG}\n\n{FIGURES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

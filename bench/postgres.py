@@ -247,7 +247,7 @@ def _show(request: Request, results: Results) -> None:
                 ],
             ],
             note=f"{WORKERS} connections, every commit written to disk; server and pass share the processors. Bare SQL deletes and inserts, "
-            "as many a statement; it notes neither trail nor outcome. "
+            "as many a statement, without trail or outcome. "
             f"Left in jobs_dlq {moved['left']:,}, in jobs {moved['jobs']:,}. At {moved['looks']:,} looks the role held "
             f"{moved['locks']} locks on tables, indexes and transactions at most, {moved['waiting']} waited, and no "
             f"transaction was older than {moved['longest_transaction_ms']:,} ms.",
@@ -274,8 +274,7 @@ def _show(request: Request, results: Results) -> None:
                 ]
                 for one in results.figures["depths"]
             ],
-            note="The second pass, with a window of 100, reads a hundred outcomes and redrives what its verdict permits. "
-            "With the index that the migration advises.",
+            note="The second pass, with a window of 100 and the migration's index: it reads a hundred outcomes and redrives.",
         ),
     )
     results.show(
@@ -286,6 +285,6 @@ def _show(request: Request, results: Results) -> None:
             rows=[
                 [str(large["megabytes"]), str(large["seconds"]), str(large["unchanged"]).lower()]
             ],
-            note="It is moved within the server: the pass does not read it.",
+            note="The server moves it: the pass does not read it.",
         ),
     )

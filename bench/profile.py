@@ -50,7 +50,7 @@ def bench(request: Request) -> None:
                 [whose, f"{100 * seconds / spent.total():.0f} %"]
                 for whose, seconds in spent.most_common()
             ],
-            note="Own time under cProfile, which makes small functions look dearer than they are.",
+            note="Own time under cProfile, which overstates small functions.",
         ),
     )
     results.leave(request)

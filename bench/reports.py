@@ -170,7 +170,7 @@ def _table(letters: int, lives: Mapping[str, Mapping[str, Spent]]) -> Table:
             "dollars a million",
         ),
         rows=rows,
-        note="Counted on the fakes, at list prices. Each of the three tries is reported, ten to a report; the ledger keeps the last, one write unit for each KB of traceback (short here). "
+        note="Counted on the fakes, at list prices. Each of the three tries is reported, ten in a report; the ledger keeps the last, at one write unit for each KB of traceback. "
         f"Lambda time is {1000 * CALL_SECONDS:.0f} ms a call, and {lives['with reports']['redriven'].listening_seconds:.0f} s of listening in all.",
     )
 

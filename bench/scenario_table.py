@@ -38,11 +38,11 @@ HEADINGS = {
 FRACTIONS_BELOW = 100
 
 HOW_TO_READ = """\
-A cell begins with the time of the slowest seed, in hours and minutes: from when the consumer is well for good and no new poison comes, until every
-good letter is done and every pill parked; "2/5 never": with 2 seeds of 5. Then means over the seeds
-(5 a scenario; 3 in scenario 3, 8 in scenario 9), without zeros: deliveries *wasted* on a consumer that was down or *stripped* of attributes;
+A cell begins with the slowest seed's time in hours and minutes, from when the consumer is well for good and no new poison comes, until every
+good letter is done and every pill parked; "2/5 never": with 2 seeds of 5. Then come means over the seeds
+(5 a scenario; 3 in scenario 3, 8 in scenario 9) that are not zero: deliveries *wasted* on a consumer that was down or *stripped* of attributes;
 messages *lost*, *repeated*, wrongly *parked*, or *at large* at the end. [scenarios.json](scenarios.json) has every run, `simulator/rivals/` the other
-policies and their sources. All have their default settings.
+policies. All have their default settings.
 """
 
 #: Measures of which a cell of the page tells, each with its word.
@@ -56,8 +56,8 @@ TOLD = {
 }
 
 WHAT_IT_SHOWS = """\
-The price of the smart re-driver is time. It waits for verdicts, so a healthy consumer gets its letters back in nine minutes instead of one. Poison takes
-six hours, as its failures could be an outage of what it needs.
+The smart re-driver takes more time. It waits for verdicts, so a healthy consumer gets its letters back in nine minutes instead of one. Poison takes
+six hours, because its failures could be an outage of what it needs.
 """
 
 
@@ -159,7 +159,7 @@ def as_markdown(lines: Sequence[Line], runs: int, took: float) -> str:
     parts = [
         "# Scenarios in virtual time\n",
         f"Written by `{COMMAND}`: {runs} runs in {took:.0f} s on {_machine_in_words()}. "
-        "Every run is determined by its seed; only the seconds differ between machines.\n",
+        "The seed determines a run; only the seconds differ between machines.\n",
         HOW_TO_READ,
         "| " + " | ".join(("scenario", *policies)) + " |",
         "|---" * (len(policies) + 1) + "|",

@@ -1,1 +1,1 @@
-"""What is known of the consumer, and what that allows. Pure."""
+"""The state of the consumer, and what it allows. Pure."""

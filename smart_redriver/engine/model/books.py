@@ -45,7 +45,7 @@ class Minute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What became of the messages of one span, in messages.
+    """Outcomes of the messages of one span, in messages.
 
     Attributes:
         present: in the queue when the span began. `sent`: by anyone, meanwhile.
@@ -124,7 +124,7 @@ class Books:
         return replace(self, minutes=self.minutes[:end])
 
     def account(self, start: datetime, end: datetime | None = None) -> Account | None:
-        """What became of messages from the minute of `start` on, to that of `end`; None while nothing is known.
+        """Return the outcomes of messages from the minute of `start` to that of `end`; None while nothing is known.
 
         Gauges are taken at some moment of their minute: what is left is the larger of the last two, so that
         nothing that was just sent counts as moved.

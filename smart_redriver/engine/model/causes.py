@@ -39,7 +39,7 @@ LOOK_AGAIN = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseCircuit:
-    """What is remembered of the letters of one cause.
+    """The memory of the letters of one cause.
 
     Attributes:
         failed, succeeded: letters that failed of it while others succeeded, and that succeeded after they had failed of
@@ -87,13 +87,13 @@ class CauseCircuit:
         return original_id == self.canary_id and batch == self.canary_batch
 
     def without_canary(self) -> CauseCircuit:
-        """When what became of its canary is known."""
+        """Return the circuit once the outcome of its canary is known."""
         return replace(self, canary_id=None, canary_batch=None, canary_sent_at=None)
 
     def after_failed_canary(
         self, cools_for: timedelta, now: datetime, *, convicts_after: timedelta, fewest: int
     ) -> CauseCircuit:
-        """After a canary failed of the same cause.
+        """Return the circuit after a canary failed for the same cause.
 
         Args:
             convicts_after: a canary that was sent so long after the letters were first held was their last chance.
@@ -143,7 +143,7 @@ def with_failures(
 
 
 def _counted(known: Mapping[str, CauseCircuit], cause: str, now: datetime) -> CauseCircuit:
-    """What is remembered of a cause, its counts being none where they are old."""
+    """Return the memory of a cause, without counts that are old."""
     circuit = known.get(cause, CauseCircuit(cause=cause))
     if circuit.counted_at is not None and now > circuit.counted_at + COUNTED_FOR:
         return replace(circuit, failed=0, succeeded=0)
@@ -157,6 +157,6 @@ def _is_forgotten(circuit: CauseCircuit, now: datetime) -> bool:
 
 
 def kept(circuits: Iterable[CauseCircuit], now: datetime) -> tuple[CauseCircuit, ...]:
-    """Those that still say something, and at most as many as are kept: first those that hold letters."""
+    """Return those that still matter, up to the number kept: first those that hold letters."""
     known = [one for one in circuits if not _is_forgotten(one, now)]
     return tuple(sorted(known, key=lambda one: not one.is_held)[:MOST_CAUSES])

@@ -1,4 +1,4 @@
-"""What is known of one batch before it is judged: the witnesses' words, put together. Pure.
+"""The evidence about one batch before it is judged, from all witnesses. Pure.
 
 Every letter of a batch is succeeded, failed or unknown. A witness knows lower bounds of the first two, and nobody
 else decides: a success is counted only where a deletion was, a failure where a letter was seen again or is neither
@@ -29,7 +29,7 @@ FAILURES_PER_LIVE_SUCCESS = 15
 
 
 class LiveOutcome(str, Enum):
-    """What producers' own messages have met in the last minutes."""
+    """Outcomes of producers' own messages in the last minutes."""
 
     UNSEEN = "UNSEEN"
     SUCCEEDS = "SUCCEEDS"
@@ -38,7 +38,7 @@ class LiveOutcome(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """What producers' messages met at the consumer while a batch was out.
+    """Outcomes of producers' messages while a batch was out.
 
     Attributes:
         met: messages that the consumer could meet beside the batch's letters.
@@ -129,7 +129,7 @@ def gather_evidence(
 
 
 def _with_reports(seen: Evidence, batch: Batch, max_receives: int) -> Evidence:
-    """What was seen and what was heard, the larger of both: each knows only some of the letters.
+    """Return the larger of what was seen and what was heard: each knows only some of the letters.
 
     A letter that the consumer parked was deleted, and so it stands in the books as a success. It is none: a consumer
     that takes everything for unhealable is to be given no more.
@@ -244,7 +244,7 @@ def _out(ours: Iterable[Batch | Judged], others: Iterable[Batch | Judged]) -> in
 
 
 def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: datetime) -> Live:
-    """What producers' messages have met since `start`."""
+    """Return the outcomes of producers' messages since `start`."""
     account = books.account(start)
     if account is None:
         return Live()
@@ -283,7 +283,7 @@ def _enough(failed: int) -> int:
 
 
 def live_outcome(books: Books | None, since: datetime) -> LiveOutcome:
-    """What the consumer has made of messages in the last minutes, whoever's they are.
+    """Return the outcomes of all messages in the last minutes, letters and others.
 
     Args:
         books: None where CloudWatch could not be asked.

@@ -27,7 +27,7 @@ _MINUTES_AFTER_THROTTLES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionMinute:
-    """What was counted of a function in one minute, by when an invocation began. `at` is its start."""
+    """Counts of a function in one minute, by when an invocation began. `at` is its start."""
 
     at: datetime
     received: int
@@ -100,7 +100,7 @@ def _books(
 
 
 def _reckoned(minutes: Sequence[FunctionMinute], minutes_to_fail: int) -> list[int] | None:
-    """What Lambda holds at the end of each minute; None where that can't be, as more came of events than there were.
+    """Return what Lambda holds at the end of each minute; None if more came of events than there were.
 
     What it held before the first minute is not known: as little as makes sense of what came of it. Nothing is held for
     longer than it takes to fail: what is unaccounted for then was lost sight of, not kept.

@@ -1,4 +1,4 @@
-"""How many letters a second the consumer is given: felt for, from what its queue holds. Pure.
+"""The rate, in letters a second, at which the consumer gets letters: learned from what its queue holds. Pure.
 
 By Little's law (https://doi.org/10.1287/opre.9.3.383), the messages that a queue holds, waiting or in flight, divided by
 those that arrive a second are the seconds that one spends in it. A consumer that is given more than it bears shows it
@@ -110,7 +110,7 @@ class Rate:
 def ahead_at_once(
     before: Rate | None, rate: Rate, now: datetime, *, paced_until: datetime | None, handful: int
 ) -> timedelta:
-    """How far ahead letters go that can't be delayed.
+    """Return how far ahead letters go that can't be delayed.
 
     Where hardly a live message tells of the consumer, a handful goes together, so that they can be compared.
 

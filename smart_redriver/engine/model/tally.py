@@ -1,4 +1,4 @@
-"""What is known of a batch of a FIFO queue, in numbers: for letters whose copies would come back out of sight. Pure.
+"""The tally of a batch of a FIFO queue, for letters whose copies would come back out of sight. Pure.
 
 Of a group SQS hands out ten messages, so that nobody sees what stands behind them. There only numbers tell:
 where as many of the batch are done, or were met again, as it has letters, those that nobody met are done. One less, and
@@ -127,7 +127,7 @@ def _with_successes(tally: Tally, others: Iterable[Batch | Judged], books: Books
 
 
 def latest(tallies: tuple[Tally, ...]) -> tuple[Tally, ...]:
-    """As many as are remembered: those that account for all of their letters are forgotten first."""
+    """Return as many as are remembered: those that account for all of their letters are forgotten first."""
     while len(tallies) > TALLIES_KEPT:
         over = next((one for one in tallies if one.is_accounted), tallies[0])
         tallies = tuple(one for one in tallies if one is not over)
@@ -150,7 +150,7 @@ def allowance(tallies: Iterable[Tally]) -> int:
 
 
 def _accounts(tally: Tally, books: Books) -> Iterator[Account]:
-    """Of the spans that all of the batch's letters were sent in: which end soon after, or lately."""
+    """Yield the spans in which all of the batch's letters were sent, and that end soon after or lately."""
     ends = [one.at + PERIOD for one in books.minutes if one.at + PERIOD > tally.sent_by]
     for end in dict.fromkeys(ends[:SPANS] + ends[-SPANS:]):
         if (account := books.account(tally.sent_at, end)) is not None:

@@ -67,7 +67,7 @@ class RealHands:
         version_to_mark: int | None,
         is_one_of_many: bool = False,
     ) -> Effects:
-        """Do what was decided about the letters of one round; a refused call that it needs is in the answer.
+        """Carry out the decisions about the letters of one round; the answer has a refused call that they need.
 
         Args:
             destinations: by ARN.
@@ -128,7 +128,7 @@ class RealHands:
         return self._holding.mark_returns(cases, version, now)
 
     def release(self, cases: Sequence[Case]) -> Effects:
-        """Make letters visible again at once. Only after the last round, which would else receive them again."""
+        """Make letters visible again at once. Only after the last round, which would otherwise receive them again."""
         return self._holding.release(cases)
 
     def _redrive(
@@ -415,7 +415,7 @@ class Holding:
         self._room_to_hide = room_to_hide
 
     def release(self, cases: Sequence[Case]) -> Effects:
-        """Make letters visible again at once. Only after the last round, which would else receive them again."""
+        """Make letters visible again at once. Only after the last round, which would otherwise receive them again."""
         return self._hide([(case, timedelta()) for case in cases])
 
     def mark_returns(self, cases: Sequence[Case], version: int, now: datetime) -> list[Case]:

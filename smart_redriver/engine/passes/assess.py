@@ -48,19 +48,19 @@ def ask_witness(state: PassState, lane: Lane, now: datetime) -> None:
 
 
 def judge(lane: Lane, now: datetime) -> None:
-    """Let every verdict fall that can fall now."""
+    """Give every verdict that is certain now."""
     circuit, rulings = lane.judged(now)
     lane.rulings += tuple(one for one in rulings if one.judgement.verdict is not None)
     lane.keeper.change(circuit)
 
 
 def is_worth_a_look(state: PassState, now: datetime) -> bool:
-    """Whether receiving the DLQ can tell anything that a verdict or the choice of a canary hangs on."""
+    """Whether a look at the DLQ can matter for a verdict or the choice of a canary."""
     return 0 < state.dlq.depth <= _letters_to_look_at(state, now)
 
 
 def look(state: PassState, hands: Hands, now: datetime) -> Read:
-    """Receive the DLQ where a verdict or the choice of a canary hangs on it. Raises CallFailed."""
+    """Receive the DLQ if a verdict or the choice of a canary depends on it. Raises CallFailed."""
     if not is_worth_a_look(state, now):
         return Read()
     limit = _letters_to_look_at(state, now)

@@ -46,7 +46,7 @@ class CircuitKeeper:
         self._note_state()
 
     def load_hint(self) -> Hint | None:
-        """The last hint about the consumer, where it can matter: while the circuit is OPEN. Raises CallFailed."""
+        """Return the last hint about the consumer if it can matter: while the circuit is OPEN. Raises CallFailed."""
         return self._memory.load_hint() if self.circuit.state is State.OPEN else None
 
     def change(self, circuit: Circuit) -> None:
@@ -71,7 +71,7 @@ class CircuitKeeper:
         self._saved = written
 
     def commit(self, change: Callable[[Circuit], Circuit]) -> None:
-        """Write the circuit after `change`, where that is another one. Raises CallFailed and LostRace.
+        """Write the circuit after `change` if that is another one. Raises CallFailed and LostRace.
 
         When a person forced the circuit meanwhile, theirs stands, and `change` is made to it.
         """
@@ -104,7 +104,7 @@ class LeaseKeeper:
         return self._is_held
 
     def give_back(self) -> None:
-        """Let others have it. Raises CallFailed: then it expires by itself."""
+        """Give the lease back. Raises CallFailed: then it expires by itself."""
         if self._is_held:
             self._is_held = False
             self._memory.release_lease(self._lease)

@@ -49,7 +49,7 @@ def is_lot_sweep_due(circuit: Circuit, now: datetime) -> bool:
 
 
 def next_sweep_at(state: PassState) -> datetime | None:
-    """When one of the queues has to be looked through next; None where both are empty, or nothing is known of them."""
+    """Return when one of the queues has to be looked through next; None if both are empty or nothing is known about them."""
     circuit = state.lanes[0].circuit
     is_flowing = all(lane.is_flowing for lane in state.lanes)
     letters_at = circuit.urgent_sweep_at if is_flowing else circuit.dlq_sweep_at
@@ -109,7 +109,7 @@ class Guard:
         )
 
     def release(self, lot_hands: RealHands) -> None:
-        """Make visible what the sweeps left. What there is no time for appears by itself, some minutes later."""
+        """Make the letters visible that the sweeps left. Without time for all, the rest appear some minutes later."""
         self._state.did(self._hands.release(self._left))
         for start in range(0, len(self._stay_parked), ROUND_SIZE):
             if self._state.is_over():
@@ -117,7 +117,7 @@ class Guard:
             self._state.did(lot_hands.release(self._stay_parked[start : start + ROUND_SIZE]))
 
     def _park_expiring(self) -> datetime | None:
-        """Park letters near expiry; the first send of the oldest one that stays. Raises CallFailed."""
+        """Park letters near expiry, and return the first send of the oldest one that stays. Raises CallFailed."""
         state = self._state
         oldest: datetime | None = None
         left = SWEEP_LIMIT
@@ -171,7 +171,7 @@ class Guard:
         self._lane.keeper.change(replace(circuit, dlq_sweep_at=calm, urgent_sweep_at=urgent))
 
     def _oldest_of_sqs(self, now: datetime) -> datetime | None:
-        """Since when SQS says that the oldest letter of the DLQ has been there; its first send was sooner.
+        """Return since when, by SQS, the oldest letter of the DLQ has been there; its first send was earlier.
 
         A sweep that did not meet all may have missed it. The report tells of it, so that the alarm on expiry does, too.
         """

@@ -106,11 +106,11 @@ class Lane:
         return self.known_facts.max_receive_count or self.settings.max_receive_count
 
     def time_to_fail(self) -> timedelta:
-        """From a letter's first try to its move to the DLQ, for a consumer that just fails."""
+        """Return the time from a letter's first try to its move to the DLQ, for a consumer that just fails."""
         return self.source.time_to_fail(self.known_facts, self.settings.max_receive_count)
 
     def tallied_since(self) -> datetime | None:
-        """From when on the books tell more of batches whose letters are kept."""
+        """Return when the books begin to tell more about batches whose letters are kept."""
         return min((one.sent_at for one in self.circuit.tallies if not one.is_over), default=None)
 
     def sent_lately(self) -> list[tuple[datetime, datetime, int]]:
@@ -153,7 +153,7 @@ class Lane:
         return is_quiet and self.circuit.has_suspects and 2 * self.allow(now).limit >= letters
 
     def allow(self, now: datetime) -> Permit:
-        """What the circuit lets through now; asked again and again while nothing changes."""
+        """Return what the circuit lets through now, remembered while nothing changes."""
         if self.is_paused:
             return Permit(limit=0, reason="paused")
         circuit, books, at = self._allowed_by
@@ -173,7 +173,7 @@ class Lane:
         return self._allowed
 
     def felt(self, now: datetime) -> Rate | None:
-        """What the consumer bears, after a look at its queue.
+        """Return what the consumer bears, after a look at its queue.
 
         None where hardly a producer's message is there to suffer, or where there is no queue to look at.
         """
@@ -325,7 +325,7 @@ class Lane:
         )
 
     def _awaits_suspects(self, now: datetime) -> bool:
-        """Whether suspects may come that letters without strikes are to be compared with.
+        """Whether suspects may come, which need letters without strikes to be compared with.
 
         The source queue holds letters that the verdicts on their batches did not wait for, or they are hidden.
         """
@@ -344,14 +344,14 @@ class Lane:
         *,
         is_end: bool,
     ) -> list[tuple[Case, Decision]]:
-        """What becomes of letters of this lane; `is_end`: the DLQ shows no further ones."""
+        """Decide about letters of this lane; `is_end`: the DLQ shows no more of them."""
         assert self.admission is not None  # noqa: S101
         return self.admission.decide(cases, rolls, self.circuit, terms, now, is_end=is_end)
 
     def destination(
         self, now: datetime, latest: datetime, save: Callable[[Circuit], None]
     ) -> Destination:
-        """Where its letters go: the batch of this pass, announced in the circuit before its first letter is sent.
+        """Return where letters go: in the batch of this pass, announced in the circuit before its first letter is sent.
 
         Args:
             latest: when the pass has stopped by itself.
@@ -409,5 +409,5 @@ class Lane:
         return replace(circuit.with_batch(complete), paced_until=paced_until)
 
     def _time_to_count(self) -> timedelta:
-        """From a letter's first try to the moment when, having failed, it has returned and can be counted."""
+        """Return the time from a letter's first try until it has failed, returned and can be counted."""
         return self.time_to_fail() + timedelta(seconds=self.settings.verdict_grace_seconds)

@@ -28,7 +28,7 @@ LONGEST = timedelta(seconds=30)
 
 
 class Listener:
-    """The reports of one pass. `peek` is for free where there are none; `listen` wants the lease."""
+    """The reports of one pass. `peek` costs nothing if there are none; `listen` needs the lease."""
 
     def __init__(self, state: PassState) -> None:
         self._state = state
@@ -39,7 +39,7 @@ class Listener:
 
     @property
     def has_reports(self) -> bool:
-        """Whether some are in hand."""
+        """Whether reports have been received."""
         return bool(self._in_hand)
 
     def peek(self) -> None:
@@ -48,7 +48,7 @@ class Listener:
             self._in_hand = self._received(self._state.tools.reports)
 
     def listen(self) -> None:
-        """Take in reports until there are none, or enough. A call that fails ends it: the reports come again."""
+        """Take in reports until there are none left, or enough. A failed call ends it: the reports come again."""
         reports, state = self._state.tools.reports, self._state
         heard: Counter[str] = Counter()
         read, until = 0, min(state.deadline, state.tools.clock() + LONGEST)
@@ -70,7 +70,7 @@ class Listener:
             state.tools.journal("outcomes.heard", **heard)
 
     def forget(self) -> bool:
-        """Delete what was taken in: the circuit is written. False where none of it could be deleted."""
+        """Delete the reports that were taken in, once the circuit is written. False if none could be deleted."""
         if not self._taken or self._state.tools.reports is None or self._state.is_dry:
             return True
         taken, self._taken = self._taken, []
@@ -79,7 +79,7 @@ class Listener:
         return len(faults) < len(taken)
 
     def release(self) -> None:
-        """Let others have what was received and is not deleted."""
+        """Make the reports visible that were received and not deleted."""
         left, self._in_hand, self._taken = [*self._in_hand, *self._taken], [], []
         if left and self._state.tools.reports is not None:
             self._note(self._state.tools.reports.release(left))
@@ -157,7 +157,7 @@ class Listener:
 
 
 def _told(reports: list[OutcomeMessage]) -> tuple[list[Told], Counter[str]]:
-    """The outcomes in reports, and what could not be read of them, by why."""
+    """Return the outcomes in reports, and what could not be read, by reason."""
     told: list[Told] = []
     unreadable: Counter[str] = Counter()
     for one in reports:

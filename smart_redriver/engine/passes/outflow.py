@@ -67,7 +67,7 @@ class Outflow:
         self.decisions: list[tuple[Case, Decision]] = []
 
     def run(self, looked: Read) -> None:
-        """First the letters in hand, then round by round. Raises CallFailed and LostRace."""
+        """Handle the letters in hand first, then go round by round. Raises CallFailed and LostRace."""
         self._room_at_first = self._room
         self._returns_are_marked = bool(looked.cases)
         self._note_end(is_end=looked.is_end)
@@ -80,15 +80,15 @@ class Outflow:
 
     @property
     def has_seen_all(self) -> bool:
-        """Whether the DLQ showed no letter that was not decided about."""
+        """Whether every letter that the DLQ showed was decided about."""
         return self._is_end and not self._is_stopped
 
     def release(self) -> None:
-        """Make visible what was not due. After the last round, which would else receive it again."""
+        """Make letters visible that were not due. Only after the last round, which would otherwise receive them again."""
         self._state.did(self._hands.release(self._released))
 
     def width(self) -> int:
-        """Rounds at once: as many as what waits fills, and as fit into memory; one until letters were weighed."""
+        """Rounds at once: as many as the waiting letters fill and memory holds; one until letters were weighed."""
         if self._letter_bytes is None or self._is_end:
             return 1
         room = min(self._room, self._state.dlq.visible)
@@ -200,7 +200,7 @@ class Outflow:
         return sum(lane.room for lane in self._state.lanes)
 
     def _to_examine(self) -> int:
-        """How many letters are worth a look now: as many as may go."""
+        """Return the number of letters that are worth a look now: as many as may go."""
         if self._room <= 0:
             return 0
         if self._limit is not None and self._examined >= self._limit:

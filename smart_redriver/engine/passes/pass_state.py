@@ -1,4 +1,4 @@
-"""What the steps of one pass share: the queues as they were measured, the lanes, and what was done so far."""
+"""The state that the steps of one pass share: the queues as measured, the lanes, and what was done so far."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class PassState:
         return self.tools.clock() >= self.deadline
 
     def hidden_for(self) -> timedelta:
-        """How long a letter received now stays hidden: until this pass is surely over."""
+        """Return how long a letter received now stays hidden: until this pass is surely over."""
         return max(self.deadline - self.tools.clock(), timedelta()) + HIDDEN_MARGIN
 
     def lane_of(self, case: Case) -> Lane:
-        """The lane of the queue that the letter belongs to; the first one's for a letter of nobody's."""
+        """Return the lane of the letter's queue; the first lane for a letter of no known queue."""
         trail = case.letter.trail
         for lane in self.lanes:
             if lane.source.owns(case.source_arn, trail):
@@ -88,12 +88,12 @@ class PassState:
                 yield lane, some
 
     def terms(self, lane: Lane) -> Terms:
-        """What triage has to know of the queues, for letters of one lane."""
+        """Return what triage has to know about the queues, for letters of one lane."""
         by_arn = {one.known_facts.arn: one for one in self.lanes}
         return terms_of(lane, by_arn, self.dlq.retention, is_flowing=lane.is_flowing)
 
     def version_to_mark(self, cases: Sequence[Case]) -> int:
-        """The version that returns among these letters are noted with: of their lane's circuit."""
+        """Return the version to note with returns among these letters: that of their lane's circuit."""
         lanes = [lane for lane, _ in self.by_lane(cases)] or [self.lanes[0]]
         return min(lane.keeper.version for lane in lanes)
 
@@ -144,7 +144,7 @@ SHARE_SPENT_WAITING = 0.5
 def terms_of(
     lane: Lane, lanes: Mapping[str, Lane], retention: timedelta, *, is_flowing: bool
 ) -> Terms:
-    """What triage has to know about the queues, for letters of one lane.
+    """Return what triage has to know about the queues, for letters of one lane.
 
     Args:
         lanes: all of them, by their queues' ARNs.
@@ -167,7 +167,7 @@ def terms_of(
 
 
 def _longest_delay(lane: Lane) -> timedelta:
-    """For how long a letter that was sent may be kept from its consumer: SQS deletes what is older than its queue keeps it.
+    """Return how long a sent letter may be kept from its consumer: SQS deletes what is older than its queue keeps it.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
     """

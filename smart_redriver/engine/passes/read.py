@@ -65,7 +65,7 @@ def read_letters(
 
 
 def _views(received: Sequence[Letter]) -> dict[str | None, GroupView]:
-    """How much of each group one receive gave: a full one may have cut the group that it ended with."""
+    """Return how much of each group one receive gave: a full receive may have cut the group that it ended with."""
     views = dict.fromkeys((one.group_id for one in received), GroupView.WHOLE)
     if len(received) >= LETTERS_A_RECEIVE:
         views[received[-1].group_id] = GroupView.FULL if len(views) == 1 else GroupView.CUT

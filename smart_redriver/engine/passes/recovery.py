@@ -25,7 +25,7 @@ class Neighbours(Protocol):
 
 
 def hear(recovery: Recovery, tools: Tools, settings: Settings) -> bool:
-    """Note the hint where it can matter; whether a pass is to follow at once.
+    """Note the hint if it can matter, and return whether a pass has to follow at once.
 
     None follows where no circuit waits, nor within a minute of the hint before: then the schedule's next tick looks.
     """
@@ -44,7 +44,7 @@ def _concerned(recovery: Recovery, tools: Tools, settings: Settings) -> list[Sou
 
 
 def _note(recovery: Recovery, tools: Tools, queue: str) -> bool:
-    """Note the hint for one queue; whether it is news. Raises CallFailed."""
+    """Note the hint for one queue, and return whether it is news. Raises CallFailed."""
     memory = tools.memory if queue == tools.sources[0].name else tools.memory.of(queue)
     circuit, now = memory.load_circuit(), tools.clock()
     if circuit is None or circuit.state is State.CLOSED:
@@ -55,7 +55,7 @@ def _note(recovery: Recovery, tools: Tools, queue: str) -> bool:
 
 
 def tell(report: Report, tools: Tools, settings: Settings, neighbours: Neighbours) -> None:
-    """Let those who share the downstream know of each circuit that the pass has closed."""
+    """Tell the queues that share the downstream about each circuit that the pass has closed."""
     for queue in report.closed_queues if settings.downstream else ():
         try:
             neighbours.tell(settings.downstream, by=f"{queue}, which shares {settings.downstream},")

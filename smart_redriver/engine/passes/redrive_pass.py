@@ -89,7 +89,7 @@ def run_visit(
 
 
 def _given_back(tools: Tools, lease: LeaseKeeper) -> CallFailed | None:
-    """Give the lease back; the failure that prevented it: the lease expires by itself, and what the passes did stands."""
+    """Give the lease back, or return the failure that prevented it: the lease then expires by itself."""
     try:
         lease.give_back()
     except CallFailed as failed:
@@ -291,7 +291,7 @@ class _Pass:
         return looked
 
     def _waiting(self, has_seen_all: bool) -> Waiting:
-        """Letters that stay for no known moment: those that were decided so, and those that the pass did not come to."""
+        """Letters that stay without a known time: by decision, or because the pass did not come to them."""
         state = self._state
         if has_seen_all:
             return Waiting(letters=state.waiting, since=state.waiting_since)

@@ -1,4 +1,4 @@
-"""Makes the one report of a pass out of what its steps came to."""
+"""Makes the report of a pass from the results of its steps."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _awaits_rate(state: PassState, *, is_held: bool) -> bool:
 
 
 def _idle(state: PassState, now: datetime) -> int:
-    """When an idle queue is looked at again: by its schedule, or when what it holds may be near its expiry, if that is sooner."""
+    """Return the time of the next look at an idle queue: by its schedule, or sooner if its letters may be near expiry."""
     by_schedule = 60 * state.settings.schedule_minutes
     sweep_at = guard.next_sweep_at(state)
     if sweep_at is None:
@@ -151,7 +151,7 @@ def _idle(state: PassState, now: datetime) -> int:
 
 
 def _is_busy(circuit: Circuit, depth: int, now: datetime) -> bool:
-    """Whether something is about to change: a verdict, the circuit, or that letters are let go as others succeeded."""
+    """Whether something is about to change: a verdict, the circuit, or letters that may go because others succeeded."""
     has_heard = circuit.heard_at is not None and now < circuit.heard_at + 2 * LISTENING
     if depth and any(one.is_open(now) for one in circuit.tallies):
         return True
@@ -175,7 +175,7 @@ def _circuit(lane: Lane) -> dict[str, Any]:
 
 
 def _given(rate: Rate | None) -> float | None:
-    """The letters a second that the consumer is given, as the pass left it."""
+    """Return the rate, in letters a second, as the pass left it."""
     if rate is None:
         return None
     return 0.0 if rate.is_congested else round(rate.per_second, 2)

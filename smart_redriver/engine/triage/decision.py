@@ -1,4 +1,4 @@
-"""What can become of one letter, as data: `triage` decides it, a pass carries it out, the report counts it."""
+"""Decisions about one letter, as data: `triage` makes them, a pass carries them out, the report counts them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HISTORY_KEPT = 12
 
 
 class Status(str, Enum):
-    """Where the letter was last put."""
+    """The place where the letter was last put."""
 
     REDRIVEN = "REDRIVEN"
     RETURNED = "RETURNED"
@@ -130,7 +130,7 @@ class Entry:
         is_doubtful: bool = False,
         keeps: bool = False,
     ) -> Entry:
-        """After a send to the source queue was accepted, to be tried no earlier than in `delay`.
+        """Return the entry after a send to the source queue was accepted, to be tried no earlier than in `delay`.
 
         With `keeps`, what was sent on stays where it is, and only the copy before is replaced.
         """
@@ -152,7 +152,7 @@ class Entry:
         )
 
     def returned(self, *, message_id: str, version: int, now: datetime) -> Entry:
-        """When the letter is first seen in the DLQ again.
+        """Return the entry of a letter that is seen in the DLQ again.
 
         One that was reported as succeeded was not deleted: what became of it is its consumer's doing, and no strike.
         """
@@ -167,7 +167,7 @@ class Entry:
         )
 
     def bounced(self, *, answer: str, version: int, now: datetime) -> Entry:
-        """After a target has taken the letter and failed: it has never left the DLQ, and is back at once."""
+        """Return the entry after a target has taken the letter and failed: it has never left the DLQ, and is back at once."""
         return replace(
             self,
             status=Status.RETURNED,
@@ -180,7 +180,7 @@ class Entry:
     def deferred(
         self, *, not_before: datetime, strikes: int, batch: int | None, now: datetime
     ) -> Entry:
-        """When the next attempt has been put off beyond what SQS can delay.
+        """Return the entry with an attempt that is put off beyond what SQS can delay.
 
         `batch` is the one that the letter returns from, of which a lost write may have left no trace here.
         """
@@ -204,7 +204,7 @@ class Entry:
         error: str | None = None,
         note: str = "",
     ) -> Entry:
-        """After a send to the parking lot was accepted; `note` is what the history says of it, if not the reason."""
+        """Return the entry after a send to the parking lot was accepted; `note` is what the history says of it, if not the reason."""
         return replace(
             self,
             **self._sent_on(replaced_id, new_id, now, note or f"parked {reason}"),
@@ -220,7 +220,7 @@ class Entry:
     def replayed(
         self, *, replaced_id: str, new_id: str, redrive_count: int, now: datetime, note: str
     ) -> Entry:
-        """After a person's send to the source queue was accepted: no strikes, a fresh start.
+        """Return the entry after a person's send to the source queue was accepted: no strikes, a fresh start.
 
         It belongs to no batch, since its return says nothing about one.
         """
@@ -243,7 +243,7 @@ class Entry:
         )
 
     def succeeded(self, now: datetime) -> Entry:
-        """After the consumer reported that it is done with the copy that was sent last."""
+        """Return the entry after the consumer reported that it is done with the copy that was sent last."""
         return replace(
             self,
             status=Status.SUCCEEDED,
@@ -254,7 +254,7 @@ class Entry:
     def failed(
         self, *, tries: int, is_last: bool, cause: str | None, error: str | None, permanent: bool
     ) -> Entry:
-        """After the consumer reported that a delivery of the copy that was sent last has failed.
+        """Return the entry after the consumer reported that a delivery of the copy that was sent last has failed.
 
         Args:
             tries: deliveries of it that failed, as far as is known.
@@ -271,7 +271,7 @@ class Entry:
         )
 
     def heard(self, before: Entry, version: int) -> Entry:
-        """After a report was taken in that the circuit of this version does not count; `before` is what it counts."""
+        """Return the entry after a report was taken in that the circuit of this version does not count; `before` is what it counts."""
         if self.heard_in_version is not None and self.heard_in_version >= version:
             return self
         return replace(self, heard_in_version=version, tries_counted=before.failed_tries)
@@ -302,13 +302,13 @@ class Entry:
         )
 
     def told_to_wait(self, *, until: datetime) -> Entry:
-        """After the consumer's error named a time to try again: the letter rests until then,
+        """Return the entry after the consumer's error named a time to try again: the letter rests until then,
         and its return is no strike.
         """
         return replace(self, not_before=until, counted_batch=self.batch)
 
     def parked_by_consumer(self, *, parked_id: str, reason: str, now: datetime) -> Entry:
-        """After the consumer reported that it parked the copy that was sent last.
+        """Return the entry after the consumer reported that it parked the copy that was sent last.
 
         A claim: the copy that it had counts as replaced by nothing, so that it is a letter still, should it come back.
         """
@@ -324,7 +324,7 @@ class Entry:
         )
 
     def deleted(self, *, message_id: str, now: datetime, note: str) -> Entry:
-        """Before a person's delete: should it not come to pass, the copy left behind is one to discard."""
+        """Return the entry before a person's delete: should it not come to pass, the copy left behind is one to discard."""
         changes = self._sent_on(message_id, message_id, now, note)
         return replace(self, **changes, status=Status.DELETED)
 

@@ -58,7 +58,7 @@ DEDUPLICATION_WINDOW = timedelta(minutes=5)
 
 
 class Fate(Enum):
-    """What became of the copy of a letter that is kept at its place."""
+    """Outcomes of the copy of a letter that is kept at its place."""
 
     OUT = "OUT"
     BACK = "BACK"
@@ -66,7 +66,7 @@ class Fate(Enum):
 
 
 def fate(case: Case, circuit: Circuit, terms: Terms, settings: Settings, now: datetime) -> Fate:
-    """What became of the copy of a kept letter, as far as it can be told.
+    """Return the outcome of the copy of a kept letter, as far as it can be told.
 
     A report tells it, a copy that was met, or a batch that succeeded as a whole. Else time does: what has had time to
     fail, and is neither in its source queue nor with its group, is done. Of a group of ten or more the end can't be
@@ -151,7 +151,7 @@ class _Told:
 
 
 def known_fate(entry: Entry) -> Fate | None:
-    """What became of the copy of a kept letter, where its consumer reported the end of it or a pass has met it."""
+    """Return the outcome of the copy of a kept letter if its consumer reported it or a pass has met the copy."""
     if entry.status is Status.RETURNED or (entry.status is Status.REDRIVEN and entry.is_settled):
         return Fate.BACK
     if entry.status in (Status.SUCCEEDED, Status.PARKED):
@@ -162,7 +162,7 @@ def known_fate(entry: Entry) -> Fate | None:
 def in_order(
     decided: Sequence[tuple[Case, Decision]], terms: Terms, settings: Settings, now: datetime
 ) -> Iterator[tuple[Case, Decision]]:
-    """What becomes of letters, in the order of their receive, when each waits for those before it in its group."""
+    """Yield decisions in the order of receive, when each letter waits for those before it in its group."""
     waiting: set[str] = set()
     bars = _bar_the_way([case for case, _ in decided], terms, now)
     for case, decision in decided:
@@ -275,7 +275,7 @@ class Sight:
         self._was_suspect = bool(unseen and unseen[-1].suspects)
 
     def let_through(self, due: Sequence[Due]) -> tuple[list[Due], list[Due]]:
-        """Those of the letters, in their order, that may go, and those that have to wait."""
+        """Return the letters that may go, in their order, and those that have to wait."""
         hidden = [one for one in due if is_out_of_sight(one[0])]
         if self._is_told or not hidden:
             return list(due), []

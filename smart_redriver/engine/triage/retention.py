@@ -38,12 +38,12 @@ BETWEEN_SWEEPS = timedelta(minutes=5)
 
 
 def calm_margin(retention: timedelta) -> timedelta:
-    """How long before its end a letter counts as near expiry while nothing flows."""
+    """Return how long before its end a letter counts as near expiry while nothing flows."""
     return min(CALM_MARGIN, retention / 4)
 
 
 def urgent_margin(retention: timedelta) -> timedelta:
-    """How long before its end a letter counts as near expiry while letters flow."""
+    """Return how long before its end a letter counts as near expiry while letters flow."""
     return min(URGENT_MARGIN, retention / 8)
 
 
@@ -69,7 +69,7 @@ def next_sweep(
     margin: timedelta,
     now: datetime,
 ) -> datetime:
-    """When the DLQ has to be looked through again, `oldest` being the first send of its oldest letter.
+    """Return when to look through the DLQ again; `oldest` is the first send of its oldest letter.
 
     A letter that arrives meanwhile can be as old as the source queue lets it become.
     """
@@ -79,7 +79,7 @@ def next_sweep(
 
 
 def while_some_are_hidden(sweep_at: datetime, retention: timedelta, now: datetime) -> datetime:
-    """When the DLQ has to be looked through again, where not all of its letters could be seen:
+    """Return when to look through the DLQ again if not all of its letters could be seen:
     `sweep_at` at the latest.
 
     What is hidden may be the oldest, and is held until shortly before its expiry.
@@ -92,7 +92,7 @@ def while_some_are_hidden(sweep_at: datetime, retention: timedelta, now: datetim
 def until_all_are_met(
     sweep_at: datetime, retention: timedelta, met: int, depth: int, now: datetime
 ) -> datetime:
-    """When the rest of a deep DLQ has to be looked through, of which `met` letters were met:
+    """Return when to look through the rest of a deep DLQ, of which `met` letters were met:
     `sweep_at` at the latest.
     """
     if retention > LONGEST_RETENTION:
@@ -102,5 +102,5 @@ def until_all_are_met(
 
 
 def next_lot_sweep(oldest: datetime, retention: timedelta) -> datetime:
-    """When the parking lot has to be looked through, `oldest` being the send of its oldest letter."""
+    """Return when to look through the parking lot; `oldest` is the send of its oldest letter."""
     return oldest + retention - calm_margin(retention)
