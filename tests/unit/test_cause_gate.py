@@ -63,6 +63,11 @@ def a_letter_of(cause: str | None, name: str, *, redrives: int = 0, **letter: An
     )
 
 
+#: A letter that died before that has its last chance when a canary of now fails.
+PATIENT = timedelta(seconds=SETTINGS.last_chance_seconds)
+LONG_DEAD = {"first_received_at": NOW - 2 * PATIENT}
+
+
 def letters(count: int, cause: str = "Declined", **changes: Any) -> list[Case]:
     return [a_letter_of(cause, f"{cause}-{n}", **changes) for n in range(count)]
 
@@ -202,11 +207,11 @@ def test_letters_of_a_cause_that_is_counted_and_not_held_go_and_none_is_a_canary
 # A canary that is back.
 
 
-def canary_back(cause: str | None = "Declined") -> Case:
+def canary_back(cause: str | None = "Declined", first_redrive: datetime | None = None) -> Case:
     """The canary of batch 30 in the DLQ again."""
     back = a_letter_of(cause, "canary")
     assert back.entry is not None
-    return replace(back, entry=replace(back.entry, batch=30))
+    return replace(back, entry=replace(back.entry, batch=30, first_redrive=first_redrive))
 
 
 OUT = a_cause(canary_id="canary", canary_batch=30, canary_sent_at=ago(minutes=3), canaries_failed=2)
@@ -235,7 +240,6 @@ def test_a_letter_that_was_the_canary_of_an_earlier_batch_is_none() -> None:
 
 # The end of a cause that never heals.
 
-PATIENT = timedelta(seconds=SETTINGS.last_chance_seconds)
 LAST = replace(
     OUT,
     held_since=ago(minutes=3) - PATIENT,
@@ -244,11 +248,11 @@ LAST = replace(
 
 
 def test_a_cause_whose_last_canary_failed_is_parked_as_a_whole() -> None:
-    one = Pass([canary_back(), *letters(20)], LAST)
+    one = Pass([canary_back(first_redrive=ago(days=1)), *letters(20, **LONG_DEAD)], LAST)
 
     assert len(one.parked) == 21
     assert {what.reason for what in one.decisions.values()} == {ParkReason.MAX_ATTEMPTS}
-    assert one.left["Declined"].convicted_at == NOW
+    assert one.left["Declined"].convicted_at == LAST.canary_sent_at
 
 
 @pytest.mark.parametrize(
@@ -260,23 +264,38 @@ def test_a_cause_whose_last_canary_failed_is_parked_as_a_whole() -> None:
     ids=["too few canaries", "too early"],
 )
 def test_nobody_is_parked_before_that(earlier: CauseCircuit) -> None:
-    assert Pass([canary_back(), *letters(20)], earlier).parked == []
+    assert Pass([canary_back(), *letters(20, **LONG_DEAD)], earlier).parked == []
 
 
-def test_letters_that_died_after_the_conviction_get_canaries_of_their_own() -> None:
+def test_letters_have_a_last_chance_of_their_own_each() -> None:
+    """Hundreds of letters were parked that had died minutes before the canary that convicted their cause."""
     convicted = a_cause(convicted_at=ago(hours=1))
-    died_after = ago(hours=1) - TIME_TO_FAIL + timedelta(seconds=1)
+    begin = ago(hours=1) - PATIENT - TIME_TO_FAIL
+    second = timedelta(seconds=1)
 
-    fresh = [a_letter_of("Declined", f"fresh-{n}", first_received_at=died_after) for n in range(3)]
-    just_then = a_letter_of("Declined", "just then", first_received_at=ago(hours=1) - TIME_TO_FAIL)
-    one = Pass([*letters(2), just_then, *fresh], convicted)
+    later = [
+        a_letter_of("Declined", f"later-{n}", first_received_at=begin + second) for n in range(3)
+    ]
+    just_then = a_letter_of("Declined", "just then", first_received_at=begin)
+    one = Pass([*letters(2, **LONG_DEAD), just_then, *later], convicted)
 
     assert one.parked == ["Declined-0", "Declined-1", "just then"]
-    assert one.canaries == ["fresh-0"]
+    assert one.canaries == ["later-0"]
+
+
+@pytest.mark.parametrize(("too_late", "parked"), [(0, ["canary"]), (1, [])])
+def test_of_a_letter_that_was_redriven_the_first_redrive_counts(
+    too_late: int, parked: list[str]
+) -> None:
+    assert LAST.canary_sent_at is not None
+    first = LAST.canary_sent_at - PATIENT + timedelta(seconds=too_late)
+
+    assert Pass([canary_back(first_redrive=first)], LAST).parked == parked
 
 
 def test_letters_of_other_causes_are_not_parked_with_it() -> None:
-    one = Pass([canary_back(), *letters(2, "Timeout"), a_letter_of(None, "plain")], LAST)
+    canary = canary_back(first_redrive=ago(days=1))
+    one = Pass([canary, *letters(2, "Timeout"), a_letter_of(None, "plain")], LAST)
 
     assert one.parked == ["canary"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from smart_redriver.engine.model.batch import Batch, Heard, Judged
 from smart_redriver.engine.model.books import Books
-from smart_redriver.engine.model.evidence import Evidence, gather_evidence
+from smart_redriver.engine.model.evidence import Evidence, Live, gather_evidence
 from tests.unit.examples import NOW, a_batch, a_judged, ago
 from tests.unit.queue_books import BEGIN, MAX_RECEIVES, BookKeeper, known
 
@@ -314,6 +314,41 @@ def test_messages_that_were_there_before_are_others_too() -> None:
     evidence = known(keeper)
 
     assert (evidence.met, evidence.succeeded) == (10, 1)
+
+
+@pytest.mark.parametrize(("present", "moved", "died"), [(0, 4, 0), (0, 6, 2), (1, 6, 1), (3, 6, 0)])
+def test_live_messages_died_where_neither_letters_nor_what_was_there_before_can_have(
+    present: int, moved: int, died: int
+) -> None:
+    keeper = BookKeeper(BEGIN, present=present).minute(sent=10).minute(moved=moved).quiet(2)
+
+    assert known(keeper).live.died == died
+
+
+@pytest.mark.parametrize(
+    ("letters", "live", "is_mixed"),
+    [
+        ((9, 1), (0, 0), True),
+        ((10, 1), (0, 0), False),
+        ((0, 1), (9, 0), True),
+        ((10, 0), (8, 2), True),
+        ((10, 0), (9, 1), False),
+        ((0, 0), (1, 0), False),
+        ((0, 9), (0, 9), None),
+        ((0, 0), (0, 0), None),
+    ],
+)
+def test_it_is_mixed_where_a_tenth_fails_of_letters_and_live_messages_and_others_succeed(
+    letters: tuple[int, int], live: tuple[int, int], is_mixed: bool | None
+) -> None:
+    evidence = Evidence(
+        succeeded=letters[0],
+        failed=letters[1],
+        suspects_failed=50,
+        live=Live(succeeded=live[0], died=live[1]),
+    )
+
+    assert evidence.is_mixed is is_mixed
 
 
 def test_another_batch_of_the_same_time_may_have_had_the_successes() -> None:

@@ -10,6 +10,7 @@ from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.letter import Unfit
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.model.circuit import Circuit, State
+from smart_redriver.engine.model.permit import MIX_LASTS
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import (
     CAUSE_CANARY,
@@ -24,6 +25,7 @@ from smart_redriver.engine.triage.ledger import Status
 from smart_redriver.engine.triage.triage import (
     IN_VAIN,
     LUCK_LASTS,
+    PATIENCE_IN_A_MIX,
     STRIKES_THAT_CONVICT,
     TRIES_BEFORE_LAST_CHANCE,
 )
@@ -66,6 +68,8 @@ BETWEEN_TRIES = LAST_CHANCE / TRIES_BEFORE_LAST_CHANCE
 #: The latest first strike whose last chance was the try that has just failed.
 LAST_CHANCE_TAKEN = JUST_FAILED - LAST_CHANCE
 
+TWICE = JUST_FAILED - PATIENCE_IN_A_MIX * LAST_CHANCE
+
 #: What a letter waits for because of other letters, not of itself.
 ADMISSIONS = {
     HoldReason.NO_PERMIT,
@@ -94,6 +98,11 @@ def convict(**changes: Any) -> Case:
 def shown_luck(at: datetime) -> Circuit:
     """A circuit that judged it alone, and has seen another suspect succeed."""
     return replace(ALONE, suspect_succeeded_at=at)
+
+
+def mixed(circuit: Circuit, at: datetime) -> Circuit:
+    """The circuit, which was shown a mix then."""
+    return replace(circuit, mixed_at=at)
 
 
 def patiently(strikes: int) -> Hold:
@@ -285,6 +294,33 @@ SITUATIONS: dict[str, tuple[Situation, Decision]] = {
     "nor where its batch failed with others in it": (
         Situation(case=convict(redrive_count=OFTEN), circuit=ACQUITTING),
         patiently(STRIKES_THAT_CONVICT),
+    ),
+    # Where many fail beside others that succeed, the last chance comes later.
+    "in a mix nobody is parked at the usual time": (
+        Situation(case=convict(strikes=50), circuit=mixed(STRIKING, NOW)),
+        held(
+            HoldReason.LAST_CHANCE,
+            BETWEEN_TRIES,
+            strikes=51,
+            not_before=BETWEEN_TRIES,
+        ),
+    ),
+    "but after twice that": (
+        Situation(case=convict(strikes=50, first_strike=TWICE), circuit=mixed(STRIKING, NOW)),
+        park(ParkReason.MAX_ATTEMPTS, strikes=51),
+    ),
+    "and not a second sooner": (
+        Situation(
+            case=convict(strikes=50, first_strike=TWICE + SECOND), circuit=mixed(STRIKING, NOW)
+        ),
+        redrive(450, strikes=51),
+    ),
+    "a mix that was shown last a quarter of a last chance before the try is over": (
+        Situation(
+            case=convict(strikes=50),
+            circuit=mixed(STRIKING, JUST_FAILED - MIX_LASTS * LAST_CHANCE - SECOND),
+        ),
+        park(ParkReason.MAX_ATTEMPTS, strikes=51),
     ),
     # Time, not a count, ends the journey of a letter that never met a working consumer.
     "after three days in vain a letter is given up": (

@@ -346,6 +346,7 @@ _CIRCUIT = Record(
         "heard_at": "HeardTimestamp",
         "contradicted_at": "ContradictedTimestamp",
         "suspect_succeeded_at": "SuspectSucceededTimestamp",
+        "mixed_at": "MixedTimestamp",
         "failed_at": "FailedTimestamp",
         "cools_until": "CoolsUntilTimestamp",
         "paced_until": "PacedUntilTimestamp",

@@ -47,7 +47,8 @@ class CauseCircuit:
         held_since: since when its letters are held together; None while they flow.
         cools_until: when the next canary may go. `canaries_failed`: in a row.
         canary_id: original id of the letter that is out as a canary. `canary_batch`, `canary_sent_at`: likewise.
-        convicted_at: letters that failed before that are parked.
+        convicted_at: when the last canary was sent that failed after enough others: those letters are parked for whom
+            that was late enough.
         letters: how many of them were seen in the DLQ by the pass that saw some last, at `seen_at`; while most of them
             are hidden until the next canary, the most that a pass saw.
 
@@ -105,7 +106,7 @@ class CauseCircuit:
         since, sent_at = self.held_since, self.canary_sent_at
         if since is None or sent_at is None or failed < fewest or sent_at < since + convicts_after:
             return after
-        return replace(after, convicted_at=now, held_since=now, canaries_failed=0)
+        return replace(after, convicted_at=sent_at)
 
 
 def with_successes(

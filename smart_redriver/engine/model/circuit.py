@@ -120,6 +120,8 @@ class Circuit:
         cools_until: while OPEN, when the cool-down is over.
         heard_at: when the consumer's last report of a redriven letter was read.
         suspect_succeeded_at: when a verdict last showed that a suspect had succeeded: chance has a hand in failures.
+        mixed_at: when a batch was judged last beside which many messages without strikes failed, and others succeeded;
+            or, after it, one beside which nobody succeeded.
         contradicted_at: when a letter was last met in the DLQ that had been reported as succeeded.
         dlq_sweep_at, urgent_sweep_at, lot_sweep_at: when the retention guard looks through a queue next: the DLQ
             while nothing flows, the DLQ while letters flow, the parking lot. None: not yet known.
@@ -155,6 +157,7 @@ class Circuit:
     last_attempt_at: datetime | None = None
     heard_at: datetime | None = None
     suspect_succeeded_at: datetime | None = None
+    mixed_at: datetime | None = None
     contradicted_at: datetime | None = None
     dlq_sweep_at: datetime | None = None
     urgent_sweep_at: datetime | None = None

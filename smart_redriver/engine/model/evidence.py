@@ -27,6 +27,9 @@ VOUCHED_BEFORE_CANARY = timedelta(minutes=5)
 FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
 
+#: Where at least such a share of the messages without strikes fail while others succeed, a kind of them may be broken.
+MANY_FAIL = 0.1
+
 
 class LiveOutcome(str, Enum):
     """Outcomes of producers' own messages in the last minutes."""
@@ -44,6 +47,7 @@ class Live:
         met: messages that the consumer could meet beside the batch's letters.
         succeeded: those of them that were deleted, at least.
         finished: those of them that were deleted or moved to the DLQ, at least.
+        died: those of them that moved to the DLQ, at least.
         per_minute: successes a minute.
         is_expected: producers send here often enough for their word to be worth waiting for.
 
@@ -52,6 +56,7 @@ class Live:
     met: int = 0
     succeeded: int = 0
     finished: int = 0
+    died: int = 0
     per_minute: float = 0.0
     is_expected: bool = False
 
@@ -100,6 +105,18 @@ class Evidence:
     has_books: bool = False
     are_books_late: bool = False
     is_heard: bool = False
+
+    @property
+    def is_mixed(self) -> bool | None:
+        """Whether many fail of whom nothing was known, letters or producers' messages, while others succeed.
+
+        None where nobody succeeds: then nothing can be said of the others.
+        """
+        succeeded = self.succeeded + self.live.succeeded
+        failed = self.failed + self.live.died
+        if not succeeded:
+            return None
+        return failed > 0 and failed >= MANY_FAIL * (failed + succeeded)
 
 
 def gather_evidence(
@@ -260,6 +277,8 @@ def _live(batch: Batch, others: Sequence[Batch | Judged], books: Books, start: d
         met=met,
         succeeded=succeeded,
         finished=max(succeeded, min(met, account.done + account.moved - size)),
+        # What was there when the span began may be letters of earlier batches.
+        died=max(0, min(met, account.moved - size - account.present)),
         per_minute=succeeded / minutes,
         is_expected=account.sent > size or sent_before > 0,
     )

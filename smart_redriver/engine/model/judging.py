@@ -17,7 +17,7 @@ from smart_redriver.engine.model.breaker import failed, succeeded
 from smart_redriver.engine.model.causes import with_failures, with_successes
 from smart_redriver.engine.model.circuit import Circuit, State
 from smart_redriver.engine.model.evidence import Evidence
-from smart_redriver.engine.model.permit import cause_cool_down
+from smart_redriver.engine.model.permit import cause_cool_down, is_mixed
 from smart_redriver.engine.model.tally import counted
 from smart_redriver.engine.model.verdict import Judgement, weigh
 
@@ -123,6 +123,10 @@ def _fallen(
     )
     if known.succeeded > batch.unblemished:
         after = replace(after, suspect_succeeded_at=now)
+    # On a quiet queue nobody is left to say otherwise: what was shown last holds on.
+    was_mixed = not known.live.is_expected and is_mixed(circuit, batch.sent_at, settings)
+    if known.is_mixed or (known.is_mixed is None and was_mixed):
+        after = replace(after, mixed_at=now)
     after = _record(after, batch, judgement, settings, now, roll)
     if is_whole:
         after = _free_causes(after, batch, now)

@@ -30,6 +30,9 @@ MOST_PENDING = 500
 FLAPS_THAT_SHOW = 2
 
 
+#: Where a mix was shown, it holds for such a share of `last_chance_seconds`: two tries of a suspect.
+MIX_LASTS = 0.25
+
 #: A consumer that has reported within this reports, it is taken, of what is sent to it now.
 REPORTS_EXPECTED = timedelta(hours=24)
 
@@ -230,6 +233,15 @@ def _is_in_doubt(circuit: Circuit, settings: Settings, now: datetime) -> bool:
         and len(circuit.pending) < settings.failure_threshold
         and all(not one.seen_again and now >= one.tried_by + DOUBT for one in circuit.pending)
     )
+
+
+def is_mixed(circuit: Circuit, at: datetime, settings: Settings) -> bool:
+    """Whether many messages fail beside others that succeed, as far as one knows: a kind of them may be broken.
+
+    It is what was shown last, for as long as suspects are tried a few times.
+    """
+    lasts = timedelta(seconds=settings.last_chance_seconds) * MIX_LASTS
+    return circuit.mixed_at is not None and at <= circuit.mixed_at + lasts
 
 
 def believes_successes(circuit: Circuit, now: datetime) -> bool:

@@ -41,11 +41,14 @@ class CauseGate:
                 self._seen[cause] += 1
 
     def convicted(self, case: Case, terms: Terms, now: datetime) -> bool:
-        """Whether the letter is to be parked with all of its cause."""
+        """Whether the letter is to be parked with others of its cause: a canary that failed was its last chance, too."""
         held = self._held(case)
         if held is None or held.convicted_at is None:
             return False
-        return failed_at(case, terms, now) <= held.convicted_at
+        first_redrive = case.entry.first_redrive if case.entry is not None else None
+        failed_first = first_redrive or failed_at(case, terms, now)
+        last_chance = timedelta(seconds=self._settings.last_chance_seconds)
+        return failed_first + last_chance <= held.convicted_at
 
     def let_through(
         self, due: Sequence[Due], terms: Terms, now: datetime, *, is_trial: bool

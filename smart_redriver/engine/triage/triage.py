@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from smart_redriver.engine.config.settings import Settings
 from smart_redriver.engine.messages.outgoing import MAX_SQS_DELAY, MAX_VISIBILITY
 from smart_redriver.engine.model.circuit import Circuit
+from smart_redriver.engine.model.permit import is_mixed
 from smart_redriver.engine.triage.case import Case
 from smart_redriver.engine.triage.decision import (
     Decision,
@@ -30,6 +31,10 @@ IN_VAIN = 2
 #: One strike can be bad luck, or the first sign of an outage. A letter that failed twice while others succeeded is
 #: parked at its last chance even where nobody is left to compare it with.
 STRIKES_THAT_CONVICT = 2
+
+#: Where many messages fail beside others that succeed, a kind of them may be broken, which takes people longer to mend
+#: than an outage: the last chance comes so many times as late.
+PATIENCE_IN_A_MIX = 2
 
 #: For so many times `last_chance_seconds` a suspect that succeeded speaks for those that are left alone: an outage
 #: that began after it can be longer than the time to their last chance.
@@ -82,7 +87,7 @@ def triage(
         return hold_unless_expiring(case, strikes, HoldReason.AWAITING_VERDICT, terms, now)
     is_doubtful = strikes == 0 and case.is_doubtful(circuit)
     attempts = _attempts(case, strikes, is_doubtful=is_doubtful)
-    not_before, why = _earliest(case, strikes, attempts, terms, settings, now, roll)
+    not_before, why = _earliest(case, strikes, attempts, circuit, terms, settings, now, roll)
     delay = max(not_before - now, timedelta())
     if delay > terms.longest_delay:
         until = not_before - (terms.longest_delay if why is HoldReason.BACKOFF else timedelta())
@@ -160,7 +165,7 @@ def _has_had_its_last_chance(
     if settings.last_chance_seconds and (
         first_strike is None
         or case.last_try is None
-        or case.last_try < first_strike + timedelta(seconds=settings.last_chance_seconds)
+        or case.last_try < first_strike + _last_chance(case.last_try, circuit, settings)
     ):
         return False
     is_convicted = (
@@ -171,6 +176,12 @@ def _has_had_its_last_chance(
     return strikes >= settings.max_attempts or (
         is_convicted and case.redrives >= settings.max_attempts
     )
+
+
+def _last_chance(last_try: datetime, circuit: Circuit, settings: Settings) -> timedelta:
+    """How long after its first strike a letter has its last chance, when it was tried last at this time."""
+    last_chance = timedelta(seconds=settings.last_chance_seconds)
+    return last_chance * (PATIENCE_IN_A_MIX if is_mixed(circuit, last_try, settings) else 1)
 
 
 def _may_be_chance(case: Case, circuit: Circuit, settings: Settings) -> bool:
@@ -184,6 +195,7 @@ def _earliest(
     case: Case,
     strikes: int,
     attempts: int,
+    circuit: Circuit,
     terms: Terms,
     settings: Settings,
     now: datetime,
@@ -198,9 +210,11 @@ def _earliest(
     if strikes and (
         strikes >= settings.max_attempts - 1 or case.redrives >= IN_VAIN * settings.max_attempts
     ):
-        last_chance = timedelta(seconds=settings.last_chance_seconds)
+        last_chance = _last_chance(now, circuit, settings)
         chance = ((entry.first_strike if entry else None) or now) + last_chance
-        patient = failed_at(case, terms, now) + last_chance / TRIES_BEFORE_LAST_CHANCE
+        patient = failed_at(case, terms, now) + (
+            timedelta(seconds=settings.last_chance_seconds) / TRIES_BEFORE_LAST_CHANCE
+        )
         if chance > not_before:
             patient = min(chance, patient)
         elif case.last_try is None or case.last_try < chance:
