@@ -57,6 +57,7 @@ NOT_YET = frozenset(
         "30:300:2",
         "31:60:40",
         "31:300:60",
+        "32:reports",
         "33",
         "34:300:2h:live",
         "34:300:2h:live:reports",

@@ -65,7 +65,7 @@ def a_letter_of(cause: str | None, name: str, *, redrives: int = 0, **letter: An
 
 #: A letter that died before that has its last chance when a canary of now fails.
 PATIENT = timedelta(seconds=SETTINGS.last_chance_seconds)
-LONG_DEAD = {"first_received_at": NOW - 2 * PATIENT}
+LONG_DEAD: dict[str, Any] = {"first_received_at": NOW - 2 * PATIENT}
 
 
 def letters(count: int, cause: str = "Declined", **changes: Any) -> list[Case]:

@@ -328,9 +328,12 @@ def test_live_messages_died_where_neither_letters_nor_what_was_there_before_can_
 @pytest.mark.parametrize(
     ("letters", "live", "is_mixed"),
     [
-        ((9, 1), (0, 0), True),
-        ((10, 1), (0, 0), False),
-        ((0, 1), (9, 0), True),
+        ((18, 2), (0, 0), True),
+        ((19, 2), (0, 0), False),
+        ((2, 2), (0, 0), True),
+        ((9, 1), (0, 0), False),
+        ((0, 2), (18, 0), True),
+        ((0, 1), (17, 1), True),
         ((10, 0), (8, 2), True),
         ((10, 0), (9, 1), False),
         ((0, 0), (1, 0), False),

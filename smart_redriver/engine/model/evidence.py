@@ -28,7 +28,9 @@ FEWEST_LIVE_SUCCESSES = 2
 FAILURES_PER_LIVE_SUCCESS = 15
 
 #: Where at least such a share of the messages without strikes fail while others succeed, a kind of them may be broken.
+#: One that fails has its own reasons.
 MANY_FAIL = 0.1
+FEWEST_THAT_FAIL = 2
 
 
 class LiveOutcome(str, Enum):
@@ -116,7 +118,7 @@ class Evidence:
         failed = self.failed + self.live.died
         if not succeeded:
             return None
-        return failed > 0 and failed >= MANY_FAIL * (failed + succeeded)
+        return failed >= max(FEWEST_THAT_FAIL, MANY_FAIL * (failed + succeeded))
 
 
 def gather_evidence(
