@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.kafka.process import Configuration
 from tests.kafka.bench import Bench
 from tests.kafka.desk import KafkaDesk
 
@@ -297,6 +298,22 @@ def test_a_dry_run_changes_nothing(desk, bench):
 
     assert ran.json["would"]["redriven"] == 1
     assert bench.waiting == Counter([b"a"])
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--dry-run",), "redrive run --dry-run --stack "),
+        (("--reason", "for now"), "takes no --reason"),
+    ],
+)
+def test_passes_for_ever_are_no_dry_run_and_have_no_reason(desk, monkeypatch, option, said):
+    monkeypatch.setattr(Configuration, "run", lambda *_: pytest.fail("real passes run"))
+
+    ran = desk("run", "--forever", str(desk.file), "--yes", *option)
+
+    assert ran.code == 2
+    assert said in ran.err
 
 
 def test_without_a_state_the_reason_is_told(desk):

@@ -28,7 +28,7 @@ from smart_redriver.oncall.deployment.session import Session, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Misused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import await_a_verdict, letters
 
@@ -167,7 +167,14 @@ def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """Carry out `run`."""
+    """Carry out `run`. Raises Misused for options that `--forever` has no use for."""
     if file := given.get("forever"):
+        if given["dry_run"]:
+            raise Misused(
+                "--forever makes real passes. To see what the next one would do, leave it out: "
+                f"`redrive run --dry-run --stack {file}`."
+            )
+        if given.get("reason"):
+            raise Misused("--forever takes no --reason: the audit trail does not list its passes.")
         return run_forever(session, file)
     return run(session, is_dry_run=given["dry_run"], reason=given.get("reason", ""))
