@@ -403,8 +403,18 @@ def test_history_tells_of_a_change_whose_command_died(desk: Desk) -> None:
 
     first, second = desk("history").out.splitlines()
 
-    assert first.endswith("kim replay all: replayed 1 letter")
-    assert second.endswith("kim replay all: begun, no end recorded")
+    assert first.endswith("kim replay all: begun, no end recorded")
+    assert second.endswith("kim replay all: replayed 1 letter")
+
+
+def test_begin_and_end_that_an_older_version_wrote_are_one_change(desk: Desk) -> None:
+    trail, now = trail_of(desk.session(Wire(), Terminal())), desk.world.clock.now()
+    trail.write(Line(at=now, who="kim", what="replay all: begun"))
+    trail.write(Line(at=now + timedelta(seconds=9), who="kim", what="replay all: replayed 1"))
+
+    (line,) = desk("history").out.splitlines()
+
+    assert line.endswith("kim replay all: replayed 1")
 
 
 def test_history_goes_back_as_far_as_asked(desk: Desk) -> None:
