@@ -366,6 +366,61 @@ def test_what_a_pass_took_meanwhile_is_not_sent_by_a_person(desk, bench):
     assert Counter(bench.done) == Counter([b"a", b"b"])
 
 
+def _without_digest(message_id):
+    return message_id.rpartition("-")[0]
+
+
+def _as_a_table_cuts_it(message_id):
+    return message_id[:-8] + "…"
+
+
+@pytest.mark.parametrize("shorten", [_without_digest, _as_a_table_cuts_it])
+def test_the_beginning_of_an_id_is_enough(desk, bench, tmp_path, shorten):
+    bench.die("a", "b", "c", keys=("one",))
+    first, second, third = (shorten(one["message_id"]) for one in _letters(desk))
+
+    shown = desk("show", first, "--json")
+    replayed = desk("replay", first, "--from-dlq", "--yes")
+    deleted = desk(
+        "delete", second, "--from-dlq", "--yes", "--export", str(tmp_path / "gone"), answer="1"
+    )
+    parked = desk("park", third, "--yes")
+    again = desk("show", third, "--json")
+
+    assert [one.code for one in (shown, replayed, deleted, parked, again)] == [0] * 5
+    assert shown.json["message"]["body"] == "a"
+    assert (bench.values("orders")[3:], bench.parked) == ([b"a"], [b"c"])
+    assert again.json["message"]["body"] == "c"
+    assert not _letters(desk)
+
+
+def test_an_offset_is_not_the_beginning_of_a_longer_one(desk, bench):
+    bench.die(*(f"m{n}" for n in range(12)), keys=("one",))
+    ids = [one["message_id"] for one in _letters(desk)]
+    assert desk("replay", _without_digest(ids[1]), "--from-dlq", "--yes").code == 0
+
+    ran = desk("replay", _without_digest(ids[1]), "--from-dlq", "--yes")
+
+    assert _without_digest(ids[10]) == _without_digest(ids[1]) + "0"
+    assert ran.code == 1, ran.said
+    assert bench.values("orders")[12:] == [b"m1"]
+
+
+def test_letters_at_one_offset_of_a_topic_that_was_made_anew_are_told_apart(desk, bench):
+    bench.die("a", keys=("one",))
+    (old,) = _letters(desk)
+    assert desk("park", old["message_id"], "--yes").code == 0
+    bench.log.delete("orders")
+    bench.log.create("orders", bench.partitions)
+    bench.log.commit("shop", dict.fromkeys(bench.log.bounds("orders"), 0))
+    bench.die("b", keys=("one",))
+
+    ran = desk("show", _without_digest(old["message_id"]))
+
+    assert ran.code == 2
+    assert "is the beginning of 2 ids" in ran.err
+
+
 def _letters(desk):
     return desk("letters", "--body", "--json").json["letters"]
 

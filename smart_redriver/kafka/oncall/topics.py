@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from smart_redriver.kafka.engine.records import Log
     from smart_redriver.kafka.oncall.people import PeoplesLetters, PeoplesLot, Topics
     from smart_redriver.oncall.deployment.session import Session
+
+#: An id without its digest, or with a part of it: `orders-0-1` is not the beginning of `orders-0-17-...`.
+_SHORT = re.compile(r"(?P<position>.+-[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
 
 
 class Clusters:
@@ -180,6 +184,11 @@ class TopicStore:
         found = self.topics.find(letter.message_id)
         return found.message.death.stack_trace if found else None
 
+    def beginning(self, typed: str) -> str | None:
+        """Topic, partition and offset are enough; a table on a terminal cuts the longest ids."""
+        found = _SHORT.fullmatch(typed)
+        return found and found["position"] + "-" + (found["digest"] or "")
+
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
         """A look is a read."""
         return f"This look read {letters_in_words(seen)} and changed nothing."
@@ -188,7 +197,7 @@ class TopicStore:
         """The topics were read for it."""
         return (
             f"{message_id} was not found: it is in none of the topics, nor in the ledger. An id is a topic, partition, "
-            "offset and digest, as `redrive letters` has it."
+            "offset and digest, as `redrive letters` has it; the digest may be left out."
         )
 
     def refusal(self, operation: Operation) -> str | None:  # noqa: ARG002
