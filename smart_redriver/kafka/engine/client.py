@@ -91,6 +91,7 @@ def _naming(call: str) -> Iterator[None]:
 class KafkaLog:
     """See `Log`. Partitions are assigned, not subscribed to: a lease says who is at work, and no join is waited for."""
 
+    @_naming("OpenClient")
     def __init__(self, place: KafkaTopics, make_client: MakeClient | None = None) -> None:
         self._settings: dict[str, Any] = {
             **place.client,
