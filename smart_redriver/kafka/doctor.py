@@ -16,6 +16,7 @@ from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown,
 from smart_redriver.oncall.doctor.network import check_network
 from smart_redriver.oncall.doctor.passes import check_passes, check_state, judge_pause
 from smart_redriver.oncall.status.passes import last_pass
+from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
 if TYPE_CHECKING:
@@ -126,7 +127,11 @@ def check_cluster(session: Session) -> Iterator[Finding]:
     """Look at brokers, topics, rights and groups. Raises CallFailed and Refused."""
     place = session.place.deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
-    log = session.connections.of(Clusters).of(place)
+    try:
+        log = session.connections.of(Clusters).of(place)
+    except Refused as silent:
+        yield wrong(str(silent), "Run it again once one answers.")
+        return
     yield from examine(place, log, KafkaAdministration(place))
 
 

@@ -142,13 +142,34 @@ def test_a_command_about_one_queue_asks_which_where_there_are_several(desk: Desk
     assert "Choose one with --queue: Mails, Orders." in ran.err
 
 
+@pytest.mark.parametrize("arguments", [("status",), ("status", "--overview")])
+@pytest.mark.parametrize(
+    ("denied", "code"),
+    [
+        (("DescribeAlarms",), 0),
+        (("GetQueueAttributes",), 3),
+        (("GetItem", "BatchGetItem"), 3),
+        (("GetQueueAttributes", "GetItem", "BatchGetItem"), 1),
+    ],
+)
+def test_the_exit_code_says_whether_letters_and_circuits_were_read(
+    desk: Desk, arguments: tuple[str, ...], denied: tuple[str, ...], code: int
+) -> None:
+    desk.dead_letters("a")
+    refused = {one: refuse(refusal(one, "AccessDeniedException")) for one in denied}
+
+    ran = desk(*arguments, script=lambda call: refused.get(call.operation))
+
+    assert ran.code == code, ran.said
+
+
 def test_status_tells_what_it_could_not_read_and_shows_the_rest(desk: Desk) -> None:
     denied = on("GetItem", refuse(refusal("GetItem", "AccessDeniedException")))
     desk.dead_letters("a")
 
     ran = desk("status", script=denied)
 
-    assert ran.code == 0
+    assert ran.code == 3
     assert "Not read:    circuit of orders (GetItem: AccessDeniedException)" in ran.out
     assert "DLQ:         1 message" in ran.out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +11,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
@@ -31,18 +32,32 @@ if TYPE_CHECKING:
 _SHORT = re.compile(r"(?P<position>.+-[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
 
 
+#: Seconds in which a broker answers, or a person is told that none does.
+PATIENCE = 10.0
+
+
 class Clusters:
     """Logs by where they are, for all sessions of one command; none is reached before it is used."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
+        self._silent: dict[str, tuple[float, Refused]] = {}
         self._lock = Lock()
 
     def of(self, place: KafkaTopics) -> Log:
-        """The log. Raises Refused where the client is missing."""
+        """The log. Raises Refused where the client is missing, or no broker answers: what asks at the same time,
+        or soon after, does not wait for them again.
+        """
         with self._lock:
+            since, refused = self._silent.get(place.name, (0.0, None))
+            if refused is not None and time.monotonic() < since + PATIENCE:
+                raise refused
             if place.name not in self._known:
-                self._known[place.name] = _open(place)
+                try:
+                    self._known[place.name] = _open(place)
+                except Refused as refused:
+                    self._silent[place.name] = (time.monotonic(), refused)
+                    raise
             log: Log = self._known[place.name]
             return log
 
@@ -61,7 +76,18 @@ def _open(place: KafkaTopics) -> Any:
             f"This queue is a topic of Kafka, and confluent-kafka can't be used here ({missing}): install "
             "smart-redriver[oncall,kafka], the package with these extras."
         ) from missing
-    return KafkaLog(place)
+    log = KafkaLog(place)
+    try:
+        log.reach(PATIENCE)
+    except CallFailed as failed:
+        log.close()
+        why = failed.detail.partition(" (after ")[0]
+        raise Refused(
+            f"No broker of {place.servers} has answered within {PATIENCE:.0f} s: {why}. Check the servers, "
+            "the credentials under [kafka.client], and the way from this machine to the brokers. Nothing was changed "
+            "by that."
+        ) from failed
+    return log
 
 
 def topics_of(session: Session) -> TopicStore:
