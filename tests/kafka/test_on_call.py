@@ -8,7 +8,7 @@ import pytest
 from smart_redriver.engine.config.settings import Mode
 from smart_redriver.kafka.process import Configuration
 from tests.kafka.bench import Bench
-from tests.kafka.desk import KafkaDesk
+from tests.kafka.desk import FILE, KafkaDesk
 
 
 @pytest.fixture
@@ -316,13 +316,33 @@ def test_passes_for_ever_are_no_dry_run_and_have_no_reason(desk, monkeypatch, op
     assert said in ran.err
 
 
-def test_without_a_state_the_reason_is_told(desk):
+@pytest.mark.parametrize(
+    "arguments", [("history",), ("parked",), ("pause", "--reason", "it", "--yes")]
+)
+def test_without_a_state_that_is_told_and_no_other_command_is_named(desk, arguments):
     desk.state.unlink()
 
-    ran = desk("history")
+    ran = desk(*arguments)
 
     assert ran.code == 1
-    assert "The process makes it when it first runs" in ran.said
+    assert (
+        f"The state {desk.state} is not there. The process makes it when it first runs" in ran.err
+    )
+    assert "`redrive" not in ran.err
+
+
+def test_without_its_folder_neither_process_nor_command_begins_and_both_name_it(desk, tmp_path):
+    missing = tmp_path / "not mounted"
+    desk.state.unlink()
+    desk.state = missing / "state"
+    desk.file.write_text(FILE.format(state=desk.state))
+
+    for arguments in (("run", "--forever", str(desk.file), "--yes"), ("history",), ("status",)):
+        ran = desk(*arguments)
+        assert ran.code == (3 if arguments == ("status",) else 1)
+        assert f"The folder {missing} of the state is not there. Make it" in ran.said
+        assert "`redrive" not in ran.err
+    assert not missing.exists()
 
 
 @pytest.mark.parametrize("order", ["key", "none"])

@@ -17,8 +17,9 @@ from random import Random
 from threading import Event
 from typing import Any
 
-from smart_redriver.engine.config.backends import Stopped
+from smart_redriver.engine.config.backends import OPEN_STATE, Stopped
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.wiring import make_tools
@@ -28,7 +29,7 @@ from smart_redriver.oncall.deployment.session import Session, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
-from smart_redriver.oncall.terminal.exits import Exit, Misused
+from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import await_a_verdict, letters
 
@@ -77,7 +78,7 @@ def dry_run(session: Session) -> dict[str, Any]:
 
 
 def run_forever(session: Session, file: Path) -> Exit:
-    """Run passes as a file says until the process is asked to end. Raises Misused and CallFailed."""
+    """Run passes as a file says until the process is asked to end. Raises Misused, Refused and CallFailed."""
     process = read_file(file)
     session.terminal.plan(f"Plan: passes as {file} says, until this process is stopped.")
     session.terminal.confirm("Run them?")
@@ -94,7 +95,12 @@ def run_forever(session: Session, file: Path) -> Exit:
             if is_to_end.wait(seconds):
                 raise Stopped
 
-        process.run(tell, pause)
+        try:
+            process.run(tell, pause)
+        except CallFailed as failed:
+            if failed.call != OPEN_STATE:
+                raise
+            raise Refused(f"{failed.detail} {file} names it under [state].") from failed
     return Exit.DONE
 
 
