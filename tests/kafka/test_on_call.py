@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.kafka.engine.records import NewRecord
 from smart_redriver.kafka.process import Configuration
 from tests.kafka.bench import Bench
 from tests.kafka.desk import FILE, KafkaDesk
@@ -289,6 +290,30 @@ def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, 
 
     assert ran.code == 1
     assert "redrive run --forever" in ran.said
+    assert not ran.out
+    assert not desk("history", "--json").json["changes"]
+
+
+def test_a_letter_of_none_of_several_topics_is_left_out_of_a_plan(tmp_path):
+    desk = KafkaDesk(Bench(topics=["orders", "bills"]), tmp_path)
+    desk.file.write_text(desk.file.read_text().replace('["orders"]', '["orders", "bills"]'))
+    desk.bench.log.write([NewRecord(topic="orders.DLT", key=b"k", value=b"whose?")])
+    desk.bench.run_pass()
+    assert desk.bench.parked == [b"whose?"]
+
+    ran = desk("replay", "--all", "--dry-run")
+
+    assert ran.code == 1
+    assert "No letter can be taken now (1: it does not tell which of the listed" in ran.err
+
+
+def test_looking_a_short_id_up_says_nothing_of_the_look(desk, bench):
+    bench.die("a")
+    (letter,) = _letters(desk)
+
+    ran = desk("replay", _without_digest(letter["message_id"]), "--from-dlq", "--dry-run")
+
+    assert ran.said.count("This look read") == 1
 
 
 def test_a_dry_run_changes_nothing(desk, bench):
@@ -371,6 +396,7 @@ def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
 
     assert (opened.code, ran.code) == (0, 0), opened.said + ran.said
     assert states == {"orders": "CLOSED", "bills": "OPEN"}
+    assert "It serves: orders, bills." in desk("status", "--queue", "bill").err
     assert [one.value for one in desk.bench.log.in_topic("bills")] == [b"a", b"a"]
     assert not desk.bench.log.in_topic("orders")
 

@@ -195,10 +195,12 @@ def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
         return list(typed)
     known = [(one.original_id, one.current_id) for one in all_entries(session)]
     if store.finds_by_id:
-        known += _ids_in_dlq(session, sys.maxsize)
+        known += _look_for_ids(session, sys.maxsize)[0]
     meant = {one: _meant(begun, known) for one, begun in short.items()}
     if not all(meant.values()) and not store.finds_by_id:
-        seen = _ids_in_dlq(session, SHORT_LOOK_LETTERS)
+        seen, cost = _look_for_ids(session, SHORT_LOOK_LETTERS)
+        if seen:
+            session.terminal.say(cost)
         meant |= {one: _meant(begun, seen) for one, begun in short.items() if not meant[one]}
     return [meant.get(one) or one for one in typed]
 
@@ -213,15 +215,11 @@ def _meant(begun: str, known: Sequence[tuple[str, str]]) -> str | None:
     return next(iter(meant), None)
 
 
-def _ids_in_dlq(session: Session, most: int) -> list[tuple[str, str]]:
-    """Original and current ids of the letters that a look at so many finds there."""
-    depth = session.dead_letters.facts().depth
-    if not depth:
-        return []
-    with Look(session=session, out_of=session.dead_letters, limit=min(depth, most)) as look:
-        found = [(case.original_id, case.message_id) for case in look]
-    session.terminal.say(look.cost())
-    return found
+def _look_for_ids(session: Session, most: int) -> tuple[list[tuple[str, str]], str]:
+    """Original and current ids of the letters that a look at so many finds in the DLQ, and what it cost."""
+    limit = min(session.dead_letters.facts().depth, most)
+    with Look(session=session, out_of=session.dead_letters, limit=limit) as look:
+        return [(case.original_id, case.message_id) for case in look], look.cost()
 
 
 def ledger_for(session: Session, out_of: DeadLetters) -> Ledger:

@@ -25,7 +25,7 @@ from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.wiring import make_tools
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.beside import read_file
-from smart_redriver.oncall.deployment.session import Session, invoke
+from smart_redriver.oncall.deployment.session import Session, function_of, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
@@ -44,6 +44,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
         if session.settings.mode is Mode.PAUSED:
             session.terminal.plan("The setting `mode` is paused. Otherwise the next pass would:")
     else:
+        _ = function_of(session.place)
         session.terminal.plan(
             f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
         )
