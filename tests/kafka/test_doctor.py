@@ -182,6 +182,16 @@ def test_where_nothing_is_on_aws_nothing_of_aws_is_named(desk, mishap, told):
     assert [one for one in OF_AWS if one in ran.said] == []
 
 
+def test_a_file_of_a_process_is_no_database_and_its_password_is_not_printed(desk):
+    desk.file.write_text(desk.file.read_text() + '[kafka.client]\n"sasl.password" = "hunter2"\n')
+
+    ran = desk("doctor", "--database", str(desk.file))
+
+    assert ran.code == 2
+    assert f"`redrive doctor --stack {desk.file}`" in ran.err
+    assert "hunter2" not in ran.said
+
+
 def test_the_command_says_whether_a_process_is_at_work(desk):
     bench = desk.bench
     bench.die("a")
