@@ -422,7 +422,7 @@ def _mode(seen: Seen) -> Headline | None:
         topic=Topic.MODE,
         colour=Colour.YELLOW if seen.backlog else Colour.NONE,
         text=f"{what} {_waiting(seen)}",
-        then="Deploy with `mode=automatic` to let letters go.",
+        then="Set `mode` to automatic to let letters go.",
     )
 
 

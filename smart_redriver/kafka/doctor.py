@@ -14,8 +14,14 @@ from smart_redriver.kafka.process import Configuration
 from smart_redriver.oncall.doctor.checkup import Check
 from smart_redriver.oncall.doctor.findings import Finding, check, good, unknown, wrong
 from smart_redriver.oncall.doctor.network import check_network
-from smart_redriver.oncall.doctor.passes import check_passes, check_state, judge_pause
+from smart_redriver.oncall.doctor.passes import (
+    check_circuits,
+    check_mode,
+    check_passes,
+    check_state,
+)
 from smart_redriver.oncall.status.passes import last_pass
+from smart_redriver.oncall.terminal.exits import Refused
 from smart_redriver.oncall.terminal.words import ago, span
 
 if TYPE_CHECKING:
@@ -126,7 +132,11 @@ def check_cluster(session: Session) -> Iterator[Finding]:
     """Look at brokers, topics, rights and groups. Raises CallFailed and Refused."""
     place = session.place.deployment.location
     assert isinstance(place, KafkaTopics), "read by this backend"  # noqa: S101 - a mistake of ours
-    log = session.connections.of(Clusters).of(place)
+    try:
+        log = session.connections.of(Clusters).of(place)
+    except Refused as silent:
+        yield wrong(str(silent), "Run it again once one answers.")
+        return
     yield from examine(place, log, KafkaAdministration(place))
 
 
@@ -337,13 +347,16 @@ def check_memory(session: Session) -> Iterator[Finding]:
         yield from check_state(session)
         return
     try:
-        circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
+        circuits = list(check_circuits(session))
     except CallFailed as failed:
-        yield wrong(f"The state can't be read: {failed.detail or failed.code}.", "Run the process.")
+        told = failed.detail or failed.code
+        yield wrong(f"The state can't be read: {told}.", "Restore the file, or see who holds it.")
         return
-    yield good("The state can be read.")
-    if first := circuits[session.place.queue]:
-        yield judge_pause(first.orders, session.clock())
+    except Refused as absent:
+        yield wrong(str(absent), "Run it again then.")
+        return
+    yield check_mode(session)
+    yield from circuits
 
 
 def check_process(session: Session) -> Iterator[Finding]:
@@ -352,7 +365,10 @@ def check_process(session: Session) -> Iterator[Finding]:
         yield from check_passes(session)
         yield from check_network(session)
         return
-    last, now = last_pass(session), session.clock()
+    try:
+        last, now = last_pass(session), session.clock()
+    except Refused:
+        return  # what there is to say of the state is said by `check_memory`
     remedy = f"`redrive run --forever {session.place.stack}` runs them; what it prints says why one fails."
     if last is None:
         yield wrong("No process has ended a pass.", remedy)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from smart_redriver.engine.aws.state_table import DynamoDbClient, StateStore
@@ -23,6 +23,9 @@ from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 #: A visit has ended by itself so soon; its lease lasts as long where the process dies.
 LONGEST_VISIT = timedelta(minutes=2)
@@ -90,6 +93,8 @@ class Configuration:
         ]
         topics = _read(faults, lambda: KafkaTopics.read(_table(tables, "kafka")))
         settings = _read(faults, lambda: Settings.parse(_table(tables, "settings")))
+        if topics is not None:
+            faults += _refused_by_librdkafka(topics)
         file, table = _state(_table(tables, "state"), faults)
         faults += [
             Fault(setting=name, seen=value, accepted="nothing: no setting is called so")
@@ -117,6 +122,45 @@ def _read(faults: list[Fault], read: Callable[[], Any]) -> Any:
 def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = tables.get(name, {})
     return value if isinstance(value, dict) else {}
+
+
+#: Settings that the process adds to those of the file, as far as they decide whether librdkafka takes these.
+_OUR_CLIENT = {"acks": "all", "enable.idempotence": True, "log_level": 0}
+#: In place of the credentials that a secret or IAM will give.
+_SOME_CREDENTIALS = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.username": "user",
+    "sasl.password": "password",
+}
+
+
+def _refused_by_librdkafka(topics: KafkaTopics) -> list[Fault]:
+    """The settings of `client` that librdkafka refuses, by their names: a value may be a password."""
+    ours = _OUR_CLIENT | (_SOME_CREDENTIALS if topics.secret or topics.iam_region else {})
+    left, faults = dict(topics.client), []
+    while left and (told := _refusal({**left, **ours})):
+        names = [one for one in left if f'"{one}"' in told] or sorted(left)
+        accepted = f"what librdkafka takes. It says: {told}"
+        faults.append(Fault(setting="client", seen=", ".join(names), accepted=accepted))
+        left = {name: value for name, value in left.items() if name not in names}
+    return faults
+
+
+def _refusal(settings: Mapping[str, Any]) -> str | None:
+    """What librdkafka says against settings. It connects to nothing. Where it is missing, a later call says so."""
+    try:
+        from confluent_kafka import KafkaException, Producer
+    except ImportError:
+        return None
+    try:
+        Producer(dict(settings))
+    except TypeError as refused:
+        return str(refused)
+    except KafkaException as refused:
+        error: KafkaError = refused.args[0]
+        return error.str().strip()
+    return None
 
 
 def _state(state: Mapping[str, Any], faults: list[Fault]) -> tuple[Path | None, str | None]:

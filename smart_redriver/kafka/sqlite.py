@@ -8,6 +8,7 @@ file: SQLite has them wait for each other. Of DynamoDB's expressions it knows th
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from smart_redriver.engine.config.backends import OPEN_STATE
 from smart_redriver.engine.errors import CallFailed
 
 Item = Mapping[str, Any]
@@ -39,8 +41,10 @@ class SqliteTable:
 
     @classmethod
     def open(cls, file: Path, clock: Callable[[], float], *, is_made: bool = False) -> SqliteTable:
-        """The file, which is made where it is not there yet if `is_made`. Raises CallFailed."""
-        with _naming("OpenState"):
+        """The file, which is made where it is not there yet if `is_made`; its folder is not: where a disk is not
+        mounted, an empty state would have letters sent again. Raises CallFailed, which says what to do.
+        """
+        try:
             mode = "rwc" if is_made else "rw"
             connection = sqlite3.connect(
                 f"{file.absolute().as_uri()}?mode={mode}",
@@ -52,6 +56,9 @@ class SqliteTable:
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")
             connection.execute(_MAKE)
+        except sqlite3.Error as error:
+            why = _why_not_opened(file.absolute(), error, is_made=is_made)
+            raise CallFailed(OPEN_STATE, type(error).__name__, why) from error
         return cls(connection, clock)
 
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = True) -> Item:  # noqa: ARG002
@@ -139,6 +146,24 @@ class SqliteTable:
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
+
+
+def _why_not_opened(file: Path, error: sqlite3.Error, *, is_made: bool) -> str:
+    """What keeps a file from being opened, and what to do: SQLite has one sentence for all of it."""
+    if not os.path.isdir(file.parent):  # noqa: PTH112 - False where one may not look
+        return (
+            f"The folder {file.parent} of the state is not there. Make it, on a disk that stays, for the user that "
+            "runs the process."
+        )
+    if not is_made and not os.path.exists(file):  # noqa: PTH110
+        return (
+            f"The state {file} is not there. The process makes it when it first runs: see that it has, and that this "
+            "is its machine."
+        )
+    return (
+        f"The state {file} can't be opened ({error}). See that you may read and write the file and its folder, and "
+        "that it is a state."
+    )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,11 @@ class KafkaDesk:
             table = self.bench.dynamodb
             return self._wire.to(table) if self._wire else table
         return Beside(self.file, _no_aws)(service)
+
+    def set(self, **settings: Any) -> None:
+        """Give settings in the file, which ends with their table."""
+        lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+        self.file.write_text("\n".join([self.file.read_text(), *lines]))
 
     def park(self, *values: str, **more: Any) -> None:
         """Let letters with these values be parked by a person."""

@@ -59,6 +59,12 @@ def bench():
     return made
 
 
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda _: Cluster())
+    return KafkaDesk(Bench(), tmp_path)
+
+
 def found(bench, cluster, level=Level.WRONG):
     told = list(examine(bench.place, bench.log, cluster))
     return [one.what for one in told if one.level is level]
@@ -153,15 +159,46 @@ def test_a_group_that_has_committed_nothing_is_told():
     assert "nobody has committed nothing of orders" in told
 
 
-def test_the_command_says_whether_a_process_is_at_work(tmp_path, monkeypatch):
-    bench = Bench()
+#: Words of deployments on AWS.
+OF_AWS = ("AWS", "policy", "Deploy", "deploy", "stack", "Redrive", "table")
+
+
+@pytest.mark.parametrize(
+    ("mishap", "told"),
+    [
+        (lambda desk: desk.state.unlink(), "state is not there"),
+        (lambda desk: desk.bench.dynamodb.close(), "The state can't be read"),
+        (lambda desk: desk.bench.log.delete("orders.DLT"), "Topic orders.DLT is not there"),
+        (lambda desk: desk.set(mode="dry_run"), "The setting `mode` is dry_run"),
+    ],
+)
+def test_where_nothing_is_on_aws_nothing_of_aws_is_named(desk, mishap, told):
+    mishap(desk)
+
+    ran = desk("doctor", "--all")
+
+    assert ran.code == 1
+    assert told in ran.out
+    assert [one for one in OF_AWS if one in ran.said] == []
+
+
+def test_a_file_of_a_process_is_no_database_and_its_password_is_not_printed(desk):
+    desk.file.write_text(desk.file.read_text() + '[kafka.client]\n"sasl.password" = "hunter2"\n')
+
+    ran = desk("doctor", "--database", str(desk.file))
+
+    assert ran.code == 2
+    assert f"`redrive doctor --stack {desk.file}`" in ran.err
+    assert "hunter2" not in ran.said
+
+
+def test_the_command_says_whether_a_process_is_at_work(desk):
+    bench = desk.bench
     bench.die("a")
-    desk = KafkaDesk(bench, tmp_path)
-    monkeypatch.setattr("smart_redriver.kafka.doctor.KafkaAdministration", lambda _: Cluster())
 
     before = desk("doctor")
     report = bench.run_pass().to_json()
-    bench.memory().save_pass(report, bench.clock.now())  # type: ignore[attr-defined]
+    bench.memory().save_pass(report, bench.clock.now())
     after = desk("doctor")
     bench.clock.advance(timedelta(hours=1).total_seconds())
     later = desk("doctor")

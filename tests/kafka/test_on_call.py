@@ -6,8 +6,10 @@ from collections import Counter
 import pytest
 
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.kafka.engine.records import NewRecord
+from smart_redriver.kafka.process import Configuration
 from tests.kafka.bench import Bench
-from tests.kafka.desk import KafkaDesk
+from tests.kafka.desk import FILE, KafkaDesk
 
 
 @pytest.fixture
@@ -288,6 +290,30 @@ def test_what_a_function_would_do_is_refused_and_says_what_does_it(desk, bench, 
 
     assert ran.code == 1
     assert "redrive run --forever" in ran.said
+    assert not ran.out
+    assert not desk("history", "--json").json["changes"]
+
+
+def test_a_letter_of_none_of_several_topics_is_left_out_of_a_plan(tmp_path):
+    desk = KafkaDesk(Bench(topics=["orders", "bills"]), tmp_path)
+    desk.file.write_text(desk.file.read_text().replace('["orders"]', '["orders", "bills"]'))
+    desk.bench.log.write([NewRecord(topic="orders.DLT", key=b"k", value=b"whose?")])
+    desk.bench.run_pass()
+    assert desk.bench.parked == [b"whose?"]
+
+    ran = desk("replay", "--all", "--dry-run")
+
+    assert ran.code == 1
+    assert "No letter can be taken now (1: it does not tell which of the listed" in ran.err
+
+
+def test_looking_a_short_id_up_says_nothing_of_the_look(desk, bench):
+    bench.die("a")
+    (letter,) = _letters(desk)
+
+    ran = desk("replay", _without_digest(letter["message_id"]), "--from-dlq", "--dry-run")
+
+    assert ran.said.count("This look read") == 1
 
 
 def test_a_dry_run_changes_nothing(desk, bench):
@@ -299,13 +325,49 @@ def test_a_dry_run_changes_nothing(desk, bench):
     assert bench.waiting == Counter([b"a"])
 
 
-def test_without_a_state_the_reason_is_told(desk):
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--dry-run",), "redrive run --dry-run --stack "),
+        (("--reason", "for now"), "takes no --reason"),
+    ],
+)
+def test_passes_for_ever_are_no_dry_run_and_have_no_reason(desk, monkeypatch, option, said):
+    monkeypatch.setattr(Configuration, "run", lambda *_: pytest.fail("real passes run"))
+
+    ran = desk("run", "--forever", str(desk.file), "--yes", *option)
+
+    assert ran.code == 2
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [("history",), ("parked",), ("pause", "--reason", "it", "--yes")]
+)
+def test_without_a_state_that_is_told_and_no_other_command_is_named(desk, arguments):
     desk.state.unlink()
 
-    ran = desk("history")
+    ran = desk(*arguments)
 
     assert ran.code == 1
-    assert "The process makes it when it first runs" in ran.said
+    assert (
+        f"The state {desk.state} is not there. The process makes it when it first runs" in ran.err
+    )
+    assert "`redrive" not in ran.err
+
+
+def test_without_its_folder_neither_process_nor_command_begins_and_both_name_it(desk, tmp_path):
+    missing = tmp_path / "not mounted"
+    desk.state.unlink()
+    desk.state = missing / "state"
+    desk.file.write_text(FILE.format(state=desk.state))
+
+    for arguments in (("run", "--forever", str(desk.file), "--yes"), ("history",), ("status",)):
+        ran = desk(*arguments)
+        assert ran.code == (3 if arguments == ("status",) else 1)
+        assert f"The folder {missing} of the state is not there. Make it" in ran.said
+        assert "`redrive" not in ran.err
+    assert not missing.exists()
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
@@ -334,6 +396,7 @@ def test_topics_that_share_a_dlq_topic_have_a_circuit_each(tmp_path):
 
     assert (opened.code, ran.code) == (0, 0), opened.said + ran.said
     assert states == {"orders": "CLOSED", "bills": "OPEN"}
+    assert "It serves: orders, bills." in desk("status", "--queue", "bill").err
     assert [one.value for one in desk.bench.log.in_topic("bills")] == [b"a", b"a"]
     assert not desk.bench.log.in_topic("orders")
 
@@ -347,6 +410,61 @@ def test_what_a_pass_took_meanwhile_is_not_sent_by_a_person(desk, bench):
 
     assert ran.code != 0
     assert Counter(bench.done) == Counter([b"a", b"b"])
+
+
+def _without_digest(message_id):
+    return message_id.rpartition("-")[0]
+
+
+def _as_a_table_cuts_it(message_id):
+    return message_id[:-8] + "…"
+
+
+@pytest.mark.parametrize("shorten", [_without_digest, _as_a_table_cuts_it])
+def test_the_beginning_of_an_id_is_enough(desk, bench, tmp_path, shorten):
+    bench.die("a", "b", "c", keys=("one",))
+    first, second, third = (shorten(one["message_id"]) for one in _letters(desk))
+
+    shown = desk("show", first, "--json")
+    replayed = desk("replay", first, "--from-dlq", "--yes")
+    deleted = desk(
+        "delete", second, "--from-dlq", "--yes", "--export", str(tmp_path / "gone"), answer="1"
+    )
+    parked = desk("park", third, "--yes")
+    again = desk("show", third, "--json")
+
+    assert [one.code for one in (shown, replayed, deleted, parked, again)] == [0] * 5
+    assert shown.json["message"]["body"] == "a"
+    assert (bench.values("orders")[3:], bench.parked) == ([b"a"], [b"c"])
+    assert again.json["message"]["body"] == "c"
+    assert not _letters(desk)
+
+
+def test_an_offset_is_not_the_beginning_of_a_longer_one(desk, bench):
+    bench.die(*(f"m{n}" for n in range(12)), keys=("one",))
+    ids = [one["message_id"] for one in _letters(desk)]
+    assert desk("replay", _without_digest(ids[1]), "--from-dlq", "--yes").code == 0
+
+    ran = desk("replay", _without_digest(ids[1]), "--from-dlq", "--yes")
+
+    assert _without_digest(ids[10]) == _without_digest(ids[1]) + "0"
+    assert ran.code == 1, ran.said
+    assert bench.values("orders")[12:] == [b"m1"]
+
+
+def test_letters_at_one_offset_of_a_topic_that_was_made_anew_are_told_apart(desk, bench):
+    bench.die("a", keys=("one",))
+    (old,) = _letters(desk)
+    assert desk("park", old["message_id"], "--yes").code == 0
+    bench.log.delete("orders")
+    bench.log.create("orders", bench.partitions)
+    bench.log.commit("shop", dict.fromkeys(bench.log.bounds("orders"), 0))
+    bench.die("b", keys=("one",))
+
+    ran = desk("show", _without_digest(old["message_id"]))
+
+    assert ran.code == 2
+    assert "is the beginning of 2 ids" in ran.err
 
 
 def _letters(desk):

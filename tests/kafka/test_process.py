@@ -4,6 +4,7 @@ import json
 from collections import Counter
 
 import pytest
+from typer.testing import CliRunner
 
 from smart_redriver.engine.aws.state_table import StateStore
 from smart_redriver.engine.config.backends import Stopped
@@ -15,9 +16,11 @@ from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
 from smart_redriver.kafka.process import Configuration, Process
 from smart_redriver.kafka.sqlite import SqliteTable
+from smart_redriver.oncall.cli import app
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
 from tests.kafka.bench import Bench
+from tests.kafka.desk import FILE
 
 KAFKA = {
     "name": "orders",
@@ -157,6 +160,45 @@ def test_a_password_is_in_no_fault():
         Configuration.read({"kafka": kafka, "state": STATE})
 
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("client", "named"),
+    [
+        ({"acks": "0", "group.id": "mine"}, ["acks, group.id"]),
+        ({"securty.protocol": "SSL", "sasl.passwort": "hunter2"}, None),
+        ({"security.protocol": "TLS"}, ["security.protocol"]),
+        ({"socket.timeout.ms": 5}, ["socket.timeout.ms"]),
+        ({"oauth_cb": "hunter2", "linger.ms": 3}, ["linger.ms, oauth_cb"]),
+        ({"max.in.flight.requests.per.connection": 9}, ["max.in.flight.requests.per.connection"]),
+    ],
+)
+def test_a_setting_that_librdkafka_refuses_is_named_when_the_file_is_read(client, named):
+    with pytest.raises(SettingsError) as refused:
+        Configuration.read({"kafka": KAFKA | {"client": client}, "state": STATE})
+
+    assert [one.seen for one in refused.value.faults] == (named or list(client))
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("credentials", [{"secret": ARN}, {"iam_region": "eu-west-1"}])
+def test_settings_of_the_file_need_no_credentials_that_come_later(credentials):
+    kafka = KAFKA | credentials | {"client": {"security.protocol": "SASL_SSL", "debug": "broker"}}
+
+    read = Configuration.read({"kafka": kafka, "state": STATE})
+
+    assert read.topics.client["debug"] == "broker"
+
+
+def test_a_command_says_which_setting_of_which_file_is_wrong(tmp_path):
+    file = tmp_path / "orders.toml"
+    file.write_text(FILE.format(state="state") + '[kafka.client]\n"securty.protocol" = "SSL"\n')
+
+    for command in (["status", "--stack", str(file)], ["run", "--forever", str(file), "--yes"]):
+        ran = CliRunner().invoke(app, command)
+        assert ran.exit_code == 2
+        assert str(file) in ran.stderr
+        assert "securty.protocol" in ran.stderr
 
 
 def test_what_a_function_lacks_in_its_environment_is_told_at_once():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -174,10 +175,29 @@ def test_what_no_version_wrote_is_told_and_not_taken_for_nothing(tmp_path):
         memory.read_ledger(["letter-1"])
 
 
-@pytest.mark.parametrize(("name", "is_made"), [("no folder/state", True), ("state", False)])
-def test_a_file_that_is_not_there_and_not_to_be_made_is_told(tmp_path, name, is_made):
+def _is_no_state(file):
+    file.write_text("something else")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "is_made", "told"),
+    [
+        ("no folder/state", None, True, "The folder {folder}/no folder of the state is not there."),
+        ("no folder/state", None, False, "The folder {folder}/no folder of the state"),
+        ("state", None, False, "The state {folder}/state is not there. The process makes it"),
+        ("state", Path.mkdir, True, "The state {folder}/state can't be opened (unable"),
+        ("state", _is_no_state, False, "can't be opened (file is not a database)"),
+    ],
+)
+def test_what_keeps_a_file_from_being_opened_is_told_and_nothing_is_made(
+    tmp_path, name, before, is_made, told
+):
+    if before:
+        before(tmp_path / name)
+    there = sorted(tmp_path.rglob("*"))
+
     with pytest.raises(CallFailed) as failed:
         SqliteTable.open(tmp_path / name, CLOCK.time, is_made=is_made)
 
-    assert failed.value.call == "OpenState"
-    assert not (tmp_path / name).exists()
+    assert told.format(folder=tmp_path) in failed.value.detail
+    assert sorted(tmp_path.rglob("*")) == there

@@ -142,13 +142,34 @@ def test_a_command_about_one_queue_asks_which_where_there_are_several(desk: Desk
     assert "Choose one with --queue: Mails, Orders." in ran.err
 
 
+@pytest.mark.parametrize("arguments", [("status",), ("status", "--overview")])
+@pytest.mark.parametrize(
+    ("denied", "code"),
+    [
+        (("DescribeAlarms",), 0),
+        (("GetQueueAttributes",), 3),
+        (("GetItem", "BatchGetItem"), 3),
+        (("GetQueueAttributes", "GetItem", "BatchGetItem"), 1),
+    ],
+)
+def test_the_exit_code_says_whether_letters_and_circuits_were_read(
+    desk: Desk, arguments: tuple[str, ...], denied: tuple[str, ...], code: int
+) -> None:
+    desk.dead_letters("a")
+    refused = {one: refuse(refusal(one, "AccessDeniedException")) for one in denied}
+
+    ran = desk(*arguments, script=lambda call: refused.get(call.operation))
+
+    assert ran.code == code, ran.said
+
+
 def test_status_tells_what_it_could_not_read_and_shows_the_rest(desk: Desk) -> None:
     denied = on("GetItem", refuse(refusal("GetItem", "AccessDeniedException")))
     desk.dead_letters("a")
 
     ran = desk("status", script=denied)
 
-    assert ran.code == 0
+    assert ran.code == 3
     assert "Not read:    circuit of orders (GetItem: AccessDeniedException)" in ran.out
     assert "DLQ:         1 message" in ran.out
 
@@ -403,8 +424,18 @@ def test_history_tells_of_a_change_whose_command_died(desk: Desk) -> None:
 
     first, second = desk("history").out.splitlines()
 
-    assert first.endswith("kim replay all: replayed 1 letter")
-    assert second.endswith("kim replay all: begun, no end recorded")
+    assert first.endswith("kim replay all: begun, no end recorded")
+    assert second.endswith("kim replay all: replayed 1 letter")
+
+
+def test_begin_and_end_that_an_older_version_wrote_are_one_change(desk: Desk) -> None:
+    trail, now = trail_of(desk.session(Wire(), Terminal())), desk.world.clock.now()
+    trail.write(Line(at=now, who="kim", what="replay all: begun"))
+    trail.write(Line(at=now + timedelta(seconds=9), who="kim", what="replay all: replayed 1"))
+
+    (line,) = desk("history").out.splitlines()
+
+    assert line.endswith("kim replay all: replayed 1")
 
 
 def test_history_goes_back_as_far_as_asked(desk: Desk) -> None:

@@ -58,11 +58,11 @@ def test_a_database_that_is_not_there_is_a_sentence_and_no_traceback(desk, tmp_p
 
     shown, sent, status = desk("letters"), desk("replay", "--all", "--yes"), desk("status")
 
-    assert (shown.code, sent.code, status.code) == (1, 1, 0)
+    assert (shown.code, sent.code, status.code) == (1, 1, 3)
     for ran in (shown, sent):
         assert f"at {tmp_path}:5432 can't be used from here: " in ran.err
         assert "Traceback" not in ran.said
-    assert "Not read:    DLQ (" in status.out
+    assert "Not read:    DLQ, parking lot, queue orders, oldest letter (" in status.out
     assert "Circuit:     CLOSED" in status.out
 
 
@@ -75,7 +75,7 @@ def test_without_psycopg_it_is_said_which_extra_brings_it(desk, monkeypatch):
 
     assert shown.code == 1
     assert "smart-redriver[oncall,postgres]" in shown.err
-    assert overview.code == 0
+    assert overview.code == 3
     assert "DLQ not read (" in overview.out
 
 

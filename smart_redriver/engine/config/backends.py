@@ -62,6 +62,10 @@ class LocationReader(Protocol):
         ...
 
 
+#: The call that fails where a state can't be opened: its `detail` is a sentence that says what to do.
+OPEN_STATE = "OpenState"
+
+
 class ProcessFile(Protocol):
     """The file that configures passes of a process instead of a function.
 
@@ -82,7 +86,7 @@ class ProcessFile(Protocol):
 
     def open_state(self, *, is_made: bool = False) -> Any:
         """The calls of a DynamoDB client for a state table that is a file, made where it is not there if `is_made`;
-        None where it is in DynamoDB. Raises CallFailed.
+        None where it is in DynamoDB. Raises CallFailed as OPEN_STATE.
         """
         ...
 

@@ -91,6 +91,7 @@ def _naming(call: str) -> Iterator[None]:
 class KafkaLog:
     """See `Log`. Partitions are assigned, not subscribed to: a lease says who is at work, and no join is waited for."""
 
+    @_naming("OpenClient")
     def __init__(self, place: KafkaTopics, make_client: MakeClient | None = None) -> None:
         self._settings: dict[str, Any] = {
             **place.client,
@@ -98,7 +99,9 @@ class KafkaLog:
             "bootstrap.servers": place.servers,
             # What it would print is raised, or tried again.
             "log_level": 0,
+            "error_cb": self._note_error,
         }
+        self._last_error = ""
         self._group = place.group
         self._reader = self._consumer(place.group)
         self._groups = {place.group: self._reader}
@@ -113,6 +116,22 @@ class KafkaLog:
                 "linger.ms": 5,
             }
         )
+
+    def reach(self, patience: float) -> None:
+        """Wait until a broker answers, for so many seconds at most. Raises CallFailed, which says what kept them."""
+        self._serve(self._reader)
+        try:
+            self._reader.list_topics(timeout=patience)
+        except KafkaException as raised:
+            self._serve(self._reader)
+            failed = failed_call("DescribeCluster", raised.args[0])
+            detail = self._last_error or failed.detail
+            raise CallFailed(failed.call, failed.code, detail) from raised
+
+    def _note_error(self, error: KafkaError) -> None:
+        """Keep what a connection failed with; that all of them are down says less."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last_error = error.str()
 
     def partitions(self, topic: str) -> int:
         """See `Log`."""

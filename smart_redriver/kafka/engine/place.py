@@ -221,9 +221,11 @@ class _Reader:
 
     def client(self) -> dict[str, str]:
         value = self._table.get("client", {})
-        if isinstance(value, dict) and not _OURS & value.keys():
-            return {name: _setting(one) for name, one in value.items()}
-        return self._fault("client", None, f"librdkafka's settings but {', '.join(_OURS)}", {})
+        if not isinstance(value, dict):
+            return self._fault("client", value, "a table of librdkafka's settings", {})
+        if ours := sorted(_OURS & value.keys()):
+            return self._fault("client", ", ".join(ours), "no setting that safety depends on", {})
+        return {name: _setting(one) for name, one in value.items()}
 
     def check_names(self) -> None:
         known = {one.name for one in fields(KafkaTopics)} - {"time_to_fail"}

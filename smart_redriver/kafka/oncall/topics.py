@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -9,7 +11,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from smart_redriver.engine.errors import EntryFault
+from smart_redriver.engine.errors import CallFailed, EntryFault
 from smart_redriver.engine.messages.letter import Letter
 from smart_redriver.engine.messages.queue_facts import QueueFacts
 from smart_redriver.engine.passes.ports import DeadLetters, Ledger, Source
@@ -26,19 +28,36 @@ if TYPE_CHECKING:
     from smart_redriver.kafka.oncall.people import PeoplesLetters, PeoplesLot, Topics
     from smart_redriver.oncall.deployment.session import Session
 
+#: An id without its digest, or with a part of it: `orders-0-1` is not the beginning of `orders-0-17-...`.
+_SHORT = re.compile(r"(?P<position>.+-[0-9]+-[0-9]+)(-(?P<digest>[0-9a-f]{0,15}))?…?")
+
+
+#: Seconds in which a broker answers, or a person is told that none does.
+PATIENCE = 10.0
+
 
 class Clusters:
     """Logs by where they are, for all sessions of one command; none is reached before it is used."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
+        self._silent: dict[str, tuple[float, Refused]] = {}
         self._lock = Lock()
 
     def of(self, place: KafkaTopics) -> Log:
-        """The log. Raises Refused where the client is missing."""
+        """The log. Raises Refused where the client is missing, or no broker answers: what asks at the same time,
+        or soon after, does not wait for them again.
+        """
         with self._lock:
+            since, refused = self._silent.get(place.name, (0.0, None))
+            if refused is not None and time.monotonic() < since + PATIENCE:
+                raise refused
             if place.name not in self._known:
-                self._known[place.name] = _open(place)
+                try:
+                    self._known[place.name] = _open(place)
+                except Refused as refused:
+                    self._silent[place.name] = (time.monotonic(), refused)
+                    raise
             log: Log = self._known[place.name]
             return log
 
@@ -57,7 +76,18 @@ def _open(place: KafkaTopics) -> Any:
             f"This queue is a topic of Kafka, and confluent-kafka can't be used here ({missing}): install "
             "smart-redriver[oncall,kafka], the package with these extras."
         ) from missing
-    return KafkaLog(place)
+    log = KafkaLog(place)
+    try:
+        log.reach(PATIENCE)
+    except CallFailed as failed:
+        log.close()
+        why = failed.detail.partition(" (after ")[0]
+        raise Refused(
+            f"No broker of {place.servers} has answered within {PATIENCE:.0f} s: {why}. Check the servers, "
+            "the credentials under [kafka.client], and the way from this machine to the brokers. Nothing was changed "
+            "by that."
+        ) from failed
+    return log
 
 
 def topics_of(session: Session) -> TopicStore:
@@ -180,6 +210,11 @@ class TopicStore:
         found = self.topics.find(letter.message_id)
         return found.message.death.stack_trace if found else None
 
+    def beginning(self, typed: str) -> str | None:
+        """Topic, partition and offset are enough; a table on a terminal cuts the longest ids."""
+        found = _SHORT.fullmatch(typed)
+        return found and found["position"] + "-" + (found["digest"] or "")
+
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
         """A look is a read."""
         return f"This look read {letters_in_words(seen)} and changed nothing."
@@ -188,7 +223,7 @@ class TopicStore:
         """The topics were read for it."""
         return (
             f"{message_id} was not found: it is in none of the topics, nor in the ledger. An id is a topic, partition, "
-            "offset and digest, as `redrive letters` has it."
+            "offset and digest, as `redrive letters` has it; the digest may be left out."
         )
 
     def refusal(self, operation: Operation) -> str | None:  # noqa: ARG002

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from smart_redriver.engine.aws.clients import naming
 from smart_redriver.engine.errors import CallFailed
@@ -31,12 +32,13 @@ _LONGEST_TEXT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One change, or its begin or end."""
+    """The begin or the end of a change, which have its id. Lines of older versions have none."""
 
     at: datetime
     who: str
     what: str
     why: str = ""
+    change_id: str = ""
 
     def to_json(self) -> dict[str, str]:
         """Return the change as `redrive history --json` prints it."""
@@ -90,7 +92,7 @@ class AuditTrail:
 
     def _append(self, line: Line, sequel: int) -> bool:
         """Append to the day's item of this number; False when it is full."""
-        texts = {"Who": line.who, "What": line.what, "Why": line.why}
+        texts = {"Who": line.who, "What": line.what, "Why": line.why, "Change": line.change_id}
         entry = {name: {"S": text[:_LONGEST_TEXT]} for name, text in texts.items()}
         entry["At"] = {"S": line.at.isoformat()}
         try:
@@ -139,6 +141,7 @@ def _line(entry: dict[str, dict[str, str]]) -> Line:
         who=entry["Who"]["S"],
         what=entry["What"]["S"],
         why=entry["Why"]["S"],
+        change_id=entry.get("Change", {}).get("S", ""),
     )
 
 
@@ -155,6 +158,7 @@ class Change:
     what: str
     why: str = ""
     outcome: str | None = None
+    change_id: str = ""
 
     def in_words(self) -> str:
         """What, how it ended and why."""
@@ -172,7 +176,10 @@ def changes_of(lines: Iterable[Line]) -> list[Change]:
     for line in lines:
         if line.what.endswith(BEGUN):
             what = line.what.removesuffix(BEGUN)
-            found.append(Change(at=line.at, who=line.who, what=what, why=line.why))
+            begun = Change(
+                at=line.at, who=line.who, what=what, why=line.why, change_id=line.change_id
+            )
+            found.append(begun)
         elif (place := _begin_of(line, found)) is not None:
             outcome = line.what.removeprefix(f"{found[place].what}: ")
             found[place] = replace(found[place], outcome=outcome)
@@ -188,36 +195,39 @@ def short_name(who: str) -> str:
 
 
 def _begin_of(line: Line, found: list[Change]) -> int | None:
-    """The place of the first change that this line can be the end of."""
+    """The place of the first change that this line can be the end of; an id belongs to one change."""
     for place, one in enumerate(found):
-        is_same = (one.who, one.why) == (line.who, line.why)
+        is_same = (one.change_id, one.who, one.why) == (line.change_id, line.who, line.why)
         if one.outcome is None and is_same and line.what.startswith(f"{one.what}: "):
             return place
     return None
 
 
-def record(session: Session, what: str, why: str = "") -> None:
+def record(session: Session, what: str, why: str, change_id: str) -> None:
     """Write one line of the audit trail. Raises CallFailed: what can't be recorded is not begun."""
-    trail_of(session).write(Line(at=session.clock(), who=session.who, what=what, why=why))
+    line = Line(at=session.clock(), who=session.who, what=what, why=why, change_id=change_id)
+    trail_of(session).write(line)
 
 
 @contextmanager
 def recorded(session: Session, what: str, why: str) -> Iterator[list[str]]:
     """Record that a change begins, and how it ended: what is put into the list. A crash leaves the begin."""
-    record(session, f"{what}{BEGUN}", why)
+    change_id = uuid4().hex
+    record(session, f"{what}{BEGUN}", why, change_id)
     ended: list[str] = []
     try:
         yield ended
     except BaseException as fault:
         if isinstance(fault, Exception):
-            _record_end(session, f"{what}: ended by {type(fault).__name__}: {fault}", why)
+            how = f"ended by {type(fault).__name__}: {fault}"
+            _record_end(session, f"{what}: {how}", why, change_id)
         raise
-    _record_end(session, f"{what}: {'; '.join(ended) or 'done'}", why)
+    _record_end(session, f"{what}: {'; '.join(ended) or 'done'}", why, change_id)
 
 
-def _record_end(session: Session, what: str, why: str) -> None:
+def _record_end(session: Session, what: str, why: str, change_id: str) -> None:
     try:
-        record(session, what, why)
+        record(session, what, why, change_id)
     except CallFailed as failed:
         session.terminal.warn(
             f"How it ended could not be written to the audit trail: {failed.code}."

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from smart_redriver.engine.config.backends import BACKENDS, ProcessFile
 from smart_redriver.engine.errors import CallFailed, SettingsError
 from smart_redriver.oncall.deployment.aws import Connect
-from smart_redriver.oncall.terminal.exits import Misused
+from smart_redriver.oncall.terminal.exits import Misused, Refused
 
 #: No stack has a dot in its name.
 _ENDS = ".toml"
@@ -54,18 +55,14 @@ class Beside:
     def __call__(self, service: str) -> Any:
         """See `Connect`. Raises Misused."""
         if service not in _OF_THE_STATE:
-            return _Absent("NotOnAws", "no stack is deployed: a process runs the passes")
+            return _not_on_aws("no stack is deployed: a process runs the passes")
         try:
             state = read_file(self.file).open_state()
         except CallFailed as failed:
-            return _Absent(
-                "NoState",
-                f"the state that {self.file} names can't be opened ({failed.detail}). The process makes it when it "
-                "first runs: see that it has, that this is its machine, and that you may read and write the file",
-            )
+            return _Absent(partial(_no_state, self.file, failed))
         if state is None:
             return self.connect(service)
-        return state if service == "dynamodb" else _Absent("NotOnAws", "the state is a file")
+        return state if service == "dynamodb" else _not_on_aws("the state is a file")
 
     def again(self) -> Beside:
         """The same, with credentials that are looked for anew."""
@@ -75,15 +72,22 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class _Absent:
-    """A client of what is not there: every call of it fails, and says why."""
+    """A client of what is not there: every call of it fails with a `fault`, and says why."""
 
-    code: str
-    why: str
+    fault: Callable[[str], Exception]
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         operation = "".join(word.capitalize() for word in method.split("_"))
 
         def call(**_: Any) -> Any:
-            raise CallFailed(operation, self.code, self.why)
+            raise self.fault(operation)
 
         return call
+
+
+def _not_on_aws(why: str) -> _Absent:
+    return _Absent(lambda operation: CallFailed(operation, "NotOnAws", why))
+
+
+def _no_state(file: Path, failed: CallFailed, _operation: str) -> Refused:
+    return Refused(f"{failed.detail} {file} names it under [state].")

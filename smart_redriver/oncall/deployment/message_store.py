@@ -139,6 +139,10 @@ class MessageStore(Protocol):
         """Return the stack trace that the worker wrote beside the letter."""
         ...
 
+    def beginning(self, typed: str) -> str | None:
+        """Return the beginning of the id that a person means by a part of it; None for a whole id."""
+        ...
+
     def cost(self, receives: int, seen: int) -> str:
         """The side effects of a look, in words."""
         ...

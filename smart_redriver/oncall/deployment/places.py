@@ -253,7 +253,7 @@ def _plain(name: str) -> str:
 
 
 def _names(places: Sequence[Place]) -> str:
-    names = [place.prefix or place.queue for place in places]
+    names = [name for one in places for name in ([one.prefix] if one.prefix else one.sources)]
     more = len(names) - _NAMES_TOLD
     return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
 

@@ -188,7 +188,7 @@ class Session:
     @cached_property
     def function_configuration(self) -> Mapping[str, Any]:
         """Lambda's configuration of the function. Raises Refused and CallFailed."""
-        function = _function_of(self.place)
+        function = function_of(self.place)
         configuration: Mapping[str, Any] = self.aws.client("lambda").get_function_configuration(
             FunctionName=function
         )
@@ -242,7 +242,7 @@ class Session:
             return getpass.getuser()
 
 
-def _function_of(place: Place) -> str:
+def function_of(place: Place) -> str:
     """The function that makes the passes. Raises Refused, saying what to do instead, where a process makes them."""
     if place.process is not None:
         raise Refused(
@@ -256,7 +256,7 @@ def _function_of(place: Place) -> str:
 
 def invoke(session: Session) -> dict[str, Any]:
     """Let the function make one pass; its report. Raises CallFailed and Refused."""
-    function = _function_of(session.place)
+    function = function_of(session.place)
     answer = session.aws.client("lambda").invoke(FunctionName=function, Payload=b"{}")
     payload = answer["Payload"].read()
     try:

@@ -35,7 +35,9 @@ def examine(session: Session) -> list[Finding]:
             name: ask(lambda look=look: list(look(session)))  # type: ignore[misc]  # bound here
             for name, look in checks.items()
         }
-        return [one for name, wait in answers.items() for one in _findings(name, wait())]
+        found = [(name, wait()) for name, wait in answers.items()]
+    remedy = _LOOK_AT_A_PROCESS if session.place.process else _LOOK_AT_A_STACK
+    return [one for name, answer in found for one in _findings(name, answer, remedy)]
 
 
 #: What is looked at where letters are in queues of SQS.
@@ -53,8 +55,13 @@ CHECKS: Mapping[str, Check] = {
 _SERVICES = ("sqs", "dynamodb", "lambda", "logs", "scheduler", "iam", "kms", "cloudwatch", "sns")
 
 
-def _findings(name: str, answer: Answer[list[Finding]]) -> Sequence[Finding]:
+_LOOK_AT_A_STACK = "Looking needs the managed policy RedriveViewer; then run it again."
+_LOOK_AT_A_PROCESS = (
+    "Looking needs what the process needs: state, servers, credentials. Then run it again."
+)
+
+
+def _findings(name: str, answer: Answer[list[Finding]], remedy: str) -> Sequence[Finding]:
     if answer.fault is None:
         return answer.value or []
-    remedy = "Looking needs the managed policy RedriveViewer; then run it again."
     return [unknown(f"The {name} could not be checked: {answer.fault}", remedy)]

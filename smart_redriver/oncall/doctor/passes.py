@@ -18,23 +18,37 @@ from smart_redriver.oncall.terminal.words import ago, span
 
 
 def check_state(session: Session) -> Iterator[Finding]:
-    """Look at the table, the circuit in it, and the settings. Raises CallFailed and Refused."""
+    """Look at the table, the circuits in it, and the settings. Raises CallFailed and Refused."""
     table = session.place.deployment.table_name
     described = session.aws.dynamodb.describe_time_to_live(TableName=table)
     status = described["TimeToLiveDescription"].get("TimeToLiveStatus")
+    enable = f"Enable time to live of {table} on the attribute TTL"
     yield check(
         status in ("ENABLED", "ENABLING"),
         "The state table forgets what is old.",
         "The state table never forgets: time to live is off.",
-        f"Enable time to live of {table} on the attribute TTL, or deploy the stack anew.",
+        f"{enable}." if session.place.process else f"{enable}, or deploy the stack anew.",
     )
+    yield check_mode(session)
+    yield from check_circuits(session)
+
+
+def check_mode(session: Session) -> Finding:
+    """Look at the setting that stops all redrives. Raises CallFailed and Refused."""
     mode = session.settings.mode
-    yield check(
+    remedy = "Deploy with -c mode=automatic when you are ready."
+    if session.place.process:
+        remedy = f'Set mode = "automatic" in {session.place.stack} when you are ready, and start the process anew.'
+    return check(
         mode is Mode.AUTOMATIC,
         "The setting `mode` is automatic.",
         f"The setting `mode` is {mode.value}: nothing is redriven.",
-        "Deploy with -c mode=automatic when you are ready.",
+        remedy,
     )
+
+
+def check_circuits(session: Session) -> Iterator[Finding]:
+    """Look at the circuits, and at what people ordered. Raises CallFailed and Refused."""
     circuits = {name: session.store.of(name).load_circuit() for name in session.place.sources}
     for name in circuits:
         yield good(f"The circuit of {name} can be read.")

@@ -177,46 +177,49 @@ def find(
     return found, look
 
 
-#: The beginning of an id as SQS gives them, long enough to mean one letter, and not a whole one.
-_SHORT = re.compile(r"[0-9a-f]{6,8}(-[0-9a-f-]{0,26})?")
+#: Too short for any backend, or whole as SQS gives ids: nothing is asked for these.
+_NO_BEGINNING = re.compile(r".{0,5}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def full_ids(session: Session, typed: Sequence[str]) -> list[str]:
     """The ids that are meant, where the beginning of one is enough. Raises CallFailed, and Misused for two of a kind.
 
-    The ledger does not know a letter on its first visit: what it does not know is looked for in the DLQ.
+    The ledger does not know a letter on its first visit: what it does not know is looked for in the DLQ. Where a look
+    changes nothing, the DLQ is always read: it may have a second letter of this beginning.
     """
-    short = {one for one in typed if _SHORT.fullmatch(one)}
+    if all(map(_NO_BEGINNING.fullmatch, typed)):
+        return list(typed)
+    store = session.letter_store
+    short = {one: begun for one in typed if (begun := store.beginning(one)) is not None}
     if not short:
         return list(typed)
     known = [(one.original_id, one.current_id) for one in all_entries(session)]
-    meant = {one: _meant(one, known) for one in short}
-    if not all(meant.values()) and not session.letter_store.finds_by_id:
-        seen = _ids_in_dlq(session)
-        meant |= {one: _meant(one, seen) for one in short if not meant[one]}
+    if store.finds_by_id:
+        known += _look_for_ids(session, sys.maxsize)[0]
+    meant = {one: _meant(begun, known) for one, begun in short.items()}
+    if not all(meant.values()) and not store.finds_by_id:
+        seen, cost = _look_for_ids(session, SHORT_LOOK_LETTERS)
+        if seen:
+            session.terminal.say(cost)
+        meant |= {one: _meant(begun, seen) for one, begun in short.items() if not meant[one]}
     return [meant.get(one) or one for one in typed]
 
 
-def _meant(short: str, known: Sequence[tuple[str, str]]) -> str | None:
-    meant = {original for original, current in known if original.startswith(short)}
-    meant = meant or {current for _, current in known if current.startswith(short)}
+def _meant(begun: str, known: Sequence[tuple[str, str]]) -> str | None:
+    meant = {original for original, current in known if original.startswith(begun)}
+    meant = meant or {current for _, current in known if current.startswith(begun)}
     if len(meant) > 1:
         raise Misused(
-            f"{short} is the beginning of {len(meant):,} ids: {', '.join(sorted(meant)[:3])}..."
+            f"{begun} is the beginning of {len(meant):,} ids: {', '.join(sorted(meant)[:3])}..."
         )
     return next(iter(meant), None)
 
 
-def _ids_in_dlq(session: Session) -> list[tuple[str, str]]:
-    """Original and current ids of the letters that a short look finds there."""
-    depth = session.dead_letters.facts().depth
-    if not depth:
-        return []
-    limit = min(depth, SHORT_LOOK_LETTERS)
+def _look_for_ids(session: Session, most: int) -> tuple[list[tuple[str, str]], str]:
+    """Original and current ids of the letters that a look at so many finds in the DLQ, and what it cost."""
+    limit = min(session.dead_letters.facts().depth, most)
     with Look(session=session, out_of=session.dead_letters, limit=limit) as look:
-        found = [(case.original_id, case.message_id) for case in look]
-    session.terminal.say(look.cost())
-    return found
+        return [(case.original_id, case.message_id) for case in look], look.cost()
 
 
 def ledger_for(session: Session, out_of: DeadLetters) -> Ledger:

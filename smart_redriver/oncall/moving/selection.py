@@ -40,8 +40,10 @@ CUT = "SQS hands out ten letters of a message group until the first is deleted; 
 #: Where the ledger has counted, samples are looked for among so many letters.
 _LOOKED_AT_FOR_SAMPLES = 100
 _SAMPLE_LENGTH = 200
-#: Parked for one of these, a letter may be of no target.
-_MAY_BE_UNFIT = frozenset({*(one.value for one in Unfit), "BY_HAND"})
+#: Parked for one of these, a letter may still fit nothing that letters go back to.
+_UNFIT = frozenset(one.value for one in Unfit)
+#: Where there are targets, people put aside what fits none, too.
+_MAY_BE_UNFIT = _UNFIT | {"BY_HAND"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -177,13 +179,13 @@ def _as_the_ledger_has_it(
     Whether a letter that fitted no target fits one now, only the letter tells.
     """
     selection, listed = Selection(missing=set(choice.ids)), 0
-    is_for_targets = is_sent and bool(session.place.deployment.targets)
+    may_be_unfit = _MAY_BE_UNFIT if session.place.deployment.targets else _UNFIT
     for entry in parked_entries(session):
         listed += 1
         if not choice.takes_entry(entry):
             continue
-        may_be_unfit = is_for_targets and entry.park_reason in _MAY_BE_UNFIT
-        if choice.filter.needs_body_of(entry) or may_be_unfit:
+        is_doubtful = is_sent and entry.park_reason in may_be_unfit
+        if choice.filter.needs_body_of(entry) or is_doubtful:
             return None
         selection.groups[_label(entry)] += 1
         selection.missing -= {entry.current_id, entry.original_id}

@@ -55,6 +55,12 @@ class Glance:
         return [one for one in self.circuits.values() if one and one.state is not State.CLOSED]
 
     @property
+    def was_read(self) -> list[bool]:
+        """Whether the DLQ was read, and each circuit."""
+        faults = _circuit_faults(self)
+        return [self.dlq is not None, *(True for _ in self.circuits), *(False for _ in faults)]
+
+    @property
     def is_paused(self) -> bool:
         """Whether people paused it, for now: that is kept with the first source's circuit."""
         first = self.circuits.get(self.queue)
@@ -226,6 +232,11 @@ class Home:
     region: str | None = None
     glances: tuple[Glance, ...] = ()
     fault: str | None = None
+
+    @property
+    def was_read(self) -> list[list[bool]]:
+        """What was read of each queue; that nothing was, of a home that can't be reached."""
+        return [[False]] if self.fault else [one.was_read for one in self.glances]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -111,6 +111,11 @@ class Snapshot:
         return worst(known) if known else None
 
     @property
+    def was_read(self) -> list[bool]:
+        """Whether the DLQ was read, and each circuit."""
+        return [self.dlq is not None, *(one.circuit is not None for one in self.sources)]
+
+    @property
     def is_paused(self) -> bool:
         """Whether people paused it, for now."""
         return self.orders.pauses(self.at)

@@ -8,6 +8,7 @@ from typing import Any
 
 from smart_redriver.engine.config.backends import BACKENDS
 from smart_redriver.engine.errors import SettingsError
+from smart_redriver.oncall.deployment.beside import is_file
 from smart_redriver.oncall.deployment.session import Session
 from smart_redriver.oncall.doctor.checkup import examine
 from smart_redriver.oncall.doctor.findings import Finding, Level
@@ -33,6 +34,8 @@ def preview(session: Session, file: Path | None, library: str | None) -> Exit:
     Raises Misused, SettingsError, CallFailed and Refused.
     """
     if file is not None:
+        if is_file(str(file)):
+            raise Misused(f"{file} is the file of a process: `redrive doctor --stack {file}`.")
         (look,) = (one.load("preview") for one in BACKENDS.values() if one.preview)
         findings = list(look(session, _text_of(file), library))
         return _told(session, {str(file): findings}, with_all=True)

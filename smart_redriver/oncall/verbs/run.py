@@ -17,18 +17,19 @@ from random import Random
 from threading import Event
 from typing import Any
 
-from smart_redriver.engine.config.backends import Stopped
+from smart_redriver.engine.config.backends import OPEN_STATE, Stopped
 from smart_redriver.engine.config.settings import Mode
+from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.passes.redrive_pass import run_pass
 from smart_redriver.engine.report import Outcome
 from smart_redriver.engine.wiring import make_tools
 from smart_redriver.oncall.audit.trail import recorded
 from smart_redriver.oncall.deployment.beside import read_file
-from smart_redriver.oncall.deployment.session import Session, invoke
+from smart_redriver.oncall.deployment.session import Session, function_of, invoke
 from smart_redriver.oncall.letters.presentation import why_held, why_parked
 from smart_redriver.oncall.status.passes import acts_in_words
 from smart_redriver.oncall.status.standing import tell_standing
-from smart_redriver.oncall.terminal.exits import Exit
+from smart_redriver.oncall.terminal.exits import Exit, Misused, Refused
 from smart_redriver.oncall.terminal.table import printable
 from smart_redriver.oncall.terminal.words import await_a_verdict, letters
 
@@ -43,6 +44,7 @@ def run(session: Session, *, is_dry_run: bool, reason: str = "") -> Exit:
         if session.settings.mode is Mode.PAUSED:
             session.terminal.plan("The setting `mode` is paused. Otherwise the next pass would:")
     else:
+        _ = function_of(session.place)
         session.terminal.plan(
             f"Plan: one pass over the DLQ of {session.place.queue}, as the schedule does it."
         )
@@ -77,7 +79,7 @@ def dry_run(session: Session) -> dict[str, Any]:
 
 
 def run_forever(session: Session, file: Path) -> Exit:
-    """Run passes as a file says until the process is asked to end. Raises Misused and CallFailed."""
+    """Run passes as a file says until the process is asked to end. Raises Misused, Refused and CallFailed."""
     process = read_file(file)
     session.terminal.plan(f"Plan: passes as {file} says, until this process is stopped.")
     session.terminal.confirm("Run them?")
@@ -94,7 +96,12 @@ def run_forever(session: Session, file: Path) -> Exit:
             if is_to_end.wait(seconds):
                 raise Stopped
 
-        process.run(tell, pause)
+        try:
+            process.run(tell, pause)
+        except CallFailed as failed:
+            if failed.call != OPEN_STATE:
+                raise
+            raise Refused(f"{failed.detail} {file} names it under [state].") from failed
     return Exit.DONE
 
 
@@ -167,7 +174,14 @@ def _tell_more(session: Session, report: Mapping[str, Any]) -> None:
 
 
 def act(session: Session, given: Mapping[str, Any]) -> Exit:
-    """Carry out `run`."""
+    """Carry out `run`. Raises Misused for options that `--forever` has no use for."""
     if file := given.get("forever"):
+        if given["dry_run"]:
+            raise Misused(
+                "--forever makes real passes. To see what the next one would do, leave it out: "
+                f"`redrive run --dry-run --stack {file}`."
+            )
+        if given.get("reason"):
+            raise Misused("--forever takes no --reason: the audit trail does not list its passes.")
         return run_forever(session, file)
     return run(session, is_dry_run=given["dry_run"], reason=given.get("reason", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,7 +48,14 @@ def status(session: Session, shown: Shown) -> Exit:
         return overview(session)
     snapshots = take_snapshots(queues)
     _tell(session.terminal, _pages(session.terminal, snapshots, shown), _to_json(snapshots))
-    return Exit.DONE
+    return _exit([one.was_read for one in snapshots])
+
+
+def _exit(was_read: Sequence[Sequence[bool]]) -> Exit:
+    """The exit code of a look at queues: whether the DLQ and the circuits of each were read."""
+    if all(map(all, was_read)):
+        return Exit.DONE
+    return Exit.PARTLY if any(map(any, was_read)) else Exit.REFUSED
 
 
 def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
@@ -58,10 +66,7 @@ def overview(session: Session, homes: Sequence[str] = ()) -> Exit:
     found = look_around(session, homes) if homes else [look_here(session)]
     told = {"homes": [one.to_json() for one in found]}
     _tell(session.terminal, overview_screen(session.terminal, found), told)
-    faults = [one for one in found if one.fault]
-    if not faults:
-        return Exit.DONE
-    return Exit.PARTLY if len(faults) < len(found) else Exit.REFUSED
+    return _exit([read for home in found for read in home.was_read])
 
 
 def watch(
@@ -121,8 +126,11 @@ def screen(terminal: Terminal, snapshot: Snapshot, shown: Shown) -> Iterator[str
         yield head + terminal.paint(first, fact.tone)
         for line in more:
             yield " " * len(head) + terminal.paint(line, fact.tone)
+    unread: defaultdict[str, list[str]] = defaultdict(list)
     for what, why in snapshot.unknown.items():
-        yield f"{'Not read:':<{_WIDTH}} {what} ({why})"
+        unread[why].append(what)
+    for why, some in unread.items():
+        yield f"{'Not read:':<{_WIDTH}} {', '.join(some)} ({why})"
     if shown.links:
         yield ""
         for what, address in snapshot.links.items():

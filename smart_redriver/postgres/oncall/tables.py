@@ -301,6 +301,10 @@ class Tables:
         value: str | None = letter.attributes.get(STACK_TRACE, {}).get("StringValue")
         return value
 
+    def beginning(self, typed: str) -> str | None:  # noqa: ARG002
+        """The number of a row is short, and is typed whole."""
+        return None
+
     def cost(self, receives: int, seen: int) -> str:  # noqa: ARG002
         """A look is a `select`."""
         return f"This look read {letters(seen)} and changed nothing."
