@@ -48,7 +48,18 @@ class WiredLog:
 
 
 class Bench:
-    def __init__(self, partitions: int = 2, **differs: Any) -> None:
+    """`headers_of_death`: what the consumer adds to a message's own, which it leaves out without `keeps_headers`."""
+
+    def __init__(
+        self,
+        partitions: int = 2,
+        headers_of_death: Callable[[Position, str], tuple[Header, ...]] | None = None,
+        *,
+        keeps_headers: bool = True,
+        **differs: Any,
+    ) -> None:
+        self._headers_of_death = headers_of_death or spring
+        self._keeps_headers = keeps_headers
         self.place: KafkaTopics = place_at("broker:9092", **differs)
         self.partitions = partitions
         self.clock = VirtualClock()
@@ -112,7 +123,8 @@ class Bench:
                 if why is None:
                     self.done.append(record.value or b"")
                 else:
-                    headers = (*record.headers, *spring(record.position, why))
+                    kept = record.headers if self._keeps_headers else ()
+                    headers = (*kept, *self._headers_of_death(record.position, why))
                     self.log.write(
                         [
                             NewRecord(
@@ -232,6 +244,11 @@ def spring(position: Position, why: str) -> tuple[Header, ...]:
         ("kafka_dlt-exception-fqcn", why.encode()),
         ("kafka_dlt-exception-message", b"it broke"),
     )
+
+
+def nameless(_: Position, why: str) -> tuple[Header, ...]:
+    """Headers that do not say which message failed."""
+    return (("error", why.encode()),)
 
 
 def die_within(call: Call, act: Act) -> Any:

@@ -106,7 +106,9 @@ class Letter:
     `request_id` is of the asynchronous invocation that this letter is left of: a copy is known by it that has no
     MessageId of its own. `failed_at` is known of what was sent to the DLQ once it had failed. `unfit` says why the
     letter can't be given back to what failed it. `is_anothers`: it is the copy of a message that was sent again for
-    another consumer group; the message itself has come to this one before.
+    another consumer group; the message itself has come to this one before. `content_marks`: an id that was given to its
+    content ends with one of these; none where ids do not tell the content. `copy_has_left`: the copy that was sent last is
+    known to be neither at its consumer nor on its way to the DLQ.
     """
 
     message_id: str
@@ -124,6 +126,8 @@ class Letter:
     failed_at: datetime | None = None
     unfit: Unfit | None = None
     is_anothers: bool = False
+    content_marks: tuple[str, ...] = ()
+    copy_has_left: bool = False
 
     @property
     def known_as(self) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ class DeadLetterTopic:
         watched: Memory = WatchedMemory(memory, self._outcomes)
         self._witness.look()
         return {
-            "dead_letters": DeadLetters(shelf, place, clock),
+            "dead_letters": DeadLetters(shelf, place, clock, self._outcomes.copy_has_left),
             "parking_lot": ParkingLot(log, shelf, place),
             "sources": tuple(
                 TopicSource(log, place, one, shelf.find, self._witness.sent, self._witness.dying)

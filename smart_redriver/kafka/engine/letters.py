@@ -149,6 +149,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         trail_fault=trail_fault,
         unfit=_unfit(message, topic, topics),
         is_anothers=is_anothers and trail is not None,
+        content_marks=_content_marks(message, trail, held.message_id),
     )
     return Dead(
         letter=letter,
@@ -216,6 +217,13 @@ def _anothers(trail: Trail, message: Message) -> Trail | None:
     if _digest(trail.queue, message.key, message.value) != trail.original_id[-_DIGEST:]:
         return None
     return replace(trail, redrive_count=0, batch=0, generation=0)
+
+
+def _content_marks(message: Message, trail: Trail | None, message_id: str) -> tuple[str, ...]:
+    """The ends of ids that this content has: as it was sent, and as it lies here. The topic is part of a digest."""
+    here = message_id.rpartition("-")[2]
+    sent = here if trail is None else _digest(trail.queue, message.key, message.value)
+    return f"-{sent}", f"-{here}"
 
 
 def _unfit(message: Message, topic: str, topics: Set[str]) -> Unfit | None:

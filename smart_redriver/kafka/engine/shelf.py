@@ -20,6 +20,8 @@ from heapq import nsmallest
 
 from smart_redriver.engine.errors import CallFailed
 from smart_redriver.engine.messages.letter import Letter
+from smart_redriver.engine.triage.case import Case
+from smart_redriver.engine.triage.ledger import Entry
 from smart_redriver.kafka.engine.letters import (
     HELD_HEADER,
     Dead,
@@ -65,8 +67,8 @@ class Slot:
 
     @property
     def group(self) -> str:
-        """The letters that wait for each other, of which one without a key is one by itself."""
-        return self.letter.group_id or self.letter.message_id
+        """The letters that wait for each other; one without a key waits for its own copies alone."""
+        return self.letter.group_id or self.letter.original_id
 
 
 @dataclass(slots=True)
@@ -116,6 +118,8 @@ class Shelf:
         self._slots: dict[str, Slot] = {}
         self._bytes = 0
         self._groups: dict[str, dict[str, Slot]] = {}
+        #: Letters that carry a trail, by the original id in it.
+        self._copies: dict[str, dict[str, Slot]] = {}
         self._ready: dict[str, None] = {}
         self._turns: dict[str, int] = {}
         self._turn = 0
@@ -188,6 +192,13 @@ class Shelf:
         """A letter that is still to be dealt with."""
         slot = self._slots.get(message_id)
         return slot.dead if slot else None
+
+    def find_copy(self, entry: Entry) -> Dead | None:
+        """The copy of a letter that was sent last, if it is back under an id of its own."""
+        for slot in self._copies.get(entry.original_id, {}).values():
+            if Case(letter=slot.letter, entry=entry).is_last_copy:
+                return slot.dead
+        return None
 
     def letters(self) -> list[Dead]:
         """All that were read and are to be dealt with, by groups, each in its order."""
@@ -298,13 +309,15 @@ class Shelf:
         if slot is None:
             slot = self._slots[dead.letter.message_id] = Slot(dead)
             self._groups.setdefault(slot.group, {})[slot.letter.message_id] = slot
+            if slot.letter.trail is not None:
+                self._copies.setdefault(slot.letter.original_id, {})[slot.letter.message_id] = slot
             self._bytes += slot.size
             if partition.topic == self._place.dead_letters:
                 topic = dead.letter.source_arn or ""
                 self.arrived[topic] += 1
                 self.arrived_live[topic] += dead.letter.trail is None
+                self.untraceable += not dead.is_traceable
         slot.positions.add(position)
-        self.untraceable += not dead.is_traceable
 
     def _drop(self, slot: Slot) -> None:
         del self._slots[slot.letter.message_id]
@@ -315,6 +328,10 @@ class Shelf:
             self._ready[slot.group] = None
         else:
             del self._groups[slot.group]
+        copies = self._copies.get(slot.letter.original_id, {})
+        copies.pop(slot.letter.message_id, None)
+        if not copies:
+            self._copies.pop(slot.letter.original_id, None)
 
     def _together(self, name: str, now: datetime) -> list[Slot]:
         """The first letters of a group, and with the very first the copies of it that came back.
