@@ -121,9 +121,12 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         group: the consumers whose dead letters these are.
 
     """
-    note, record = _taken_off(record, HELD_HEADER)
-    text, bare = _taken_off(record, TRAIL_ATTRIBUTE)
-    message = message_of(bare)
+    note, headers = _taken_off(record.headers, HELD_HEADER)
+    record = replace(record, headers=headers)
+    message = message_of(record)
+    # An envelope may have it among the message's own headers.
+    text, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
+    message = replace(message, headers=headers)
     trail, trail_fault = _trail(text, topics)
     is_anothers = trail is not None and trail.sent_for not in ("", group)
     if trail is not None and is_anothers:
@@ -187,12 +190,12 @@ def with_header(headers: tuple[Header, ...], name: str, value: bytes) -> tuple[H
     return (*(one for one in headers if one[0] != name), (name, value))
 
 
-def _taken_off(record: Record, name: str) -> tuple[bytes | None, Record]:
-    values = [value for header, value in record.headers if header == name]
+def _taken_off(headers: tuple[Header, ...], name: str) -> tuple[bytes | None, tuple[Header, ...]]:
+    """The last header of a name, and the headers without those of that name."""
+    values = [value for header, value in headers if header == name]
     if not values:
-        return None, record
-    headers = tuple(one for one in record.headers if one[0] != name)
-    return values[-1] or b"", replace(record, headers=headers)
+        return None, headers
+    return values[-1] or b"", tuple(one for one in headers if one[0] != name)
 
 
 def _held(note: bytes | None) -> Held | None:
