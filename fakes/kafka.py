@@ -21,6 +21,8 @@ class FakeLog:
         self.records: dict[Partition, dict[int, Record]] = {}
         self._ends: dict[Partition, int] = {}
         self._committed: dict[tuple[str, Partition], int] = {}
+        #: The largest record that a topic takes, in bytes.
+        self.limits: dict[str, int] = {}
 
     def create(self, topic: str, partitions: int = 1) -> None:
         self._partitions[topic] = partitions
@@ -97,6 +99,8 @@ class FakeLog:
         if count is None:
             return CallFailed("Produce", "UNKNOWN_TOPIC_OR_PART", one.topic)
         number = one.partition if one.partition is not None else sum(one.key or b"") % count
+        if one.size > self.limits.get(one.topic, one.size):
+            return CallFailed("Produce", "LetterTooLarge", one.topic)
         if number >= count:
             return CallFailed("Produce", "_UNKNOWN_PARTITION", one.topic)
         partition = Partition(one.topic, number)

@@ -41,6 +41,15 @@ def test_what_is_written_is_read_with_key_headers_and_place(log, topic):
     assert (read.key, read.value, read.headers, read.position) == (b"k", b"v", headers, where)
 
 
+def test_a_record_is_written_that_is_larger_than_messages_may_be(log, topic):
+    """The parking topic may take what the others do not."""
+    value = bytes(2_000_000)
+
+    (where,) = log.write([record(topic, value, partition=0)])
+
+    assert isinstance(where, Position)
+
+
 def test_a_record_without_key_and_value_stays_so(log, topic):
     start = ends(log, topic)
 

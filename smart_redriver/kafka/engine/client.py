@@ -32,6 +32,8 @@ from smart_redriver.kafka.engine.records import NewRecord, Partition, Position, 
 PATIENCE = 20.0
 #: Seconds in which a record is written, or given up: librdkafka tries again until then.
 WRITE_PATIENCE = 30.0
+#: The most that librdkafka lets one set.
+_MOST_BYTES = 1_000_000_000
 #: Seconds that one wait for records lasts.
 _WAIT = 1.0
 
@@ -109,7 +111,10 @@ class KafkaLog:
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "message.timeout.ms": int(WRITE_PATIENCE * 1000),
-                "message.max.bytes": max(1_000_000, place.max_message_bytes),
+                # Whether a topic takes a record, the topic says: the parking topic may take more than the others.
+                "message.max.bytes": _MOST_BYTES,
+                # What a topic limits is a batch.
+                "batch.size": min(1_000_000, place.max_message_bytes),
                 "linger.ms": 5,
             }
         )

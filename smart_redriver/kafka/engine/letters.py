@@ -155,7 +155,7 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
         content_marks=_content_marks(message, trail, held.message_id),
     )
     return Dead(
-        letter=letter,
+        letter=replace(letter, extra_bytes=message.size - letter.size),
         message=message,
         record=record,
         place=held.place,

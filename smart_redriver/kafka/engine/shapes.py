@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from smart_redriver.kafka.engine.records import Header, NewRecord
+from smart_redriver.kafka.engine.records import Header, NewRecord, bytes_of
 
 #: https://kafka.apache.org/documentation/ : a topic's legal characters, and how long its name may be.
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -68,6 +68,11 @@ class Message:
     headers: tuple[Header, ...]
     death: Death
     is_whole: bool = True
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers."""
+        return bytes_of(self.key, self.value, self.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
