@@ -22,6 +22,7 @@ from smart_redriver.engine.passes.redrive_pass import Rhythm, run_visit
 from smart_redriver.engine.report import Outcome, Report
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
+from smart_redriver.kafka.engine.shelf import MOST_LETTERS
 from smart_redriver.kafka.sqlite import TABLE, SqliteTable
 
 #: A visit has ended by itself so soon; its lease lasts as long where the process dies.
@@ -145,7 +146,7 @@ class Process:
         self._connection = connection
         self._memory = memory
         self._settings = settings
-        self._journal = journal
+        self._journal: Journal = ToldOnce(journal)
         self._clock = clock
         self._pause = pause
         self._rhythm = Rhythm()
@@ -192,6 +193,32 @@ class Process:
             self._memory.save_pass(report.to_json(), now)
         except CallFailed as failed:
             self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+
+
+class ToldOnce:
+    """A journal that says once that a letter stays where it is, and why: passes follow each other within seconds."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._told: dict[str, tuple[Any, ...]] = {}
+
+    def __call__(self, event: str, /, **fields: Any) -> None:
+        """Write the event, if it is not what was last told of its letter."""
+        if event.startswith("letter."):
+            letter, told = fields["original_id"], (event, fields["reason"], fields["redrive_count"])
+            if event in _STAYS and self._told.get(letter) == told:
+                return
+            self._told.pop(letter, None)
+            if event in _STAYS:
+                self._told[letter] = told
+            if len(self._told) > _LETTERS_REMEMBERED:
+                del self._told[next(iter(self._told))]
+        self._journal(event, **fields)
+
+
+_STAYS = frozenset({"letter.held", "letter.stuck"})
+#: As many as the process may have in memory.
+_LETTERS_REMEMBERED = MOST_LETTERS
 
 
 def _dynamodb() -> DynamoDbClient:

@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from smart_redriver.engine.errors import CallFailed, SettingsError
 from smart_redriver.engine.model.circuit import Lease
 from smart_redriver.kafka.engine.connection import DeadLetterTopic
 from smart_redriver.kafka.engine.place import KafkaTopics
-from smart_redriver.kafka.process import Configuration, Process
+from smart_redriver.kafka.process import Configuration, Process, ToldOnce
 from smart_redriver.kafka.sqlite import SqliteTable
 from smart_redriver.oncall.terminal.exits import Misused
 from smart_redriver.oncall.verbs.run import run_forever
@@ -38,6 +40,11 @@ class Life:
         self.file = file
         self.seconds_left = 0.0
         self.events: list[str] = []
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def note(self, event, /, **fields):
+        self.events.append(event)
+        self.told.append((event, fields))
 
     def run(self, seconds, fails=lambda _: None, log=None) -> None:
         bench, self.seconds_left = self.bench, seconds
@@ -54,11 +61,63 @@ class Life:
             DeadLetterTopic(log or bench.log, bench.place, bench.clock.now),
             StateStore(table, "state", "orders"),
             Settings(initial_window=20, base_delay_seconds=0),
-            journal=lambda event, /, **fields: self.events.append(event),
+            journal=self.note,
             clock=bench.clock.now,
             pause=pause,
         ).run()
         table.close()
+
+
+class Told:
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.journal = ToldOnce(lambda event, /, **_: self.events.append(event))
+
+    def held(self, letter="a", reason="BACKOFF", redrives=0, event="letter.held") -> bool:
+        """Whether that was told."""
+        before = len(self.events)
+        self.journal(event, original_id=letter, reason=reason, redrive_count=redrives)
+        return len(self.events) > before
+
+
+def test_that_a_letter_stays_is_told_once_for_each_reason_and_try():
+    told = Told()
+
+    assert [told.held(), told.held()] == [True, False]
+    assert [told.held("b"), told.held("b"), told.held()] == [True, False, False]
+    assert [told.held(reason="GROUP"), told.held()] == [True, True]
+    assert [told.held(redrives=1), told.held(redrives=1)] == [True, False]
+    assert [told.held(event="letter.stuck"), told.held(event="letter.stuck")] == [True, False]
+
+
+def test_what_happens_to_a_letter_is_told_each_time_and_so_is_that_it_stays_then():
+    told = Told()
+
+    assert [told.held(event="letter.redriven") for _ in range(2)] == [True, True]
+    assert [told.held(), told.held(event="letter.redriven"), told.held()] == [True, True, True]
+
+
+def test_no_more_letters_are_remembered_than_are_in_memory(monkeypatch):
+    monkeypatch.setattr("smart_redriver.kafka.process._LETTERS_REMEMBERED", 2)
+    told = Told()
+
+    assert [told.held(one) for one in "abcb"] == [True, True, True, False]
+    assert told.held("a")
+
+
+def test_the_passes_of_a_process_say_once_that_a_letter_stays(life):
+    life.bench.die(*(f"m{n}" for n in range(40)), keys=["a", "b", "c"])
+
+    life.run(1_800, fails=lambda value: "Refused" if value == b"m0" else None)
+
+    of_each: dict[str, list[tuple[str, str, int]]] = {}
+    for event, fields in life.told:
+        if event.startswith("letter."):
+            told = (event, fields["reason"], fields["redrive_count"])
+            of_each.setdefault(fields["original_id"], []).append(told)
+    assert life.events.count("letter.held") > 10
+    for one in of_each.values():
+        assert all(before != after for before, after in pairwise(one))
 
 
 @pytest.fixture
