@@ -368,7 +368,7 @@ def _rate(circuit: Circuit, now: datetime) -> float | None:
 
 def _kinds(circuit: Circuit) -> Iterable[KindDown]:
     for one in circuit.causes:
-        if one.is_held:
+        if one.holds_letters:
             at = None if one.canary_sent_at else one.cools_until
             yield KindDown(
                 name=one.cause, letters=one.letters, since=one.held_since, next_canary_at=at

@@ -273,6 +273,24 @@ def test_ten_thousand_letters(order, count):
     assert not bench.waiting
 
 
+def test_no_cause_is_named_once_its_letter_is_parked():
+    bench = Bench()
+    bench.die("bad 1", *(f"good {n}" for n in range(12)), keys=["a", "b"])
+    headlines = []
+
+    for n in range(12):
+        report = bench.run_pass(**QUICK)
+        headlines.append((bool(bench.parked), "waits for Refused" in report.headline))
+        bench.work(bad)
+        if bench.parked:
+            bench.die(f"late {n}")
+        bench.clock.advance(60)
+
+    assert (False, True) in headlines
+    assert (True, False) in headlines
+    assert (True, True) not in headlines
+
+
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_a_letter_that_its_topic_finds_too_large_is_parked(order):
     bench = Bench(order=order)
