@@ -21,6 +21,7 @@ class FakeLog:
         self.records: dict[Partition, dict[int, Record]] = {}
         self._ends: dict[Partition, int] = {}
         self._committed: dict[tuple[str, Partition], int] = {}
+        self._notes: dict[tuple[str, Partition], str] = {}
         #: The largest record that a topic takes, in bytes.
         self.limits: dict[str, int] = {}
 
@@ -72,9 +73,14 @@ class FakeLog:
             if (group, one) in self._committed
         }
 
-    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
         for one, offset in offsets.items():
             self._committed[group, one] = offset
+            self._notes[group, one] = note
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        notes = (self._notes.get((group, one)) for one in self.bounds(topic))
+        return {one for one in notes if one}
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
         records: list[Record] = []

@@ -75,7 +75,8 @@ class Configuration:
                 letters_within=deployment.letters_within,
             )
             log = KafkaLog(topics)
-            connection = DeadLetterTopic(log, topics, _now, log.close)
+            name = state.identity() if state is not None else deployment.table_name
+            connection = DeadLetterTopic(log, topics, _now, log.close, state=name)
             closing.callback(connection.close)
             journal("process.started", name=topics.name, dead_letters=topics.dead_letters)
             Process(
@@ -151,6 +152,7 @@ class Process:
         self._pause = pause
         self._rhythm = Rhythm()
         self._looked_at: datetime | None = None
+        self._has_told_what_it_found = False
         self._owner = str(uuid4())
 
     def run(self) -> None:
@@ -169,7 +171,27 @@ class Process:
             return now >= self._looked_at + WHILE_OUT
         return self._rhythm.is_due(now)
 
+    def _tell_what_it_found(self) -> None:
+        """Tell it once, before the first letter goes; again later where it can't be told."""
+        try:
+            found = self._connection.found()
+        except CallFailed as failed:
+            self._tell_failed(failed)
+            return
+        self._has_told_what_it_found = True
+        reads_from = "the committed position"
+        if found.is_first:
+            reads_from = "its beginning, since our group has committed nothing yet"
+        self._journal("topic.found", records=found.records, reads_from=reads_from)
+        if found.another_state is not None:
+            self._tell_failed(found.another_state)
+
+    def _tell_failed(self, failed: CallFailed) -> None:
+        self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+
     def _visit(self) -> None:
+        if not self._has_told_what_it_found:
+            self._tell_what_it_found()
         tools = Tools(
             **self._connection.parts(self._memory, self._clock),
             journal=self._journal,
@@ -192,7 +214,7 @@ class Process:
         try:
             self._memory.save_pass(report.to_json(), now)
         except CallFailed as failed:
-            self._journal("call.failed", call=failed.call, code=failed.code, detail=failed.detail)
+            self._tell_failed(failed)
 
 
 class ToldOnce:

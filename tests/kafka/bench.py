@@ -62,6 +62,8 @@ class Bench:
         self._keeps_headers = keeps_headers
         self.place: KafkaTopics = place_at("broker:9092", **differs)
         self.partitions = partitions
+        #: Names the state of its processes.
+        self.state = ""
         self.clock = VirtualClock()
         self.begin_anew()
 
@@ -169,7 +171,7 @@ class Bench:
     def process(self, wire: Wire | None = None) -> DeadLetterTopic:
         """A process that has just begun."""
         log: Any = WiredLog(self.log, wire) if wire else self.log
-        self._process = DeadLetterTopic(log, self.place, self.clock.now)
+        self._process = DeadLetterTopic(log, self.place, self.clock.now, state=self.state)
         return self._process
 
     def memory(self, wire: Wire | None = None) -> Memory:

@@ -115,6 +115,21 @@ def test_a_group_reads_on_where_it_committed_and_another_does_not(log, topic):
     assert log.committed("somebody else", topic) == {}
 
 
+def test_words_beside_a_position_are_kept_until_the_next_is_committed(log, topic):
+    one, other = Partition(topic, 0), Partition(topic, 1)
+    told = []
+
+    for note in ("mine", "yours", ""):
+        log.commit(own_group(log), {one: 5}, note)
+        told.append(log.notes(own_group(log), topic))
+    log.commit(own_group(log), {one: 6}, "mine")
+    log.commit(own_group(log), {other: 7}, "yours")
+
+    assert told == [{"mine"}, {"yours"}, set()]
+    assert log.notes(own_group(log), topic) == {"mine", "yours"}
+    assert log.notes("somebody else", topic) == set()
+
+
 def test_a_position_may_go_back(log, topic):
     one = Partition(topic, 0)
     log.commit(own_group(log), {one: 5})

@@ -46,7 +46,7 @@ class Life:
         self.events.append(event)
         self.told.append((event, fields))
 
-    def run(self, seconds, fails=lambda _: None, log=None) -> None:
+    def run(self, seconds, fails=lambda _: None, log=None, state="mine") -> None:
         bench, self.seconds_left = self.bench, seconds
         table = SqliteTable.open(self.file, bench.clock.time, is_made=True)
 
@@ -58,7 +58,7 @@ class Life:
                 raise Stopped
 
         Process(
-            DeadLetterTopic(log or bench.log, bench.place, bench.clock.now),
+            DeadLetterTopic(log or bench.log, bench.place, bench.clock.now, state=state),
             StateStore(table, "state", "orders"),
             Settings(initial_window=20, base_delay_seconds=0),
             journal=self.note,
@@ -134,6 +134,58 @@ def test_it_drains_the_dlq_topic_and_goes_on_with_what_comes(life):
 
     assert Counter(life.bench.done) == Counter([b"late", *(b"m%d" % n for n in range(30))])
     assert not life.bench.waiting
+
+
+def test_the_first_start_says_how_many_records_it_found_and_that_it_reads_from_the_beginning(life):
+    life.bench.die(*(f"m{n}" for n in range(30)))
+
+    life.run(600)
+    life.bench.die("a", "b")
+    life.run(600)
+
+    first, second = [fields for event, fields in life.told if event == "topic.found"]
+    assert life.events.index("topic.found") < life.events.index("letter.redriven")
+    assert first["records"] == 30
+    assert first["reads_from"].startswith("its beginning")
+    assert second == {"records": 2, "reads_from": "the committed position"}
+
+
+def test_a_process_with_another_state_says_so_before_the_first_letter(life):
+    life.bench.die("a", "b")
+    life.run(600)
+    life.bench.die("c")
+    mine = len(life.events)
+
+    life.run(600, state="another")
+
+    def told(events):
+        return [n for n, (_, one) in enumerate(events) if one.get("code") == "AnotherState"]
+
+    later = life.told[mine:]
+    assert not told(life.told[:mine])
+    assert told(later)[0] < [event for event, _ in later].index("letter.redriven")
+
+    mine = len(life.events)
+    life.bench.die(*(f"m{n}" for n in range(9)))
+    life.run(600, state="another")
+
+    assert not told(life.told[mine:])
+
+
+def test_what_a_process_found_is_told_once_a_broker_answers(life):
+    bench = life.bench
+    bench.die("a")
+    gone_until = bench.clock.time() + 100
+
+    class Gone:
+        def __getattr__(self, name):
+            if bench.clock.time() < gone_until:
+                raise CallFailed(name, "NoAnswer", "no broker")
+            return getattr(bench.log, name)
+
+    life.run(600, log=Gone())
+
+    assert [fields["records"] for event, fields in life.told if event == "topic.found"] == [1]
 
 
 def test_it_gives_its_lease_back_when_it_is_stopped(life):

@@ -158,6 +158,15 @@ class KafkaLog:
 
     def committed(self, group: str, topic: str) -> dict[Partition, int]:
         """See `Log`."""
+        return {
+            Partition(one.topic, one.partition): one.offset for one in self._committed(group, topic)
+        }
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        """See `Log`."""
+        return {one.metadata for one in self._committed(group, topic) if one.metadata}
+
+    def _committed(self, group: str, topic: str) -> list[TopicPartition]:
         asked = [TopicPartition(topic, number) for number in range(self.partitions(topic))]
         consumer = self._groups.get(group)
         if consumer is None:
@@ -168,16 +177,14 @@ class KafkaLog:
         for one in told:
             if one.error is not None:
                 raise failed_call("FetchOffsets", one.error)
-        return {
-            Partition(one.topic, one.partition): one.offset
-            for one in told
-            if one.offset not in (OFFSET_INVALID, None) and one.offset >= 0
-        }
+        return [one for one in told if one.offset not in (OFFSET_INVALID, None) and one.offset >= 0]
 
-    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
         """See `Log`."""
         assert group == self._group, "no other group's position is ours to move"  # noqa: S101
-        wanted = [TopicPartition(one.topic, one.number, at) for one, at in offsets.items()]
+        wanted = [
+            TopicPartition(one.topic, one.number, at, metadata=note) for one, at in offsets.items()
+        ]
         with _naming("CommitOffsets"):
             told = self._reader.commit(offsets=wanted, asynchronous=False)
         for one in told or ():

@@ -97,8 +97,12 @@ class Log(Protocol):
         """Where a group reads on; a partition without a committed offset is left out."""
         ...
 
-    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Note where our own group reads on."""
+    def commit(self, group: str, offsets: Mapping[Partition, int], note: str = "") -> None:
+        """Note where our own group reads on, and a few words beside it."""
+        ...
+
+    def notes(self, group: str, topic: str) -> set[str]:
+        """The words beside what a group has committed; none where there are none."""
         ...
 
     def read(self, start: Mapping[Partition, int], limit: int) -> Reading:
