@@ -1,6 +1,7 @@
 """What the libraries write to a DLQ topic, as they write it, and whatever else may be in a header."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -240,7 +241,8 @@ def test_what_is_no_envelope_is_a_message_by_itself(value):
     assert (message.value, message.headers, message.is_whole) == (value, OWN, True)
 
 
-def test_a_trail_among_the_headers_in_an_envelope_is_the_letters():
+@pytest.mark.parametrize("beside", [(), ("trail",)], ids=["within alone", "beside, too"])
+def test_a_trail_among_the_headers_in_an_envelope_is_the_letters(beside):
     trail = Trail(
         queue="orders",
         original_id="first",
@@ -256,9 +258,12 @@ def test_a_trail_among_the_headers_in_an_envelope_is_the_letters():
         "original_headers": {"tenant": "a", TRAIL_ATTRIBUTE: trail.encode()},
     }
 
-    known = dead(read(value=json.dumps(envelope).encode()))
+    later = replace(trail, redrive_count=3, batch=4)
+    headers = [(TRAIL_ATTRIBUTE, later.encode().encode()) for _ in beside]
 
-    assert known.letter.trail == trail
+    known = dead(read(headers, value=json.dumps(envelope).encode()))
+
+    assert known.letter.trail == (later if beside else trail)
     assert known.message.headers == (("tenant", b"a"),)
 
 

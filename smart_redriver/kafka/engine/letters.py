@@ -124,9 +124,11 @@ def dead_of(record: Record, topics: Set[str], home: str, *, keeps_order: bool, g
     note, headers = _taken_off(record.headers, HELD_HEADER)
     record = replace(record, headers=headers)
     message = message_of(record)
-    # An envelope may have it among the message's own headers.
-    text, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
+    text, _ = _taken_off(record.headers, TRAIL_ATTRIBUTE)
+    # An envelope may have one among the message's own headers; that beside it is the later one.
+    within, headers = _taken_off(message.headers, TRAIL_ATTRIBUTE)
     message = replace(message, headers=headers)
+    text = within if text is None else text
     trail, trail_fault = _trail(text, topics)
     is_anothers = trail is not None and trail.sent_for not in ("", group)
     if trail is not None and is_anothers:
